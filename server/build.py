@@ -1,0 +1,18 @@
+"""Which build this is: our version, the Redis we match, compiled or not."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Final
+
+from protocol import replies
+
+VERSION: Final = "0.1.0"
+REDIS_VERSION: Final = "8.8.0"  # the Redis whose behaviour we claim
+
+
+def build_kind() -> str:
+    """``"compiled"`` when mypyc built the modules that run, otherwise ``"pure"``."""
+    # A compiled function is a C function; ``__file__`` would not tell a shadowing ``.py`` apart.
+    encode: object = replies.encode
+    return "pure" if isinstance(encode, FunctionType) else "compiled"

@@ -1,0 +1,137 @@
+"""Build: compiles our packages with mypyc where a C compiler is at hand, otherwise leaves Python.
+
+``HEADRACE_PURE=1`` asks for the pure build. ``HEADRACE_BUILD_DIR`` names a folder to keep between
+builds, so that unchanged C files are not compiled again; without it the build works in a
+temporary folder. Nothing is ever written beside the sources: a stale extension module there
+would shadow them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+COMPILED_PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
+
+# Modules that stay Python in the compiled build, each with its reason.
+EXCLUDE = {
+    "server/__main__.py": "run by name with `python -m server`; runpy needs its source",
+    "server/cli.py": "runs once, at start",
+}
+
+
+def modules_to_compile() -> list[str]:
+    """The sources mypyc compiles; an ``__init__`` without code gains nothing and is left out."""
+    found = []
+    for package in COMPILED_PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if path.name != "__init__.py" and name not in EXCLUDE:
+                found.append(name)
+    return found
+
+
+def missing_compiler() -> str:
+    """What stands in the way of compiling, or an empty string."""
+    include = sysconfig.get_path("include")
+    if not Path(include, "Python.h").exists():
+        return f"no Python.h in {include}"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    program = shlex.split(compiler)[0]
+    if shutil.which(program) is None:
+        return f"no C compiler ({program})"
+    source = Path(build_dir, "probe.c")
+    source.write_text("#include <Python.h>\nint main(void) { return 0; }\n")
+    probe = [*shlex.split(compiler), "-I", include, "-c", str(source), "-o", f"{source}.o"]
+    done = subprocess.run(probe, capture_output=True, check=False)
+    return "" if done.returncode == 0 else f"{program} cannot compile a file with Python.h"
+
+
+def extensions() -> list[Extension]:
+    """The extension modules of this build: none for a pure one."""
+    if os.environ.get("HEADRACE_PURE") == "1":
+        print("headrace: pure build (HEADRACE_PURE=1)", file=sys.stderr)
+        return []
+    reason = missing_compiler()
+    if reason:
+        print(f"headrace: pure build, slower: {reason}", file=sys.stderr)
+        return []
+    from mypyc.build import mypycify
+
+    options = [f"--cache-dir={build_dir}/mypy", f"--config-file={ROOT}/pyproject.toml"]
+    modules = modules_to_compile()
+    print(f"headrace: compiling {len(modules)} modules", file=sys.stderr)
+    built: list[Extension] = mypycify(
+        options + modules,
+        opt_level="3",
+        debug_level="0",
+        multi_file=True,
+        target_dir=f"{build_dir}/c",
+        group_name="headrace",
+    )
+    return built
+
+
+class ParallelBuildExt(build_ext):
+    """Compiles the C files of one extension side by side; setuptools takes one after another."""
+
+    def build_extensions(self) -> None:
+        """Let each compilation start in a pool, and linking wait for all of them."""
+        compiler: Any = self.compiler
+        compile_one = compiler._compile
+        link = compiler.link
+        pending: list[Future[None]] = []
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+
+            def start(*arguments: Any) -> None:
+                pending.append(pool.submit(compile_one, *arguments))
+
+            def link_when_compiled(*arguments: Any, **options: Any) -> None:
+                for each in pending:
+                    each.result()
+                pending.clear()
+                link(*arguments, **options)
+
+            compiler._compile = start
+            compiler.link = link_when_compiled
+            super().build_extensions()
+
+
+def prepare_build_dir() -> str:
+    """A folder for everything the build writes; only intermediate files survive in a kept one."""
+    kept = os.environ.get("HEADRACE_BUILD_DIR")
+    if kept:
+        path = Path(kept).resolve()
+        for part in ("lib", "egg"):
+            shutil.rmtree(path / part, ignore_errors=True)
+    else:
+        path = Path(tempfile.mkdtemp(prefix="headrace-build-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    (path / "egg").mkdir(parents=True, exist_ok=True)
+    return str(path)
+
+
+build_dir = prepare_build_dir()
+building = any(word in sys.argv for word in ("bdist_wheel", "build", "build_ext"))
+
+setup(
+    ext_modules=extensions() if building else [],
+    cmdclass={"build_ext": ParallelBuildExt},
+    options={
+        "build": {"build_base": build_dir, "build_lib": f"{build_dir}/lib"},
+        "egg_info": {"egg_base": f"{build_dir}/egg"},
+    },
+)
