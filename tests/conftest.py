@@ -1,0 +1,165 @@
+"""Fixtures for every test: our server, a fresh one, clients, and the real Redis as judge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from support import build
+from support.client import RawClient
+from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
+
+_under_test = ""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _under_test
+    try:
+        _under_test = build.check()
+    except build.WrongBuildError as wrong:
+        raise pytest.UsageError(str(wrong)) from None
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return _under_test
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        for value in item.funcargs.values():
+            started = value.started if isinstance(value, Factory) else [value]
+            for process in started:
+                if isinstance(process, Process) and process.log():
+                    report.sections.append((f"{process.name} log", process.log()[-8000:]))
+    return report
+
+
+class Factory:
+    """Starts servers for one test, and ends them with it."""
+
+    def __init__(self, kind: type[ServerProcess | RedisProcess]) -> None:
+        self._kind = kind
+        self.started: list[Process] = []
+
+    def __call__(self, *options: str, start: bool = True, **settings: object) -> Process:
+        process = self._kind(*options, **settings)  # type: ignore[arg-type]
+        self.started.append(process)
+        return process.start() if start else process
+
+    def finish(self) -> None:
+        try:
+            for process in self.started:
+                process.kill()
+            for process in self.started:
+                if isinstance(process, ServerProcess) and process.check_log_at_end:
+                    process.check_log()
+        finally:
+            for process in self.started:
+                process.discard()
+
+
+@pytest.fixture(scope="session")
+def _shared_server() -> Iterator[ServerProcess]:
+    process = ServerProcess("--enable-debug-command", "yes")
+    try:
+        yield process
+        if process.running:
+            process.stop()
+    finally:
+        process.discard()
+
+
+@pytest.fixture
+def server(_shared_server: ServerProcess) -> ServerProcess:
+    """Our server, shared and emptied before each test, which puts changed settings back."""
+    if not _shared_server.running:
+        _shared_server.start()
+    _shared_server.call("FLUSHALL")
+    return _shared_server
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[RawClient]:
+    """A RESP2 connection to the shared server."""
+    with server.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def client3(server: ServerProcess) -> Iterator[RawClient]:
+    """A RESP3 connection to the shared server."""
+    with server.client(resp3=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def fresh_server() -> Iterator[Factory]:
+    """Starts servers of the test's own; see ``ServerProcess`` for the arguments."""
+    factory = Factory(ServerProcess)
+    yield factory
+    factory.finish()
+
+
+@pytest.fixture(scope="session")
+def _judge() -> None:
+    if judge_program() is not None:
+        return
+    missing = "no redis-server found to compare with"
+    if os.environ.get("CI") or os.environ.get("HEADRACE_REQUIRE_JUDGE"):
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def _shared_redis(_judge: None) -> Iterator[RedisProcess]:
+    process = RedisProcess()
+    try:
+        yield process
+    finally:
+        process.discard()
+
+
+@pytest.fixture
+def redis_server(_shared_redis: RedisProcess) -> RedisProcess:
+    """The real Redis, shared by the tests and emptied before each."""
+    if not _shared_redis.running:
+        _shared_redis.start()
+    _shared_redis.call("FLUSHALL")
+    return _shared_redis
+
+
+@pytest.fixture
+def fresh_redis(_judge: None) -> Iterator[Factory]:
+    """Starts real Redis servers of the test's own."""
+    factory = Factory(RedisProcess)
+    yield factory
+    factory.finish()
+
+
+@pytest.fixture
+def pair(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
+    """A RESP2 connection to each server; ``pair.both(...)`` compares raw replies."""
+    both = Pair(server.client(), redis_server.client())
+    yield both
+    both.close()
+
+
+@pytest.fixture
+def pair3(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
+    """As ``pair``, in RESP3."""
+    both = Pair(server.client(resp3=True), redis_server.client(resp3=True))
+    yield both
+    both.close()
+
+
+@pytest.fixture
+def repo() -> Path:
+    """The root of the checkout."""
+    return build.ROOT

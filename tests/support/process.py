@@ -1,0 +1,312 @@
+"""Servers as subprocesses: ours, and the real Redis that judges it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from support import build
+from support.client import Argument, RawClient, WireError
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 20.0
+
+# What a healthy server never logs.
+TROUBLE = re.compile(
+    r"^.*(Traceback \(most recent|\w*Warning: |never retrieved|never awaited|internal error).*$",
+    re.MULTILINE,
+)
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Process:
+    """A server with a folder, a port and a log of its own.
+
+    Args:
+        options: command line after the port and folder, such as ``"--appendonly", "yes"``.
+        directory: working folder, kept at the end; without it a temporary one.
+        port: TCP port; without it a free one.
+        config: text of a configuration file to start with.
+        environment: more environment variables.
+    """
+
+    name = "server"
+
+    def __init__(
+        self,
+        *options: str,
+        directory: Path | None = None,
+        port: int = 0,
+        config: str = "",
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self._own_directory = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="headrace-test-"))
+        self.port = port
+        self._any_port = port == 0
+        self.options = options
+        self.config_path = self.directory / "server.conf"
+        if config:
+            self.config_path.write_text(config)
+        self._has_config = bool(config)
+        self._environment = environment or {}
+        self.log_path = self.directory / f"{self.name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.discard()
+
+    def command(self) -> list[str]:
+        """The program and what always stands before the options."""
+        raise NotImplementedError
+
+    def variables(self) -> dict[str, str]:
+        return {**os.environ, **self._environment}
+
+    # Life
+
+    def spawn(self) -> Self:
+        """Start the process without waiting for it to answer."""
+        assert not self.running
+        if self._any_port:
+            self.port = free_port()
+        command = self.command()
+        if self._has_config:
+            command.append(str(self.config_path))
+        command += ["--port", str(self.port), "--dir", str(self.directory), *self.options]
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                env=self.variables(),
+            )
+        return self
+
+    def start(self, timeout_s: float = START_TIMEOUT_S) -> Self:
+        """Start the process and wait until it answers PING and has loaded its data."""
+        self.spawn()
+        self.wait_until_ready(timeout_s)
+        return self
+
+    def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if not self.running:
+                raise RuntimeError(f"{self.name} ended at start ({self.returncode}):\n{self.log()}")
+            if self._answers():
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"{self.name} did not answer within {timeout_s} s:\n{self.log()}")
+
+    def _answers(self) -> bool:
+        try:
+            with RawClient(self.port, timeout_s=2.0) as client:
+                return client.call("PING").startswith((b"+PONG", b"-NOAUTH"))
+        except (OSError, ValueError):
+            return False
+
+    def stop(self, sig: int = signal.SIGTERM) -> None:
+        """Shut down cleanly; fails when the server does not, or when its log shows trouble."""
+        self.signal(sig)
+        code = self.wait()
+        assert code == 0, f"{self.name} ended with {code}:\n{self.log()}"
+        self.check_log()
+
+    def kill(self) -> None:
+        """End the process at once, as a crash does."""
+        if self.running:
+            self.signal(signal.SIGKILL)
+            self.wait()
+
+    def restart(self, *, crash: bool = False) -> Self:
+        """Stop (or kill) and start again on the same folder and port."""
+        if crash:
+            self.kill()
+        else:
+            self.stop()
+        self._any_port = False
+        return self.start()
+
+    def discard(self) -> None:
+        """End the process however it stands, and remove its temporary folder."""
+        self.kill()
+        if self._own_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def signal(self, sig: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(sig)
+
+    def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """Wait for the end of the process; return its exit code."""
+        assert self._process is not None
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError(
+                f"{self.name} still ran after {timeout_s} s:\n{self.log()}"
+            ) from None
+
+    # Facts
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def returncode(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def log(self) -> str:
+        """Everything the process wrote so far, over all its starts."""
+        if not self.log_path.exists():
+            return ""
+        return self.log_path.read_text(errors="backslashreplace")
+
+    def check_log(self) -> None:
+        trouble = TROUBLE.search(self.log())
+        assert trouble is None, f"{self.name} logged trouble:\n{self.log()}"
+
+    def wait_for_log(self, text: str, timeout_s: float = 10.0) -> None:
+        """Wait until the log holds ``text``."""
+        deadline = time.monotonic() + timeout_s
+        while text not in self.log():
+            assert time.monotonic() < deadline, f"{text!r} is not in the log:\n{self.log()}"
+            time.sleep(0.02)
+
+    # Talking to it
+
+    def client(self, *, resp3: bool = False, timeout_s: float = 10.0) -> RawClient:
+        return RawClient(self.port, resp3=resp3, timeout_s=timeout_s)
+
+    def call(self, *arguments: Argument) -> object:
+        """One command on a connection of its own; the parsed reply. Error replies are raised."""
+        with self.client() as client:
+            reply = client.call_parsed(*arguments)
+        if isinstance(reply, WireError):
+            raise reply
+        return reply
+
+    def info(self, section: str = "all") -> dict[str, str]:
+        """INFO as a dict."""
+        text = self.call("INFO", section)
+        assert isinstance(text, bytes)
+        lines = (line.partition(":") for line in text.decode().splitlines() if ":" in line)
+        return {name: value for name, _, value in lines}
+
+
+class ServerProcess(Process):
+    """Our server, in the build under test, with asyncio's debug mode and warnings as errors.
+
+    Args, besides those of ``Process``:
+        debug: False for tests that measure time or memory.
+        check_log: whether trouble in the log fails the test at its end.
+    """
+
+    name = "headrace"
+
+    def __init__(
+        self,
+        *options: str,
+        directory: Path | None = None,
+        port: int = 0,
+        config: str = "",
+        environment: dict[str, str] | None = None,
+        debug: bool = True,
+        check_log: bool = True,
+    ) -> None:
+        super().__init__(
+            *options, directory=directory, port=port, config=config, environment=environment
+        )
+        self.debug = debug
+        self.check_log_at_end = check_log
+
+    def command(self) -> list[str]:
+        warnings = ["-W", "error"] if self.debug else []
+        return [sys.executable, "-P", *warnings, "-m", "server"]
+
+    def variables(self) -> dict[str, str]:
+        debug = {"PYTHONASYNCIODEBUG": "1", "PYTHONFAULTHANDLER": "1"} if self.debug else {}
+        return {**build.environment(), **debug, "PYTHONUNBUFFERED": "1", **self._environment}
+
+
+class RedisProcess(Process):
+    """The real redis-server: from ``HEADRACE_JUDGE`` or the PATH. It saves nothing by itself."""
+
+    name = "redis"
+
+    def command(self) -> list[str]:
+        program = judge_program()
+        assert program is not None
+        return [program, "--save", "", "--enable-debug-command", "yes"]
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        return tuple(int(part) for part in self.info("server")["redis_version"].split("."))
+
+
+def judge_program() -> str | None:
+    """The path of a real redis-server, or None."""
+    return shutil.which(os.environ.get("HEADRACE_JUDGE", "redis-server"))
+
+
+class Pair:
+    """One connection to each server; every command goes to both and must get the same bytes."""
+
+    def __init__(self, ours: RawClient, real: RawClient) -> None:
+        self.ours = ours
+        self.real = real
+
+    def both(self, *arguments: Argument) -> bytes:
+        """Send a command to both, compare the raw replies, return them."""
+        real = self.real.call(*arguments)
+        ours = self.ours.call(*arguments)
+        assert ours == real, f"{arguments!r}\n  ours {ours!r}\n  real {real!r}"
+        return ours
+
+    def both_send(self, data: bytes) -> bytes:
+        """Send raw bytes to both, compare one reply."""
+        self.real.send(data)
+        self.ours.send(data)
+        real, ours = self.real.read(), self.ours.read()
+        assert ours == real, f"{data!r}\n  ours {ours!r}\n  real {real!r}"
+        return ours
+
+    def close(self) -> None:
+        self.ours.close()
+        self.real.close()

@@ -1,0 +1,53 @@
+"""The tests' own tools: the judge answers, the raw client cuts replies where they end."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.client import Push, Status, WireError, encode, parse
+from support.process import RedisProcess
+
+
+@pytest.mark.judge
+def test_raw_client_cuts_replies_exactly(redis_server: RedisProcess) -> None:
+    with redis_server.client() as client:
+        assert client.call("SET", "k", b"a\r\nb") == b"+OK\r\n"
+        client.send(encode("GET", "k") + encode("LRANGE", "none", 0, -1) + encode("GET", "none"))
+        assert client.read() == b"$4\r\na\r\nb\r\n"
+        assert client.read() == b"*0\r\n"
+        assert client.read() == b"$-1\r\n"
+        assert client.silent()
+        assert client.call_parsed("NOPE") == WireError(
+            b"ERR unknown command 'NOPE', with args beginning with: "
+        )
+        client.send_slowly(encode("PING"))
+        assert client.read_parsed() == Status(b"PONG")
+
+
+@pytest.mark.judge
+def test_raw_client_reads_resp3(redis_server: RedisProcess) -> None:
+    with redis_server.client(resp3=True) as client:
+        assert client.call("GET", "none") == b"_\r\n"
+        assert client.call_parsed("CONFIG", "GET", "port") == {b"port": b"%d" % redis_server.port}
+        assert client.call_parsed("SUBSCRIBE", "news") == Push([b"subscribe", b"news", 1])
+
+
+@pytest.mark.judge
+def test_a_closed_connection_is_an_error_not_a_hang(redis_server: RedisProcess) -> None:
+    with redis_server.client() as client:
+        client.send(b"*1\r\n$-5\r\n")
+        assert client.rest_until_close().startswith(b"-ERR Protocol error")
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"%1\r\n+a\r\n*2\r\n:1\r\n_\r\n", {b"a": [1, None]}),
+        (b"=7\r\ntxt:abc\r\n", b"abc"),
+        (b"*3\r\n#t\r\n,1.5\r\n(12345678901234567890\r\n", [True, 1.5, 12345678901234567890]),
+        (b"|1\r\n+ttl\r\n:1\r\n~1\r\n$1\r\nx\r\n", [b"x"]),
+        (b"*-1\r\n", None),
+    ],
+)
+def test_parse(raw: bytes, value: object) -> None:
+    assert parse(raw) == value
