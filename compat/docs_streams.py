@@ -1,0 +1,111 @@
+"""Documentation of the commands on streams."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat.doc_notation import Doc
+
+_GROUP: Final = "stream"
+_RANGE_COST: Final = "O(N) for N entries answered, wherever the range lies"
+_RANGE_HISTORY: Final = (("6.2.0", "A bound may be exclusive."),)
+_REFERENCES: Final = "condition(KEEPREF | DELREF | ACKED)"
+_TRIM: Final = (
+    "strategy(MAXLEN | MINID@6.2.0) [operator('='=equal | '~'=approximately)] threshold"
+    " [LIMIT=count:integer@6.2.0]"
+)
+
+DOCS: Final[dict[str, Doc]] = {
+    "xadd": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(1), and O(N) more when N entries are trimmed",
+        "Appends an entry to a stream, which is created where it is missing.",
+        f"key [NOMKSTREAM@6.2.0] [{_REFERENCES}] [trim({_TRIM})]"
+        " id-selector('*'=auto-id | id) data(field value)...",
+        history=(
+            ("6.2.0", "NOMKSTREAM, MINID and LIMIT options."),
+            ("7.0.0", "An ID of the form <ms>-*."),
+            ("8.2.0", "KEEPREF, DELREF and ACKED options."),
+        ),
+    ),
+    "xdel": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(1) for each entry, however long the stream",
+        "Deletes entries and counts those that were there.",
+        "key ID:string...",
+    ),
+    "xdelex": Doc(
+        _GROUP,
+        "8.2.0",
+        "O(1) for each entry, however long the stream",
+        "Deletes entries with heed to groups that refer to them, and tells how each one went.",
+        f"key [{_REFERENCES}] IDS=ids(numids:integer id...)",
+    ),
+    "xinfo": Doc(
+        _GROUP, "5.0.0", "Depends on subcommand.", "Holds the commands that look into streams."
+    ),
+    "xinfo|help": Doc(_GROUP, "5.0.0", "O(1)", "Lists the XINFO subcommands."),
+    "xinfo|stream": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(1)",
+        "Describes a stream, with its entries and groups if asked.",
+        "key [full-block(FULL [COUNT=count:integer])]",
+        history=(
+            ("6.0.0", "FULL option."),
+            (
+                "7.0.0",
+                "Tells max-deleted-entry-id, entries-added, recorded-first-entry-id and lag.",
+            ),
+            ("7.2.0", "Tells active-time; seen-time is any attempt."),
+        ),
+    ),
+    "xlen": Doc(_GROUP, "5.0.0", "O(1)", "Counts the entries of a stream.", "key"),
+    "xrange": Doc(
+        _GROUP,
+        "5.0.0",
+        _RANGE_COST,
+        "Reads the entries between two IDs, oldest first.",
+        "key start end [COUNT=count:integer]",
+        history=_RANGE_HISTORY,
+    ),
+    "xread": Doc(
+        _GROUP,
+        "5.0.0",
+        "",
+        "Reads the entries after given IDs from several streams, waiting for some if asked.",
+        "[COUNT=count:integer] [MAXCOUNT=maxcount:integer@8.10.0]"
+        " [MAXSIZE=maxsize:integer@8.10.0] [BLOCK=milliseconds:integer]"
+        " STREAMS=streams(key... ID:string...)",
+    ),
+    "xrevrange": Doc(
+        _GROUP,
+        "5.0.0",
+        _RANGE_COST,
+        "Reads the entries between two IDs, newest first.",
+        "key end start [COUNT=count:integer]",
+        history=_RANGE_HISTORY,
+    ),
+    "xsetid": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(1)",
+        "Sets the last ID of a stream, as replication and loading need it.",
+        "key last-id [ENTRIESADDED=entries-added:integer@7.0.0]"
+        " [MAXDELETEDID=max-deleted-id@7.0.0]",
+        history=(("7.0.0", "ENTRIESADDED and MAXDELETEDID options."),),
+    ),
+    "xtrim": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(N) for N entries trimmed, most of them dropped a block at a time",
+        "Deletes the oldest entries of a stream, down to a length or up to an ID.",
+        f"key trim({_TRIM} [{_REFERENCES}])",
+        history=(
+            ("6.2.0", "MINID and LIMIT options."),
+            ("8.2.0", "KEEPREF, DELREF and ACKED options."),
+        ),
+    ),
+}
