@@ -1,0 +1,28 @@
+"""The HELP subcommand of every container, written from the documentation of its subcommands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat.command_docs import DOCS
+from compat.doc_notation import render
+from protocol.replies import Status
+from server.call import Call
+from server.registry import TABLE
+
+_TITLE: Final = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+
+
+def show_help(call: Call) -> object:
+    """``CONTAINER HELP``: the subcommands, each with its arguments and what it does.
+
+    Reply: list of status lines.
+    """
+    name = call.argv[0].lower()
+    lines: list[object] = [Status(_TITLE % name.upper())]
+    for child in sorted(TABLE[name].subcommands):
+        doc = DOCS[f"{name.decode()}|{child.decode()}"]
+        syntax = render(doc.arguments()).encode()
+        lines.append(Status(b"%b %b" % (child.upper(), syntax) if syntax else child.upper()))
+        lines.append(Status(b"    " + doc.summary.encode()))
+    return lines
