@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from setuptools import Extension, setup
+from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
@@ -60,7 +60,7 @@ def missing_compiler() -> str:
     return "" if done.returncode == 0 else f"{program} cannot compile a file with Python.h"
 
 
-def extensions() -> list[Extension]:
+def extensions() -> list[Any]:
     """The extension modules of this build: none for a pure one."""
     if os.environ.get("HEADRACE_PURE") == "1":
         print("headrace: pure build (HEADRACE_PURE=1)", file=sys.stderr)
@@ -74,7 +74,7 @@ def extensions() -> list[Extension]:
     options = [f"--cache-dir={build_dir}/mypy", f"--config-file={ROOT}/pyproject.toml"]
     modules = modules_to_compile()
     print(f"headrace: compiling {len(modules)} modules", file=sys.stderr)
-    built: list[Extension] = mypycify(
+    return mypycify(
         options + modules,
         opt_level="3",
         debug_level="0",
@@ -82,7 +82,6 @@ def extensions() -> list[Extension]:
         target_dir=f"{build_dir}/c",
         group_name="headrace",
     )
-    return built
 
 
 class ParallelBuildExt(build_ext):

@@ -1,0 +1,90 @@
+# Headrace. A fresh clone needs python3 (3.11 to 3.13) and make; a C compiler makes it fast.
+#
+# Everything is installed into a virtual environment and runs from there: the build never writes
+# beside the sources, and nothing runs from the checkout.
+
+PYTHON ?= python3
+PORT ?= 6379
+ARGS ?=
+TESTS ?= tests
+PYTEST_ARGS ?=
+export HEADRACE_PURE ?= 0
+
+# The pure build, in the same environment when asked for, and beside it for `make check`.
+VENV ?= .venv
+PURE_VENV := .venv-pure
+KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
+STAMP := $(VENV)/.installed-$(KIND)
+REQUIREMENTS := $(VENV)/requirements.txt
+
+# Folders count as sources too: their times tell when a file was removed.
+PACKAGES := compat persistence protocol server storage
+SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' -o -type d \) -print)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install run test check lint types test-compiled test-pure bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  HEADRACE_PURE=1 installs without compiling; PORT=, ARGS= (run), TESTS=, PYTEST_ARGS= (test)"
+
+install: $(STAMP) ## install headrace and its tools into .venv, compiled where a C compiler is found
+
+run: install ## start on port 6379 with an append-only file in ./data
+	@mkdir -p data
+	@exec $(VENV)/bin/headrace --port $(PORT) --dir data --appendonly yes $(ARGS)
+
+test: install ## run all tests against the installed build
+	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
+		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
+
+check: lint types test-compiled test-pure ## what CI runs: lint, types, tests on both builds
+
+lint: install ## ruff, and hadolint on the Dockerfile
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
+	else echo "hadolint has no package for this platform: Dockerfile not linted"; fi
+
+types: install ## mypy --strict
+	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy
+
+test-compiled: ## run all tests against the compiled build
+	@$(MAKE) --no-print-directory test HEADRACE_PURE=0 EXPECT=compiled
+
+test-pure: ## run all tests against the pure build
+	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV)
+
+bench: install ## compare XADD with redis-server on this machine
+	$(VENV)/bin/python -P bench/xadd.py $(ARGS)
+
+clean: ## remove the environments and caches; data stays
+	rm -rf .venv $(PURE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+		echo "headrace needs Python 3.11 to 3.13; $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+			"Set PYTHON=python3.12, say." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments: install its venv package" \
+			"(Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Both lists, so that the build below can use this environment and needs no second one.
+$(REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
+		*p["project"]["optional-dependencies"]["dev"], sep="\n")' > $@.new
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
+	@mv $@.new $@
+
+$(STAMP): $(REQUIREMENTS) setup.py $(SOURCES)
+	@rm -f $(VENV)/.installed-* $(VENV)/.build-kind
+	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -m pip install --quiet \
+		--disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+	@cd $(VENV) && bin/python -P -c 'from server.build import build_kind; print(build_kind())' > .build-kind
+	@echo "headrace: installed the $$(cat $(VENV)/.build-kind) build into $(VENV)"
+	@touch $@
