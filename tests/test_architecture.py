@@ -1,0 +1,125 @@
+"""The imports point one way: protocol and storage at the bottom, server at the top."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.build import ROOT
+
+# What each package may import of ours; itself always.
+ARROWS: dict[str, set[str]] = {
+    "protocol": set(),
+    "storage": set(),
+    "persistence": {"protocol", "storage"},
+    "compat": {"protocol", "storage", "persistence"},
+    "server": {"protocol", "storage", "persistence", "compat"},
+}
+OURS = {*ARROWS, "tests", "support", "bench", "setup"}
+
+# What a package must live without: replay has no clock and no chance, parsing has no sockets.
+FORBIDDEN: dict[str, set[str]] = {
+    "protocol": {"asyncio", "selectors", "socket", "uvloop"},
+    "storage": {
+        "asyncio",
+        "datetime",
+        "io",
+        "os",
+        "pathlib",
+        "random",
+        "secrets",
+        "selectors",
+        "shutil",
+        "socket",
+        "subprocess",
+        "tempfile",
+        "time",
+        "uuid",
+        "uvloop",
+    },
+    "persistence": {"uvloop"},
+    "compat": {"asyncio", "socket", "uvloop"},
+}
+
+MODULES = sorted(path for package in ARROWS for path in (ROOT / package).rglob("*.py"))
+
+
+def imported(source: str, package: str) -> Iterator[tuple[int, str]]:
+    """The line and the top-level name of every import, those inside functions included."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, package if node.level else (node.module or "").partition(".")[0]
+
+
+def violations(path: Path, source: str) -> list[str]:
+    package = path.relative_to(ROOT).parts[0]
+    wrong = []
+    for line, name in imported(source, package):
+        turned_back = name in OURS and name != package and name not in ARROWS[package]
+        if turned_back or name in FORBIDDEN.get(package, ()):
+            wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    return wrong
+
+
+def opens_files(source: str) -> list[int]:
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"open", "input", "print"}
+    ]
+
+
+def test_there_is_something_to_read() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == set(ARROWS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_follow_the_arrows(path: Path) -> None:
+    assert violations(path, path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.relative_to(ROOT).parts[0] in ("storage", "protocol")],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_storage_and_protocol_do_no_io(path: Path) -> None:
+    assert opens_files(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("storage/keyspace.py", "from protocol.replies import OK"),
+        ("storage/keyspace.py", "import time"),
+        ("protocol/replies.py", "from storage import keyspace"),
+        ("persistence/aof.py", "import server.app"),
+        ("compat/errors.py", "def f() -> None:\n    from server import state"),
+        ("server/app.py", "from support.client import RawClient"),
+    ],
+)
+def test_an_arrow_turned_back_is_found(module: str, line: str) -> None:
+    assert violations(ROOT / module, line) != []
+
+
+def test_every_package_is_installed(repo: Path) -> None:
+    """A folder with modules that pyproject.toml forgets would be missing from the wheel."""
+    import tomllib
+
+    declared = tomllib.loads((repo / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = {path.parent.relative_to(repo).as_posix().replace("/", ".") for path in MODULES}
+    assert found == set(declared["packages"])
+
+
+def test_nothing_is_built_into_the_checkout(repo: Path) -> None:
+    """An extension module beside its source would shadow every later edit."""
+    beside = [path for package in ARROWS for path in (repo / package).rglob("*.so")]
+    assert beside == []
