@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+
+FROM python:3.13-slim AS builder
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+COPY pyproject.toml setup.py README.md LICENSE /src/
+COPY compat /src/compat
+COPY persistence /src/persistence
+COPY protocol /src/protocol
+COPY server /src/server
+COPY storage /src/storage
+COPY docker/build.sh /src/docker/build.sh
+RUN /src/docker/build.sh /src /opt/headrace
+
+FROM python:3.13-slim
+RUN groupadd --system --gid 999 headrace \
+    && useradd --system --uid 999 --gid headrace --home-dir /data --shell /usr/sbin/nologin headrace \
+    && install --directory --owner=headrace --group=headrace /data
+COPY --from=builder /opt/headrace /opt/headrace
+COPY docker/entrypoint.sh docker/healthcheck.py /opt/headrace/docker/
+ENV PATH=/opt/headrace/bin:$PATH
+USER 999:999
+VOLUME /data
+WORKDIR /data
+EXPOSE 6379
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["/opt/headrace/bin/python", "-P", "/opt/headrace/docker/healthcheck.py"]
+ENTRYPOINT ["/opt/headrace/docker/entrypoint.sh"]
+CMD ["headrace"]

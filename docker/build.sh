@@ -1,0 +1,26 @@
+#!/bin/sh
+# Build headrace from SOURCE and install it, with what it needs, into a virtual environment PREFIX.
+# The Dockerfile's first stage runs this; tests run it without Docker.
+set -eu
+
+source=${1:?usage: build.sh SOURCE PREFIX}
+prefix=${2:?usage: build.sh SOURCE PREFIX}
+python=${PYTHON:-python3}
+
+wheels=$(mktemp -d)
+trap 'rm -rf "$wheels"' EXIT
+
+"$python" -m pip wheel --quiet --disable-pip-version-check --wheel-dir "$wheels" "$source"
+"$python" -m venv --without-pip "$prefix"
+"$python" -m pip --python "$prefix/bin/python" install --quiet --disable-pip-version-check \
+    --no-index --find-links "$wheels" headrace
+
+# An image that is slow because its compiler was missing would be a nasty surprise.
+kind=$("$prefix/bin/python" -P -c 'from server.build import build_kind; print(build_kind())')
+wanted=compiled
+[ "${HEADRACE_PURE:-0}" != 1 ] || wanted=pure
+if [ "$kind" != "$wanted" ]; then
+    echo "build.sh: this is a $kind build, wanted a $wanted one" >&2
+    exit 1
+fi
+echo "build.sh: $kind build in $prefix"
