@@ -10,8 +10,7 @@ holds it whole:
 ``newkey:key#1``        a key of the second key spec
 ``NX``                  a word to be typed as it is, called ``nx``
 ``COUNT=n:integer``     a word, then a value
-``'~'=approximately``   a word in quotes may hold anything; without a type it has no value
-``'lib-name'=name:string``  so a quoted word with a value names the type too
+``'~'=approximately``   a word that is no name, in quotes, and what to call it; no value follows
 ``[x]``                 may be left out
 ``x...``                may come several times
 ``set(A | B)``          one of these
@@ -100,11 +99,7 @@ def parse(syntax: str) -> list[Argument]:
     words = _WORDS.findall(syntax)
     if "".join(words) != "".join(syntax.split()):
         raise ValueError(f"stray characters in syntax: {syntax}")
-    reader = _Reader(words)
-    arguments = reader.arguments_until("")
-    if reader.at != len(words):
-        raise ValueError(f"unbalanced syntax: {syntax}")
-    return arguments
+    return _Reader(words).arguments_until("")
 
 
 def render(arguments: list[Argument]) -> str:
@@ -184,20 +179,20 @@ class _Reader:
 
     def head(self) -> Argument:
         word = self.take()
-        token = ""
         if word.startswith("'"):
-            token = word[1:-1]
-        elif word.isupper() and ":" not in word:
+            if not self.skip("="):
+                raise ValueError(f"{word} needs a name")
+            return _new_argument(self.take(), "pure-token", word[1:-1])
+        if not word[0].isalnum():
+            raise ValueError(f"{word} where an argument was expected")
+        token = ""
+        if word.isupper():
             token = word
-        if not token:
-            name, _, kind = word.partition(":")
-            return _new_argument(name, kind or _TYPE_BY_NAME.get(name, "string"), "")
-        if not self.skip("="):
-            return _new_argument(token.lower(), "pure-token", token)
-        name, _, kind = self.take().partition(":")
-        if not kind:
-            kind = "pure-token" if word.startswith("'") else _TYPE_BY_NAME.get(name, "string")
-        return _new_argument(name, kind, token)
+            if not self.skip("="):
+                return _new_argument(token.lower(), "pure-token", token)
+            word = self.take()
+        name, _, kind = word.partition(":")
+        return _new_argument(name, kind or _TYPE_BY_NAME.get(name, "string"), token)
 
     def suffixes(self, argument: Argument) -> None:
         while True:

@@ -41,7 +41,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Closes the connections that match an address or a set of filters.",
         "filter(old-format<ip:port>!2.8.12 | new-format("
         "[ID=client-id:integer@2.8.12]"
-        " | [TYPE=client-type('normal' | 'master'@3.2.0 | 'slave' | 'replica'@5.0.0 | 'pubsub')"
+        " | [TYPE=client-type(NORMAL | MASTER@3.2.0 | SLAVE | REPLICA@5.0.0 | PUBSUB)"
         "@2.8.12]"
         " | [USER=username] | [ADDR=addr<ip:port>] | [LADDR=laddr<ip:port>@6.2.0]"
         " | [SKIPME=skipme(YES | NO)] | [MAXAGE=maxage:integer@7.4.0])...)",
@@ -58,7 +58,7 @@ DOCS: Final[dict[str, Doc]] = {
         "2.4.0",
         "O(N) for N connected clients",
         "Describes the connected clients, one line each.",
-        "[TYPE=client-type('normal' | 'master' | 'replica' | 'pubsub')@5.0.0]"
+        "[TYPE=client-type(NORMAL | MASTER | REPLICA | PUBSUB)@5.0.0]"
         " [ID=client-id:integer@6.2.0...]",
         history=(
             ("2.8.12", "A line tells the client's id."),
@@ -103,7 +103,7 @@ DOCS: Final[dict[str, Doc]] = {
         "7.2.0",
         "O(1)",
         "Notes which client library, in which version, uses this connection.",
-        "attr('lib-name'=libname:string | 'lib-ver'=libver:string)",
+        "attr(LIB-NAME=libname | LIB-VER=libver)",
     ),
     "client|setname": Doc(
         _GROUP, "2.6.9", "O(1)", "Gives this connection a name.", "connection-name"

@@ -121,7 +121,7 @@ DOCS: Final[dict[str, Doc]] = {
         "7.0.0",
         "O(N) for N commands that have been timed",
         "Tells how the run times of commands are spread.",
-        "[COMMAND:string...]",
+        "[command...]",
     ),
     "latency|history": Doc(
         _GROUP, "2.8.13", "O(1)", "Lists the delays noted for an event, with their times.", "event"

@@ -34,7 +34,7 @@ DOCS: Final[dict[str, Doc]] = {
         "5.0.0",
         "O(1) for each entry, however long the stream",
         "Deletes entries and counts those that were there.",
-        "key ID:string...",
+        "key id...",
     ),
     "xdelex": Doc(
         _GROUP,
@@ -78,7 +78,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Reads the entries after given IDs from several streams, waiting for some if asked.",
         "[COUNT=count:integer] [MAXCOUNT=maxcount:integer@8.10.0]"
         " [MAXSIZE=maxsize:integer@8.10.0] [BLOCK=milliseconds:integer]"
-        " STREAMS=streams(key... ID:string...)",
+        " STREAMS=streams(key... id...)",
     ),
     "xrevrange": Doc(
         _GROUP,

@@ -86,7 +86,7 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
         if not number.isdigit() or len(number) > 9:
             return None
         first += first_at
-        last = first + int(number) - 1
+        last = first + (int(number) - 1) * step
     else:
         step = spec.step
         if spec.last >= 0:

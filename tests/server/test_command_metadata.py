@@ -1,0 +1,319 @@
+"""The command table against its documentation, and against the real Redis."""
+
+from __future__ import annotations
+
+import pytest
+
+import server.commands.families  # noqa: F401  (fills the table)
+from compat.command_docs import DOCS
+from server.registry import TABLE, Command
+from support.client import RawClient, Status, WireError
+from support.process import Pair, RedisProcess, ServerProcess
+
+FIELDS = ("name", "arity", "flags", "first", "last", "step", "categories", "tips", "specs")
+
+# What the table says otherwise than a Redis older than 7.2, because it follows newer ones.
+SINCE_7_2 = {
+    ("client|setname", "tips"): "a cluster sends it to all nodes",
+    (
+        "command|getkeys",
+        "arity",
+    ): "a command without arguments has no keys, which is no wrong arity",
+    ("command|getkeysandflags", "arity"): "as COMMAND GETKEYS",
+    ("config|resetstat", "tips"): "a cluster sends it to all nodes",
+    ("config|rewrite", "tips"): "a cluster sends it to all nodes",
+    ("latency|reset", "tips"): "the counts of the nodes are added up",
+    ("msetnx", "tips"): "its keys must be in one slot",
+    ("randomkey", "tips"): "the reply of one node is picked",
+    ("scan", "tips"): "cursors of several nodes need care",
+    ("wait", "categories"): "it is blocking",
+    ("wait", "flags"): "it is blocking, and scripts may call it",
+}
+# Options newer than the newest Redis that has come to judge here (7.4), by command.
+NEWER_OPTIONS = {
+    "set": {b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"},
+    "xadd": {b"KEEPREF", b"DELREF", b"ACKED"},
+    "xread": {b"MAXCOUNT", b"MAXSIZE"},
+    "xtrim": {b"KEEPREF", b"DELREF", b"ACKED"},
+}
+
+
+def all_rows() -> list[Command]:
+    rows: list[Command] = []
+    for row in TABLE.values():
+        rows.append(row)
+        rows.extend(row.subcommands.values())
+    return rows
+
+
+def is_recent(redis: RedisProcess) -> bool:
+    return redis.version >= (7, 2)
+
+
+def test_every_row_is_documented_and_every_document_has_a_row() -> None:
+    assert {row.name.decode() for row in all_rows()} == set(DOCS)
+
+
+def test_documented_keys_point_at_key_specs() -> None:
+    for row in all_rows():
+        pending = list(DOCS[row.name.decode()].arguments())
+        used: set[int] = set()
+        while pending:
+            argument = pending.pop()
+            pending += argument.arguments
+            if argument.key_spec >= 0:
+                used.add(argument.key_spec)
+        real_keys = {i for i, spec in enumerate(row.keys) if "NOT_KEY" not in spec.flags}
+        assert used == real_keys, row.name
+
+
+def test_plain_commands_run_and_containers_hold_help() -> None:
+    for row in TABLE.values():
+        assert row.run is not None or row.subcommands, row.name
+        if row.subcommands:
+            assert b"help" in row.subcommands, row.name
+
+
+def info_by_field(entry: object) -> dict[str, object]:
+    """One reply of COMMAND INFO, comparable: sets sorted, remarks on key specs left out."""
+    assert isinstance(entry, list)
+    assert len(entry) == 10
+    fields: dict[str, object] = {}
+    for name, value in zip(FIELDS, entry, strict=False):
+        if name in ("flags", "categories", "tips"):
+            value = sorted(value)
+        elif name == "specs":
+            value = [spec_of(spec) for spec in value]
+        fields[name] = value
+    return fields
+
+
+def spec_of(spec: object) -> dict[object, object]:
+    assert isinstance(spec, dict)
+    return {k: sorted(v) if k == b"flags" else v for k, v in spec.items() if k != b"notes"}
+
+
+def test_info_is_that_of_redis(server: ServerProcess, redis_server: RedisProcess) -> None:
+    names = [row.name for row in all_rows()]
+    with server.client(resp3=True) as ours, redis_server.client(resp3=True) as real:
+        here = ours.call_parsed("COMMAND", "INFO", *names)
+        there = real.call_parsed("COMMAND", "INFO", *names)
+    assert isinstance(here, list)
+    assert isinstance(there, list)
+    found = {}
+    for name, mine, theirs in zip(names, here, there, strict=True):
+        if theirs is None:
+            continue
+        fields, expected = info_by_field(mine), info_by_field(theirs)
+        for field in FIELDS:
+            if fields[field] != expected[field]:
+                found[name.decode(), field] = (fields[field], expected[field])
+    allowed = {} if is_recent(redis_server) else SINCE_7_2
+    assert {key: value for key, value in found.items() if key not in allowed} == {}
+
+
+def tokens_of(arguments: object) -> set[bytes]:
+    assert isinstance(arguments, list)
+    found: set[bytes] = set()
+    for argument in arguments:
+        if b"token" in argument:
+            found.add(argument[b"token"])
+        found |= tokens_of(argument.get(b"arguments", []))
+    return found
+
+
+def without(arguments: object, tokens: set[bytes]) -> object:
+    """A tree of arguments less those with the given tokens, and less what that leaves empty."""
+    assert isinstance(arguments, list)
+    kept = []
+    for argument in arguments:
+        argument = dict(argument)
+        if argument.get(b"token") in tokens:
+            continue
+        if b"arguments" in argument:
+            argument[b"arguments"] = without(argument[b"arguments"], tokens)
+            if not argument[b"arguments"]:
+                continue
+        kept.append(argument)
+    return kept
+
+
+def test_documented_arguments_are_those_of_redis(
+    server: ServerProcess, redis_server: RedisProcess
+) -> None:
+    names = [row.name for row in all_rows()]
+    with server.client(resp3=True) as ours, redis_server.client(resp3=True) as real:
+        here = ours.call_parsed("COMMAND", "DOCS", *names)
+        there = real.call_parsed("COMMAND", "DOCS", *names)
+    assert isinstance(here, dict)
+    assert isinstance(there, dict)
+    assert set(here) == set(names)
+    for name, theirs in there.items():
+        mine = here[name]
+        newer = NEWER_OPTIONS.get(name.decode(), set())
+        arguments = mine.get(b"arguments", [])
+        expected = theirs.get(b"arguments", [])
+        assert mine[b"group"] == theirs[b"group"], name
+        if is_recent(redis_server):
+            assert mine[b"since"] == theirs[b"since"], name
+            assert without(arguments, newer) == without(expected, newer), name
+            for key in (b"doc_flags", b"deprecated_since"):
+                assert mine.get(key) == theirs.get(key), name
+            for key in (b"complexity", b"replaced_by"):
+                assert (key in mine) == (key in theirs), name
+        else:
+            # Up to 7.0 other names were given to arguments, not other words to options.
+            assert tokens_of(expected) <= tokens_of(arguments), name
+        if b"subcommands" in mine:
+            assert all(child.startswith(name + b"|") for child in mine[b"subcommands"])
+
+
+def test_shapes_of_docs(client: RawClient, client3: RawClient) -> None:
+    (name, body), *others = as_pairs(client.call_parsed("COMMAND", "DOCS", "getset"))
+    assert (name, others) == (b"getset", [])
+    assert [key for key, _ in as_pairs(body)] == [
+        b"summary",
+        b"since",
+        b"group",
+        b"complexity",
+        b"doc_flags",
+        b"deprecated_since",
+        b"replaced_by",
+        b"arguments",
+    ]
+    raw = client3.call("COMMAND", "DOCS", "GetSet", "no-such-command")
+    assert raw.startswith(b"%1\r\n$6\r\ngetset\r\n%8\r\n$7\r\nsummary\r\n")
+    assert b"$9\r\ndoc_flags\r\n~1\r\n+deprecated\r\n" in raw
+    whole = client3.call_parsed("COMMAND", "DOCS")
+    assert isinstance(whole, dict)
+    assert set(whole) == set(TABLE)
+    assert set(whole[b"config"][b"subcommands"]) >= {b"config|get", b"config|set"}
+    one = client3.call_parsed("COMMAND", "DOCS", "config|get")
+    assert list(one) == [b"config|get"]  # type: ignore[call-overload]
+
+
+def as_pairs(flat: object) -> list[tuple[object, object]]:
+    assert isinstance(flat, list)
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+@pytest.mark.parametrize("name", ["get", "MSET", "rename", "expire", "ping", "type", "watch"])
+def test_info_bytes(pair: Pair, pair3: Pair, name: str) -> None:
+    pair.both("COMMAND", "INFO", name)
+    pair3.both("COMMAND", "INFO", name)
+
+
+def test_info_of_unknown_commands(client: RawClient, client3: RawClient) -> None:
+    assert client.call("COMMAND", "INFO", "no-such") == b"*1\r\n$-1\r\n"
+    assert client3.call("COMMAND", "INFO", "config|no-such", "get|x") == b"*2\r\n_\r\n_\r\n"
+
+
+def test_all_commands(client: RawClient) -> None:
+    entries = client.call_parsed("COMMAND")
+    assert isinstance(entries, list)
+    assert [entry[0] for entry in entries] == list(TABLE)
+    assert client.call_parsed("COMMAND", "INFO") == entries
+    assert client.call_parsed("COMMAND", "COUNT") == len(TABLE)
+
+
+def test_list(client: RawClient) -> None:
+    names = {row.name for row in all_rows()}
+    assert set(lines(client, "COMMAND", "LIST")) == names
+    assert lines(client, "command", "list", "filterby", "module", "some") == []
+    assert lines(client, "COMMAND", "LIST", "FILTERBY", "ACLCAT", "no-such") == []
+
+
+def lines(client: RawClient, *arguments: str) -> list[bytes]:
+    reply = client.call_parsed(*arguments)
+    assert isinstance(reply, list)
+    return reply
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        ("ACLCAT", "string"),
+        ("aclcat", "STREAM"),
+        ("ACLCAT", "dangerous"),
+        ("ACLCAT", "pubsub"),
+        ("PATTERN", "x*"),
+        ("PATTERN", "CONFIG|[gs]et"),
+        ("PATTERN", "?et"),
+    ],
+)
+def test_filtered_list(pair: Pair, wanted: tuple[str, str]) -> None:
+    ours = lines(pair.ours, "COMMAND", "LIST", "FILTERBY", *wanted)
+    real = lines(pair.real, "COMMAND", "LIST", "FILTERBY", *wanted)
+    both = set(lines(pair.real, "COMMAND", "LIST")) & {row.name for row in all_rows()}
+    assert set(ours) & both == set(real) & both
+    assert len(ours) == len(set(ours)) > 0
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "COMMAND NOSUCH",
+        "COMMAND COUNT x",
+        "COMMAND LIST x",
+        "COMMAND LIST FILTERBY",
+        "COMMAND LIST FILTERBY ACLCAT",
+        "COMMAND LIST FILTERBY WHAT x",
+        "COMMAND LIST FILTERBY ACLCAT x y",
+        "COMMAND LIST FILTERBY ACLCAT x FILTERBY ACLCAT y",
+        "COMMAND GETKEYS",
+        "COMMAND GETKEYS nosuch a",
+        "COMMAND GETKEYS config nosuch",
+        "COMMAND GETKEYS config get x",
+        "COMMAND GETKEYS ping x",
+        "COMMAND GETKEYS ssubscribe x",
+        "COMMAND GETKEYS get a b",
+        "COMMAND GETKEYS rename a",
+        "COMMAND GETKEYS get a",
+        "COMMAND GETKEYS GETEX a ex 1",
+        "COMMAND GETKEYS mget a b c",
+        "COMMAND GETKEYS mset a 1 b 2",
+        "COMMAND GETKEYS mset a 1 b",
+        "COMMAND GETKEYS rename a b",
+        "COMMAND GETKEYS copy a b replace",
+        "COMMAND GETKEYS object freq a",
+        "COMMAND GETKEYS memory usage a",
+        "COMMAND GETKEYS xadd s * f v",
+        "COMMAND GETKEYS xread count 1 streams a b 0 0",
+        "COMMAND GETKEYS xread streams a b 0",
+        "COMMAND GETKEYS xinfo stream s full",
+        "COMMAND GETKEYS watch a b",
+        "COMMAND GETKEYSANDFLAGS set k v",
+        "COMMAND GETKEYSANDFLAGS set k v ex 10 get",
+        "COMMAND GETKEYSANDFLAGS rename a b",
+        "COMMAND GETKEYSANDFLAGS mset a 1 b 2",
+        "COMMAND GETKEYSANDFLAGS del a b",
+        "COMMAND GETKEYSANDFLAGS ping x",
+        "COMMAND GETKEYSANDFLAGS get a b",
+    ],
+)
+def test_keys_and_errors_are_those_of_redis(pair: Pair, pair3: Pair, request_line: str) -> None:
+    pair.both(*request_line.split())
+    pair3.both(*request_line.split())
+
+
+def test_keys_named_as_options(client: RawClient) -> None:
+    reply = client.call_parsed(*"COMMAND GETKEYS XREAD STREAMS STREAMS streams 0 0".split())
+    assert reply == [b"STREAMS", b"streams"]
+    reply = client.call_parsed(*"COMMAND GETKEYS MSETEX 2 a 1 b 2 EX 10".split())
+    assert reply == [b"a", b"b"]
+
+
+def test_help(client: RawClient) -> None:
+    for row in TABLE.values():
+        if not row.subcommands:
+            continue
+        reply = lines(client, row.name.decode(), "help")
+        assert all(isinstance(line, Status) for line in reply)
+        first, *rest = reply
+        assert first == row.name.upper() + (
+            b" <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+        )
+        shown = {line.split()[0].lower() for line in rest if not line.startswith(b" ")}
+        assert shown >= set(row.subcommands)
+        wrong = client.call_parsed(row.name, "HELP", "x")
+        assert wrong == WireError(b"ERR wrong number of arguments for '%b|help' command" % row.name)
