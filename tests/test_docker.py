@@ -58,7 +58,7 @@ def test_the_image_is_what_it_promises() -> None:
     assert instructions("VOLUME") == ["/data"]
     assert instructions("USER") == [
         "999:999"
-    ]  # by number, so that a cluster can tell it is not root
+    ]  # a number: a cluster can tell it is not root
     assert instructions("WORKDIR") == ["/data"]
     assert len(instructions("FROM")) == 2
     assert "healthcheck.py" in instructions("HEALTHCHECK")[0]
