@@ -1,0 +1,483 @@
+"""Kinds of configuration parameter: how Redis reads, checks, shows and rewrites their values.
+
+A ``Parameter`` is one row of a table: its name, its default and what may be done with it. A
+subclass is a kind. ``parse`` takes the words that follow the name and gives the value to keep, or
+raises ``BadValue`` with Redis's own reason; ``show`` gives what CONFIG GET answers; ``rewritten``
+gives what CONFIG REWRITE puts behind the name in the file. Values are never changed in place.
+Source: config.c of Redis 7.0 and 7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from compat.quoting import quoted
+
+IMMUTABLE: Final = 1 << 0  # only at start
+PROTECTED: Final = 1 << 1  # at run time only as enable-protected-configs allows
+SENSITIVE: Final = 1 << 2  # the value stays out of logs
+HIDDEN: Final = 1 << 3  # CONFIG GET shows it by its full name only
+MULTI: Final = 1 << 4  # several words
+NOT_WHILE_LOADING: Final = 1 << 5
+
+INT_MAX: Final = (1 << 31) - 1
+INT_MIN: Final = -(1 << 31)
+UINT_MAX: Final = (1 << 32) - 1
+LONG_MAX: Final = (1 << 63) - 1
+ULONG_MAX: Final = (1 << 64) - 1
+KB: Final = 1 << 10
+MB: Final = 1 << 20
+GB: Final = 1 << 30
+
+WRONG_COUNT: Final = "wrong number of arguments"
+NOT_YES_NO: Final = "argument must be 'yes' or 'no'"
+NOT_INTEGER: Final = "argument couldn't be parsed into an integer"
+NOT_OCTAL: Final = "argument couldn't be parsed as an octal number"
+NOT_MEMORY: Final = "argument must be a memory value"
+NOT_MEMORY_OR_PERCENT: Final = "argument must be a memory or percent value"
+BAD_OOM_VALUES: Final = "Invalid oom-score-adj-values, elements must be between -2000 and 2000."
+
+_INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]*)\Z")
+_LOOSE_INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-9]+\Z")
+_OCTAL: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-7]+\Z")
+_MEMORY: Final = re.compile(rb"([0-9]{0,127})([a-zA-Z]*)\Z")
+_UNITS: Final[dict[bytes, int]] = {
+    b"": 1,
+    b"b": 1,
+    b"k": 1000,
+    b"kb": KB,
+    b"m": 1000**2,
+    b"mb": MB,
+    b"g": 1000**3,
+    b"gb": GB,
+}
+
+
+class BadValue(Exception):  # noqa: N818 - it says what it is about
+    """A value that a parameter does not take; ``reason`` is the text for the user."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason: Final = reason
+
+
+def loose_integer(word: bytes) -> int | None:
+    """An integer as C's strtoll reads one: signs, leading zeros, and nothing at all for 0."""
+    if not word:
+        return 0
+    if _LOOSE_INTEGER.match(word) is None:
+        return None
+    return max(-LONG_MAX - 1, min(LONG_MAX, int(word)))
+
+
+def memory_size(word: bytes) -> int | None:
+    """The bytes that ``word`` means (``4kb`` is 4096, ``4k`` is 4000), or None."""
+    found = _MEMORY.match(word)
+    if found is None:
+        return None
+    unit = _UNITS.get(found.group(2).lower())
+    if unit is None:
+        return None
+    digits: bytes = found.group(1)
+    return (min(int(digits or b"0"), ULONG_MAX) * unit) & ULONG_MAX
+
+
+def memory_text(size: int) -> bytes:
+    """``size`` in the largest unit that divides it, as CONFIG REWRITE writes it."""
+    for unit, name in ((GB, b"gb"), (MB, b"mb"), (KB, b"kb")):
+        if size and size % unit == 0:
+            return b"%d%b" % (size // unit, name)
+    return b"%d" % size
+
+
+class Parameter:
+    """One parameter; a subclass per kind.
+
+    Args:
+        name: as in redis.conf.
+        default: the value when nothing sets it.
+        flags: of the bits above.
+        alias: an older name that Redis understands too.
+        doc: what it does, for ``docs/configuration.md``; empty when it does nothing here.
+        unsupported: why a value other than the default is refused; empty when it is not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: object,
+        flags: int = 0,
+        alias: str = "",
+        doc: str = "",
+        unsupported: str = "",
+    ) -> None:
+        self.name: Final = name
+        self.wire: Final = name.encode()
+        self.attribute: Final = name.replace("-", "_")
+        self.default: Final = default
+        self.flags: Final = flags
+        self.alias: Final = alias.encode()
+        self.doc: Final = doc
+        self.unsupported: Final = unsupported
+
+    def read(self, words: list[bytes], current: object) -> object:
+        """The value that ``words`` mean, given the ``current`` one.
+
+        Raises: BadValue.
+        """
+        if not self.flags & MULTI and len(words) != 1:
+            raise BadValue(WRONG_COUNT)
+        value = self.parse(words, current)
+        if self.unsupported and value != self.default:
+            raise BadValue(self.unsupported)
+        return value
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """As ``read``, without the checks that all kinds share."""
+        raise NotImplementedError
+
+    def show(self, value: object) -> bytes:
+        """``value`` as CONFIG GET answers it."""
+        raise NotImplementedError
+
+    def rewritten(self, value: object) -> bytes:
+        """``value`` as it is written behind the name in a configuration file."""
+        return self.show(value)
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """The lines of a rewritten file, each with whether it is needed where it was not before."""
+        return [(b"%b %b" % (self.wire, self.rewritten(value)), value != self.default)]
+
+    def range_text(self) -> str:
+        """What values it takes, for the documentation."""
+        return ""
+
+
+class YesNo(Parameter):
+    """``yes`` or ``no``; kept as a bool."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for anything but yes and no, in any case."""
+        word = words[0].lower()
+        if word not in (b"yes", b"no"):
+            raise BadValue(NOT_YES_NO)
+        return word == b"yes"
+
+    def show(self, value: object) -> bytes:
+        """``yes`` or ``no``."""
+        return b"yes" if value else b"no"
+
+    def range_text(self) -> str:
+        """The two words."""
+        return "yes, no"
+
+
+class Integer(Parameter):
+    """An integer between ``low`` and ``high``, both included.
+
+    Args:
+        clamp: a narrower range into which a value in range is moved; (low, high).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: int,
+        low: int,
+        high: int,
+        flags: int = 0,
+        alias: str = "",
+        doc: str = "",
+        unsupported: str = "",
+        clamp: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(name, default, flags, alias, doc, unsupported)
+        self.low: Final = low
+        self.high: Final = high
+        self.clamp: Final = clamp
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is no integer or out of range."""
+        word = words[0]
+        if _INTEGER.match(word) is None or len(word) > 20:
+            raise BadValue(NOT_INTEGER)
+        value = int(word)
+        if not -LONG_MAX - 1 <= value <= LONG_MAX:
+            raise BadValue(NOT_INTEGER)
+        self.check(value)
+        if self.clamp is not None:
+            return max(self.clamp[0], min(self.clamp[1], value))
+        return value
+
+    def check(self, value: int) -> None:
+        """Raise BadValue when ``value`` is out of range."""
+        if not self.low <= value <= self.high:
+            raise BadValue(f"argument must be between {self.low} and {self.high} inclusive")
+
+    def show(self, value: object) -> bytes:
+        """Decimal digits."""
+        return b"%d" % number(value)
+
+    def range_text(self) -> str:
+        """Both ends, the well-known limits left out."""
+        low, high = self.clamp or (self.low, self.high)
+        if high >= INT_MAX:
+            return "any integer" if low <= INT_MIN else f"{low} or more"
+        return f"{low} to {high}"
+
+
+class Memory(Integer):
+    """A number of bytes, with a unit or without; kept as an int."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is no size or out of range."""
+        value = memory_size(words[0])
+        if value is None:
+            raise BadValue(NOT_MEMORY)
+        self.check(value)
+        return value
+
+    def rewritten(self, value: object) -> bytes:
+        """With the largest unit that fits."""
+        return memory_text(number(value))
+
+    def range_text(self) -> str:
+        """As for an integer, in bytes."""
+        low = memory_text(self.low).decode()
+        if self.high >= INT_MAX:
+            return f"memory size, {low} or more"
+        return f"memory size, {low} to {memory_text(self.high).decode()}"
+
+
+class MemoryOrPercent(Integer):
+    """A number of bytes, or a percentage of ``maxmemory``, which is kept as a negative int."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is neither, or out of range."""
+        word = words[0]
+        value = memory_size(word)
+        if value is None:
+            if word[-1:] != b"%" or _INTEGER.match(word[:-1]) is None or int(word[:-1]) < 0:
+                raise BadValue(NOT_MEMORY_OR_PERCENT)
+            value = -int(word[:-1])
+        elif value > LONG_MAX:
+            value -= ULONG_MAX + 1
+        if value < self.low:
+            raise BadValue(f"percentage argument must be less or equal to {-self.low}")
+        return value
+
+    def show(self, value: object) -> bytes:
+        """Bytes, or digits and a percent sign."""
+        size = number(value)
+        return b"%d" % size if size >= 0 else b"%d%%" % -size
+
+    def rewritten(self, value: object) -> bytes:
+        """With the largest unit that fits, or as a percentage."""
+        size = number(value)
+        return memory_text(size) if size >= 0 else self.show(value)
+
+    def range_text(self) -> str:
+        """Both forms."""
+        return f"memory size, or 0% to {-self.low}% of `maxmemory`"
+
+
+class Octal(Integer):
+    """Permission bits, read and shown in base eight."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is no octal number or out of range."""
+        word = words[0]
+        if word and _OCTAL.match(word) is None:
+            raise BadValue(NOT_OCTAL)
+        value = int(word or b"0", 8)
+        if not self.low <= value <= self.high:
+            raise BadValue(f"argument must be between {self.low:o} and {self.high:o} inclusive")
+        return value
+
+    def show(self, value: object) -> bytes:
+        """Octal digits without a prefix."""
+        return b"%o" % number(value)
+
+    def range_text(self) -> str:
+        """Both ends in octal."""
+        return f"{self.low:o} to {self.high:o} (octal)"
+
+
+class Choice(Parameter):
+    """One of some words; kept as it stands in ``choices``, whatever the case it came in.
+
+    Args:
+        synonyms: words that mean another of ``choices`` and are shown as that one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: bytes,
+        choices: tuple[bytes, ...],
+        flags: int = 0,
+        alias: str = "",
+        doc: str = "",
+        unsupported: str = "",
+        synonyms: dict[bytes, bytes] | None = None,
+    ) -> None:
+        super().__init__(name, default, flags, alias, doc, unsupported)
+        self.choices: Final = choices
+        self.synonyms: Final[dict[bytes, bytes]] = synonyms or {}
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue, naming the choices, for any other word."""
+        if len(words) != 1:
+            raise BadValue(self.refusal())
+        return self.one(words[0])
+
+    def one(self, word: bytes) -> bytes:
+        """The choice that ``word`` is."""
+        lowered = word.lower()
+        for choice in self.choices:
+            if choice.lower() == lowered:
+                return self.synonyms.get(choice, choice)
+        raise BadValue(self.refusal())
+
+    def refusal(self) -> str:
+        """The reason that lists the choices."""
+        names = ", ".join([choice.decode() for choice in self.choices])
+        return f"argument(s) must be one of the following: {names}"
+
+    def show(self, value: object) -> bytes:
+        """The word."""
+        return text(value)
+
+    def range_text(self) -> str:
+        """The words."""
+        return ", ".join([choice.decode() for choice in self.choices])
+
+
+class ChoiceSet(Choice):
+    """Some of some words, such as ``nosave now``; kept as they are shown, joined by spaces.
+
+    The first choice stands for "none of the others". ``save`` and ``nosave`` exclude each other.
+    """
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for an unknown word, or for two that exclude each other."""
+        if not words:
+            raise BadValue(self.refusal())
+        named = [self.one(word) for word in words]
+        if b"save" in named and b"nosave" in named:
+            raise BadValue("shutdown options SAVE and NOSAVE can't be used simultaneously")
+        chosen = [choice for choice in self.choices[1:] if choice in named]
+        return b" ".join(chosen) if chosen else self.choices[0]
+
+    def range_text(self) -> str:
+        """The words, and that several may stand together."""
+        return f"{super().range_text()} (several may be given)"
+
+
+class Text(Parameter):
+    """Any bytes.
+
+    Args:
+        base_name_of: what the value is a file name of (``"filename"``, ``"dirname"``): it may
+            then be no path. Empty for any text.
+        may_be_empty: whether an empty value is taken.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: bytes = b"",
+        flags: int = 0,
+        alias: str = "",
+        doc: str = "",
+        unsupported: str = "",
+        base_name_of: str = "",
+        may_be_empty: bool = True,
+    ) -> None:
+        super().__init__(name, default, flags, alias, doc, unsupported)
+        self.base_name_of: Final = base_name_of
+        self.may_be_empty: Final = may_be_empty
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for a path or an empty value where it may be neither."""
+        word = words[0]
+        if not word and not self.may_be_empty:
+            raise BadValue(f"{self.name} can't be empty")
+        if self.base_name_of and (b"/" in word or b"\\" in word):
+            raise BadValue(f"{self.name} can't be a path, just a {self.base_name_of}")
+        return word
+
+    def show(self, value: object) -> bytes:
+        """The bytes."""
+        return text(value)
+
+    def rewritten(self, value: object) -> bytes:
+        """The bytes in quotes."""
+        return quoted(text(value))
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """No line at all for an empty value that is the default."""
+        if not value and not self.default:
+            return []
+        return super().lines(value)
+
+    def range_text(self) -> str:
+        """What the text is."""
+        return f"{self.base_name_of} without a path" if self.base_name_of else "text"
+
+
+class OomScores(Parameter):
+    """Three integers; kept as a list. They mean nothing here, but Redis checks them."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for another count or for a number out of range."""
+        if len(words) != 3:
+            raise BadValue(WRONG_COUNT)
+        values: list[int] = []
+        for word in words:
+            value = loose_integer(word)
+            if value is None or not -2000 <= value <= 2000:
+                raise BadValue(BAD_OOM_VALUES)
+            values.append(value)
+        return values
+
+    def show(self, value: object) -> bytes:
+        """The numbers, separated by spaces."""
+        assert isinstance(value, list)
+        return b" ".join([b"%d" % each for each in value])
+
+
+class ReplicaOf(Parameter):
+    """The server to copy from: always none; kept as empty bytes."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for anything but ``no one``."""
+        if len(words) != 2:
+            raise BadValue(WRONG_COUNT)
+        if words[0].lower() != b"no" or words[1].lower() != b"one":
+            port = loose_integer(words[1])
+            if port is None or not 0 <= port <= 65535:
+                raise BadValue("Invalid master port")
+            raise BadValue("replication is not supported; only 'replicaof no one' is accepted")
+        return b""
+
+    def show(self, value: object) -> bytes:
+        """Nothing."""
+        return b""
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """No line: there is nobody to copy from."""
+        return []
+
+
+def number(value: object) -> int:
+    """``value``, which is an int."""
+    assert isinstance(value, int)
+    return value
+
+
+def text(value: object) -> bytes:
+    """``value``, which is bytes."""
+    assert isinstance(value, bytes)
+    return value

@@ -1,0 +1,153 @@
+"""The command line: ``headrace [file | -] [--option value ...]``, in redis-server's grammar."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import textwrap
+
+from server import log
+from server.build import REDIS_VERSION, VERSION, build_kind
+from server.config import Config
+from server.config_file import Arguments, ConfigError, Loader
+from server.parameters import SECTIONS
+from server.registry import TABLE
+
+USAGE = """\
+Usage: headrace [file | -] [--option value ...]
+       headrace --help | -h
+       headrace --version | -v
+
+Starts the server with the configuration of a file (with -: of standard input) and of the options,
+which have the last word. Any parameter of the file can be an option. Memory sizes take units:
+4kb is 4096 bytes, 4k is 4000.
+
+Examples:
+  headrace                                    on port 6379 of this machine, in memory
+  headrace --appendonly yes --dir /srv/data   keeps its data
+  headrace /etc/headrace.conf --port 6380     a file, and a port of its own
+  echo 'port 6380' | headrace -               configuration from standard input
+"""
+
+
+def main() -> int:
+    """Entry point of ``headrace``: run what the command line asks for; the exit code."""
+    words = [os.fsencode(word) for word in sys.argv[1:]]
+    if words[:1] in ([b"-h"], [b"--help"]):
+        print(help_text(), end="")
+        return 0
+    if words[:1] in ([b"-v"], [b"--version"]):
+        print(version_text())
+        return 0
+    try:
+        config = load_config(words)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return run(config)
+
+
+def load_config(words: list[bytes]) -> Config:
+    """The configuration that a command line asks for.
+
+    Raises: ConfigError.
+    """
+    arguments = Arguments(words)
+    stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
+    config = Config()
+    Loader(config).load(arguments, stdin)
+    return config
+
+
+def run(config: Config) -> int:
+    """Set up what belongs to the process, then serve until told to stop; the exit code."""
+    # Paths in the configuration are relative to the folder of the data.
+    os.chdir(config.dir)
+    log.setup(config.loglevel, config.logfile)
+    config.on_change["loglevel"] = lambda: log.set_level(config.loglevel)
+    config.on_change["dir"] = lambda: os.chdir(config.dir)
+    tell_notes(config)
+
+    from server import app  # late: --version and mistakes in a file are answered at once
+
+    mistake = rename_commands(config)
+    if mistake:
+        log.log.critical("%s", mistake)
+        return 1
+    write_pid_file(config)
+    try:
+        return app.run(config)
+    finally:
+        remove_pid_file(config)
+
+
+def rename_commands(config: Config) -> str:
+    """Give commands their other names, or take them away; what is wrong, or nothing."""
+    for old, new in config.renamed_commands:
+        row = TABLE.pop(old.lower(), None)
+        if row is None:
+            return f"No such command in rename-command: {os.fsdecode(old)}"
+        if not new:
+            continue
+        if new.lower() in TABLE:
+            return f"Target command name already exists: {os.fsdecode(new)}"
+        TABLE[new.lower()] = row
+    return ""
+
+
+def write_pid_file(config: Config) -> None:
+    """Leave the process ID where ``pidfile`` says; a failure is logged and no more."""
+    if not config.pidfile:
+        return
+    try:
+        with open(config.pidfile, "wb") as file:
+            file.write(b"%d\n" % os.getpid())
+    except OSError as error:
+        log.log.warning("Failed to write the PID file: %s", error)
+
+
+def remove_pid_file(config: Config) -> None:
+    """Take the file of ``write_pid_file`` away again."""
+    if config.pidfile:
+        with contextlib.suppress(OSError):
+            os.unlink(config.pidfile)
+
+
+def tell_notes(config: Config) -> None:
+    """Log what the configuration asks for and will not get."""
+    if config.daemonize:
+        log.log.warning(
+            "daemonize yes: this server stays in the foreground; "
+            "use systemd, Docker or nohup to run it in the background"
+        )
+    if config.ignored:
+        names = b", ".join(config.ignored).decode("utf-8", "replace")
+        log.log.info("Configuration accepted that has no effect here: %s", names)
+
+
+def version_text() -> str:
+    """Our version, the Redis we match and the kind of build, in one line."""
+    return (
+        f"Headrace server v={VERSION} redis={REDIS_VERSION} build={build_kind()} "
+        f"python={platform.python_version()} bits={sys.maxsize.bit_length() + 1}"
+    )
+
+
+def help_text() -> str:
+    """How to call, and all parameters with their defaults."""
+    parts = [USAGE]
+    for title, rows in SECTIONS:
+        parts.append(f"\n{title}:\n")
+        for row in rows:
+            default = row.show(row.default).decode()
+            head = f"  --{row.name}"
+            values = row.range_text().replace("`", "")
+            about = f"{row.doc} ({values}; default: {default or 'empty'})".replace("`", "")
+            parts.append(head + "\n")
+            parts.append(
+                textwrap.fill(about, 96, initial_indent=" " * 8, subsequent_indent=" " * 8) + "\n"
+            )
+    parts.append("\nParameters of Redis that mean nothing here are accepted and logged.\n")
+    return "".join(parts)

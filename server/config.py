@@ -1,0 +1,241 @@
+"""The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET.
+
+What can be set is declared in ``server.parameters``; reading files and command lines is in
+``server.config_file``. A part of the server that must act when a value changes registers a
+function in ``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from compat.errors import LOADING, CommandError, config_set_failed, config_unknown
+from compat.glob import matches
+from compat.parameters import (
+    HIDDEN,
+    IMMUTABLE,
+    MULTI,
+    NOT_WHILE_LOADING,
+    PROTECTED,
+    BadValue,
+    Parameter,
+)
+from server.config_kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
+from server.parameters import ACTIVE, ALL, BY_NAME
+
+IS_IMMUTABLE: Final = "can't set immutable config"
+IS_PROTECTED: Final = "can't set protected config"
+IS_DUPLICATE: Final = "duplicate parameter"
+
+# Called after a value has changed; a text refuses the change and is the reason for the user.
+ChangeHook = Callable[[], "str | None"]
+
+
+class Config:
+    """The values of all parameters, by attribute.
+
+    Attributes:
+        on_change: functions to call at run time when a parameter has changed, by its name.
+        file: absolute path of the configuration file; empty when there is none.
+        ignored: names met while loading that mean nothing here.
+        renamed_commands: (name, new name or empty) of ``rename-command``, in order.
+    """
+
+    port: int
+    bind: list[bytes]
+    protected_mode: bool
+    unixsocket: bytes
+    unixsocketperm: int
+    tcp_backlog: int
+    tcp_keepalive: int
+    timeout: int
+    maxclients: int
+    requirepass: bytes
+    acl_pubsub_default: bytes
+    proto_max_bulk_len: int
+    client_query_buffer_limit: int
+    client_output_buffer_limit: list[OutputLimit]
+    maxmemory: int
+    maxmemory_policy: bytes
+    maxmemory_clients: int
+    dir: bytes
+    appendonly: bool
+    appendfsync: bytes
+    appendfilename: bytes
+    appenddirname: bytes
+    aof_load_truncated: bool
+    aof_use_rdb_preamble: bool
+    aof_timestamp_enabled: bool
+    no_appendfsync_on_rewrite: bool
+    auto_aof_rewrite_percentage: int
+    auto_aof_rewrite_min_size: int
+    save: list[tuple[int, int]]
+    dbfilename: bytes
+    stream_node_max_bytes: int
+    stream_node_max_entries: int
+    stream_idmp_duration: int
+    stream_idmp_maxsize: int
+    notify_keyspace_events: int
+    slowlog_log_slower_than: int
+    slowlog_max_len: int
+    latency_monitor_threshold: int
+    latency_tracking: bool
+    latency_tracking_info_percentiles: list[float]
+    loglevel: bytes
+    logfile: bytes
+    databases: int
+    daemonize: bool
+    pidfile: bytes
+    hz: int
+    dynamic_hz: bool
+    active_expire_effort: int
+    lazyfree_lazy_eviction: bool
+    lazyfree_lazy_expire: bool
+    lazyfree_lazy_server_del: bool
+    lazyfree_lazy_user_del: bool
+    lazyfree_lazy_user_flush: bool
+    enable_debug_command: bytes
+    enable_protected_configs: bytes
+    shutdown_timeout: int
+    shutdown_on_sigint: bytes
+    shutdown_on_sigterm: bytes
+
+    def __init__(self) -> None:
+        self.on_change: dict[str, ChangeHook] = {}
+        self.file = b""
+        self.ignored: list[bytes] = []
+        self.renamed_commands: list[tuple[bytes, bytes]] = []
+        self._inert: dict[str, object] = {}
+        self._active: Final = {row.name for row in ACTIVE}
+        for row in ALL:
+            self.store(row, row.default)
+        self.dir = os.getcwdb()
+
+    def value(self, row: Parameter) -> object:
+        """The value of a parameter as its kind keeps it."""
+        if row.name in self._active:
+            found: object = getattr(self, row.attribute)
+            return found
+        return self._inert[row.name]
+
+    def store(self, row: Parameter, value: object) -> None:
+        """Set a parameter to a value that its kind made; no hook is called."""
+        if row.name in self._active:
+            setattr(self, row.attribute, value)
+        else:
+            self._inert[row.name] = value
+
+    def is_active(self, row: Parameter) -> bool:
+        """Whether the parameter means something here."""
+        return row.name in self._active
+
+    def text(self, name: bytes) -> bytes:
+        """The value of the parameter ``name`` (or an alias) as CONFIG GET shows it."""
+        row = BY_NAME[name]
+        return row.show(self.value(row))
+
+    def output_limit(self, subscriber: bool) -> tuple[int, int, int]:
+        """Limits of waiting output for a client: (hard bytes, soft bytes, soft seconds)."""
+        limit = self.client_output_buffer_limit[LIMIT_PUBSUB if subscriber else LIMIT_NORMAL]
+        return limit.hard_bytes, limit.soft_bytes, limit.soft_s
+
+    def get(self, patterns: list[bytes]) -> list[tuple[bytes, bytes]]:
+        """Names and values of the parameters that fit any of the glob patterns, each once.
+
+        A name without wildcards is answered as it was written; hidden parameters need that form.
+        """
+        found: dict[bytes, tuple[bytes, bytes]] = {}
+        for pattern in patterns:
+            if not any(char in pattern for char in b"[*?"):
+                name = pattern.lower()
+                if name in BY_NAME and name not in found:
+                    found[name] = (pattern, self.text(name))
+                continue
+            for name, row in BY_NAME.items():
+                if row.flags & HIDDEN or name in found:
+                    continue
+                if matches(pattern, name, True):
+                    found[name] = (name, self.text(name))
+        return list(found.values())
+
+    def set_many(
+        self, pairs: list[tuple[bytes, bytes]], allow_protected: bool, loading: bool
+    ) -> None:
+        """Change parameters at run time: all of them, or none.
+
+        Args:
+            pairs: names and values, as CONFIG SET has them.
+            allow_protected: whether this client may set protected parameters.
+            loading: whether data is being loaded.
+
+        Raises: CommandError with Redis's text; then nothing has changed.
+        """
+        names = _check_names(pairs, allow_protected, loading)
+        backup = [(BY_NAME[name], self.value(BY_NAME[name])) for name in names]
+        changed: list[tuple[bytes, Parameter]] = []
+        for name, (_, given) in zip(names, pairs, strict=True):
+            row = BY_NAME[name]
+            current = self.value(row)
+            try:
+                value = row.read(_words(row, given), current)
+            except BadValue as refusal:
+                self._restore(backup)
+                raise CommandError(config_set_failed(name, refusal.reason.encode())) from None
+            if value != current:
+                self.store(row, value)
+                changed.append((name, row))
+        self._announce(changed, backup)
+
+    def _announce(
+        self, changed: list[tuple[bytes, Parameter]], backup: list[tuple[Parameter, object]]
+    ) -> None:
+        """Call the hooks of what changed; on a refusal put everything back and raise."""
+        called: list[ChangeHook] = []
+        for name, row in changed:
+            hook = self.on_change.get(row.name)
+            if hook is None:
+                continue
+            called.append(hook)
+            reason = hook()
+            if reason is not None:
+                self._restore(backup)
+                for undo in called:
+                    undo()
+                raise CommandError(config_set_failed(name, reason.encode()))
+
+    def _restore(self, backup: list[tuple[Parameter, object]]) -> None:
+        for row, value in backup:
+            self.store(row, value)
+
+
+def _check_names(
+    pairs: list[tuple[bytes, bytes]], allow_protected: bool, loading: bool
+) -> list[bytes]:
+    """The names in lower case, once all of them may be set; raises for the first that may not."""
+    names: list[bytes] = []
+    for given, _ in pairs:
+        name = given.lower()
+        row = BY_NAME.get(name)
+        if row is None:
+            raise CommandError(config_unknown(given))
+        reason = ""
+        if row.flags & IMMUTABLE:
+            reason = IS_IMMUTABLE
+        elif row.flags & PROTECTED and not allow_protected:
+            reason = IS_PROTECTED
+        elif loading and row.flags & NOT_WHILE_LOADING:
+            raise CommandError(LOADING)
+        elif name in names:
+            reason = IS_DUPLICATE
+        if reason:
+            raise CommandError(config_set_failed(given, reason.encode()))
+        names.append(name)
+    return names
+
+
+def _words(row: Parameter, given: bytes) -> list[bytes]:
+    if not row.flags & MULTI:
+        return [given]
+    return given.split(b" ") if given else []

@@ -1,0 +1,105 @@
+"""Writes ``docs/configuration.md`` from the table of parameters.
+
+``python -m server.config_docs > docs/configuration.md``; a test fails when the two differ.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from compat.config_names import INERT, OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
+from compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
+from server.parameters import SECTIONS
+
+HEAD: Final = """\
+# Configuration
+
+<!-- Written by `python -m server.config_docs > docs/configuration.md`. -->
+
+Headrace is configured as redis-server is: by a file, by options of the command line, and at run
+time by CONFIG SET.
+
+    headrace [file | -] [--option value ...]
+
+- A file has one parameter per line: its name, then its value. `#` starts a comment line. A value
+  with spaces stands in quotes; `"\\n"`, `"\\x0a"` and `'it\\'s'` are understood.
+- `include path` reads another file; with `*`, `?` or `[` in the path, all files that fit, in order
+  of their names. Paths are relative to `dir`.
+- `rename-command NAME OTHER` gives a command another name; with `""` it is gone.
+- Every parameter can be an option: `--port 6380`. Options have the last word. With `-` as first or
+  last word, standard input is read between the file and the options.
+- A memory size is a number of bytes, or one with a unit: `k`, `m`, `g` count in thousands, `kb`,
+  `mb`, `gb` in 1024s.
+- CONFIG GET takes glob patterns, CONFIG SET several parameters, of which it changes all or none.
+  CONFIG REWRITE brings the file up to date and keeps comments and order.
+- A mistake ends the start with the file, the line and the reason.
+
+"Run time" says whether CONFIG SET may change it: "protected" means as `enable-protected-configs`
+allows.
+"""
+
+INERT_HEAD: Final = """
+## Known, without effect
+
+These belong to Redis and mean nothing here. They are checked as Redis does, can be set and read,
+and the log names those that a configuration sets.
+"""
+
+REFUSED_HEAD: Final = """
+## Refused
+
+To ignore these would leave the server more open, or able to do less, than its owner believes.
+"""
+
+
+def render() -> str:
+    """The whole document."""
+    parts = [HEAD]
+    for title, rows in SECTIONS:
+        parts.append(f"\n## {title}\n\n")
+        parts.append("| parameter | default | values | run time | meaning |\n")
+        parts.append("| --- | --- | --- | --- | --- |\n")
+        parts += [_line(row) for row in rows]
+    parts.append(INERT_HEAD)
+    parts.append("\n| parameter | default |\n| --- | --- |\n")
+    shown = [row for row in INERT if not row.flags & HIDDEN and not row.unsupported]
+    for row in sorted(shown, key=_name):
+        names = f"`{row.name}`"
+        if row.alias:
+            names += f", `{row.alias.decode()}`"
+        parts.append(f"| {names} | {_default(row)} |\n")
+    obsolete = ", ".join([f"`{name.decode()}`" for name in OBSOLETE_DIRECTIVES])
+    parts.append(f"\nIn a file also: {obsolete}.\n")
+    parts.append(REFUSED_HEAD)
+    parts.append("\n| directive | because |\n| --- | --- |\n")
+    for row in INERT:
+        if row.unsupported:
+            parts.append(f"| `{row.name}`, unless {_default(row)} | {row.unsupported} |\n")
+    parts.append("| `replicaof host port` | replication is not supported |\n")
+    for name, reason in REFUSED_DIRECTIVES.items():
+        parts.append(f"| `{name.decode()}` | {reason} |\n")
+    return "".join(parts)
+
+
+def _name(row: Parameter) -> str:
+    return row.name
+
+
+def _line(row: Parameter) -> str:
+    when = "yes"
+    if row.flags & IMMUTABLE:
+        when = "no"
+    elif row.flags & PROTECTED:
+        when = "protected"
+    values = row.range_text().replace("|", "\\|")
+    return f"| `{row.name}` | {_default(row)} | {values} | {when} | {row.doc} |\n"
+
+
+def _default(row: Parameter) -> str:
+    shown = row.rewritten(row.default).decode().strip('"')
+    return f"`{shown}`" if shown else "empty"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render())

@@ -1,0 +1,219 @@
+"""Configuration files and command lines.
+
+A file has one directive per line: a name and words, quoted as in an inline request; ``#`` starts
+a comment line. ``include`` reads another file, or all that fit a glob pattern. A command line is
+turned into such lines too: ``--name word word`` is one line, read after the file and after
+standard input, so that the last one to say something has its way.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from typing import Final
+
+from compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
+from compat.parameters import MULTI, BadValue, Parameter
+from compat.quoting import quoted
+from protocol.inline import split_words
+from server.build import VERSION
+from server.config import Config
+from server.parameters import ALL, BY_NAME
+
+MAX_INCLUDE_DEPTH: Final = 16
+BAD_QUOTES: Final = "Unbalanced quotes in configuration line"
+BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
+NO_MODULES: Final = "modules are not supported"
+TOO_DEEP: Final = "files include each other more than 16 deep"
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; its text is what the user shall read.
+
+    Args:
+        place: where it was read from, such as ``the configuration file '/etc/headrace.conf'``.
+        number: the line's number, from 1; 0 when it is not about a line.
+    """
+
+    def __init__(self, place: str, number: int, line: bytes, reason: str) -> None:
+        parts = [f"\n*** FATAL CONFIG FILE ERROR (Headrace {VERSION}) ***"]
+        if number:
+            parts.append(f"Reading {place}, at line {number}")
+            parts.append(f">>> '{line.decode('utf-8', 'replace')}'")
+        parts.append(reason)
+        super().__init__("\n".join(parts))
+
+
+class Arguments:
+    """A command line, taken apart.
+
+    Attributes:
+        file: the configuration file it names; empty when it names none.
+        from_stdin: whether a lone ``-`` asks for standard input.
+        lines: its options, as lines of a configuration file.
+    """
+
+    def __init__(self, words: list[bytes]) -> None:
+        self.file = b""
+        self.from_stdin = False
+        self.lines: list[bytes] = []
+        self._expects_value = False
+        start = 0
+        if words and words[0][:1] != b"-":
+            self.file = words[0]
+            start = 1
+        last = len(words) - 1
+        for at in range(start, len(words)):
+            word = words[at]
+            if word == b"-" and at in (0, last):
+                self.from_stdin = True
+            elif word[:2] == b"--" and not self._expects_value:
+                self._begin_option(word[2:], words[at + 1] if at < last else None)
+            else:
+                self._add_word(quoted(word))
+                self._expects_value = False
+
+    def _begin_option(self, option: bytes, following: bytes | None) -> None:
+        """Start the line of ``--option``; ``following`` is the next word, None at the end."""
+        self.lines.append(option)
+        parts = split_words(option)
+        if parts is None or len(parts) != 1:
+            return  # "--port 6380" in one word
+        # The next word is the value even when it begins with dashes; only an empty list of save
+        # points may be left out.
+        if option.lower() == b"save" and (following is None or following[:2] == b"--"):
+            self._add_word(b'""')
+        else:
+            self._expects_value = True
+
+    def _add_word(self, word: bytes) -> None:
+        if self.lines:
+            self.lines[-1] += b" " + word
+        else:
+            self.lines.append(word)
+
+
+class Loader:
+    """Reads configuration into a ``Config``, line by line."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._save_seen = False
+
+    def load(self, arguments: Arguments, stdin: bytes) -> None:
+        """Read the file, then standard input, then the options.
+
+        Raises: ConfigError for the first line that cannot be used.
+        """
+        if arguments.file:
+            self.config.file = os.path.abspath(arguments.file)
+            try:
+                self._load_file(self.config.file, 0)
+            except BadValue as refusal:
+                raise ConfigError("", 0, b"", refusal.reason) from None
+        if arguments.from_stdin:
+            self.load_text(stdin, "standard input", 0)
+        self._load_lines(arguments.lines, "the command line", 0)
+        self._check_logfile()
+
+    def load_text(self, text: bytes, place: str, depth: int) -> None:
+        """Read the lines of ``text``; ``place`` is where they come from, ``depth`` of includes."""
+        self._load_lines(text.split(b"\n"), place, depth)
+
+    def _load_file(self, path: bytes, depth: int) -> None:
+        """Raises BadValue when the file cannot be read, ConfigError for a line in it."""
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except OSError as error:
+            shown = _shown(path)
+            reason = f"Fatal error, can't open config file '{shown}': {error.strerror}"
+            raise BadValue(reason) from None
+        self.load_text(text, f"the configuration file '{_shown(path)}'", depth)
+
+    def _load_lines(self, lines: list[bytes], place: str, depth: int) -> None:
+        for number, line in enumerate(lines, 1):
+            stripped = line.strip(b" \t\r\n")
+            if not stripped or stripped[:1] == b"#":
+                continue
+            try:
+                self._apply(stripped, depth)
+            except BadValue as refusal:
+                raise ConfigError(place, number, stripped, refusal.reason) from None
+
+    def _apply(self, line: bytes, depth: int) -> None:
+        words = split_words(line)
+        if words is None:
+            raise BadValue(BAD_QUOTES)
+        if not words:
+            return
+        name = words[0].lower()
+        row = BY_NAME.get(name)
+        if row is not None:
+            self._set(row, words[1:])
+        elif name == b"include" and len(words) == 2:
+            self._include(words[1], depth)
+        elif name == b"rename-command" and len(words) == 3:
+            self.config.renamed_commands.append((words[1], words[2]))
+        elif name in OBSOLETE_DIRECTIVES and len(words) == 2:
+            self.config.ignored.append(name)
+        elif name in REFUSED_DIRECTIVES:
+            raise BadValue(REFUSED_DIRECTIVES[name])
+        elif b"." in name:
+            raise BadValue(NO_MODULES)
+        else:
+            raise BadValue(BAD_DIRECTIVE + _suggestion(name))
+
+    def _set(self, row: Parameter, words: list[bytes]) -> None:
+        config = self.config
+        if row.flags & MULTI and len(words) == 1 and words[0]:
+            # One quoted word may hold them all, as in --save "3600 1".
+            parts = split_words(words[0])
+            if parts is None:
+                raise BadValue(BAD_QUOTES)
+            words = parts
+        value = row.read(words, config.value(row))
+        if row.name == "save":
+            # Several lines add up, from the first one on: the default does not count.
+            assert isinstance(value, list)
+            if self._save_seen and value:
+                value = [*config.save, *value]
+            self._save_seen = True
+        config.store(row, value)
+        if not config.is_active(row) and row.wire not in config.ignored:
+            config.ignored.append(row.wire)
+
+    def _include(self, pattern: bytes, depth: int) -> None:
+        if depth >= MAX_INCLUDE_DEPTH:
+            raise BadValue(TOO_DEEP)
+        path = os.path.join(self.config.dir, pattern)
+        if not any(char in pattern for char in b"*?["):
+            self._load_file(path, depth + 1)
+            return
+        # A pattern that fits nothing is an empty folder, no mistake.
+        for found in sorted(glob.glob(path)):
+            self._load_file(found, depth + 1)
+
+    def _check_logfile(self) -> None:
+        """Find out now whether the log can be written; later nobody could be told."""
+        if not self.config.logfile:
+            return
+        path = os.path.join(self.config.dir, self.config.logfile)
+        try:
+            with open(path, "ab"):
+                pass
+        except OSError as error:
+            reason = f"Can't open the log file: {error.strerror}"
+            raise ConfigError("", 0, b"", reason) from None
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "replace")
+
+
+def _suggestion(name: bytes) -> str:
+    """The known name that looks most like ``name``, as a sentence; or nothing."""
+    known = [row.name for row in ALL]
+    close = difflib.get_close_matches(name.decode("utf-8", "replace"), known, 1, 0.7)
+    return f"\nDid you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,272 @@
+"""Kinds of configuration parameter that take several words or a grammar of their own."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final
+
+from compat.parameters import (
+    BadValue,
+    Parameter,
+    loose_integer,
+    memory_size,
+    memory_text,
+    text,
+)
+from compat.quoting import quoted
+from server.notifications import flags_of, letters_of
+
+MAX_BIND_ADDRESSES: Final = 16
+MAX_SAVE_CHANGES: Final = (1 << 31) - 1
+BAD_SAVE: Final = "Invalid save parameters"
+TOO_MANY_ADDRESSES: Final = "Too many bind addresses specified."
+BAD_LIMIT_COUNT: Final = "Wrong number of arguments in buffer limit configuration."
+BAD_LIMIT_CLASS: Final = "Invalid client class specified in buffer limit configuration."
+BAD_LIMIT: Final = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+BAD_PERCENTILES: Final = "Invalid latency-tracking-info-percentiles parameters"
+PERCENTILES_OUT_OF_RANGE: Final = (
+    "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
+)
+BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocSTIV'."
+
+SavePoints = list[tuple[int, int]]
+
+
+class Save(Parameter):
+    """When to save a snapshot; kept as a list of (seconds, changes)."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue unless the words are pairs of a positive and a non-negative integer."""
+        if words == [b""]:
+            return []
+        if len(words) % 2:
+            raise BadValue(BAD_SAVE)
+        points: SavePoints = []
+        for at in range(0, len(words), 2):
+            seconds = loose_integer(words[at])
+            changes = loose_integer(words[at + 1])
+            if seconds is None or changes is None or seconds < 1 or changes < 0:
+                raise BadValue(BAD_SAVE)
+            points.append((seconds, min(changes, MAX_SAVE_CHANGES)))
+        return points
+
+    def show(self, value: object) -> bytes:
+        """All numbers in one line."""
+        return b" ".join([b"%d %d" % point for point in save_points(value)])
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """A line for each point, and one that says so when there is none."""
+        points = save_points(value)
+        if not points:
+            return [(b'save ""', True)]
+        return [(b"save %d %d" % point, True) for point in points]
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return '`<seconds> <changes>` pairs, or `""` for never'
+
+
+class Bind(Parameter):
+    """Addresses to listen at; kept as a list, a leading ``-`` included."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for more than 16 addresses."""
+        if words == [b""]:
+            return []
+        if len(words) > MAX_BIND_ADDRESSES:
+            raise BadValue(TOO_MANY_ADDRESSES)
+        return words
+
+    def show(self, value: object) -> bytes:
+        """The addresses, separated by spaces."""
+        assert isinstance(value, list)
+        return b" ".join(value)
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """No line for the default."""
+        if value == self.default:
+            return []
+        return [(b"bind %b" % (self.show(value) or b'""'), True)]
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return "up to 16 addresses; `*` and `-::*` mean all; a leading `-` lets one be missing"
+
+
+class OutputLimit:
+    """How much output may wait for a client of one class.
+
+    Args:
+        hard_bytes: more than this disconnects at once; 0 is no limit.
+        soft_bytes: more than this for ``soft_s`` seconds disconnects; 0 is no limit.
+    """
+
+    def __init__(self, hard_bytes: int, soft_bytes: int, soft_s: int) -> None:
+        self.hard_bytes: Final = hard_bytes
+        self.soft_bytes: Final = soft_bytes
+        self.soft_s: Final = soft_s
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputLimit) and (
+            (self.hard_bytes, self.soft_bytes, self.soft_s)
+            == (other.hard_bytes, other.soft_bytes, other.soft_s)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.hard_bytes, self.soft_bytes, self.soft_s))
+
+
+LIMIT_NORMAL: Final = 0
+LIMIT_REPLICA: Final = 1
+LIMIT_PUBSUB: Final = 2
+_LIMIT_CLASSES: Final[dict[bytes, int]] = {
+    b"normal": LIMIT_NORMAL,
+    b"slave": LIMIT_REPLICA,
+    b"replica": LIMIT_REPLICA,
+    b"pubsub": LIMIT_PUBSUB,
+}
+
+
+class OutputLimits(Parameter):
+    """Limits of the three client classes; kept as a list indexed by the ``LIMIT_`` numbers."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Changes the classes that are named; raises BadValue when one group of four is wrong."""
+        if len(words) % 4:
+            raise BadValue(BAD_LIMIT_COUNT)
+        limits = list(output_limits(current))
+        for at in range(0, len(words), 4):
+            index = _LIMIT_CLASSES.get(words[at].lower())
+            if index is None:
+                raise BadValue(BAD_LIMIT_CLASS)
+            hard = memory_size(words[at + 1])
+            soft = memory_size(words[at + 2])
+            soft_s = loose_integer(words[at + 3])
+            if hard is None or soft is None or soft_s is None or soft_s < 0:
+                raise BadValue(BAD_LIMIT)
+            limits[index] = OutputLimit(hard, soft, soft_s)
+        return limits
+
+    def show(self, value: object) -> bytes:
+        """All classes in one line, with their older names."""
+        words: list[bytes] = []
+        for name, limit in zip((b"normal", b"slave", b"pubsub"), output_limits(value), strict=True):
+            words.append(b"%b %d %d %d" % (name, limit.hard_bytes, limit.soft_bytes, limit.soft_s))
+        return b" ".join(words)
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """A line per class."""
+        defaults = output_limits(self.default)
+        lines: list[tuple[bytes, bool]] = []
+        for index, name in enumerate((b"normal", b"replica", b"pubsub")):
+            limit = output_limits(value)[index]
+            hard = memory_text(limit.hard_bytes)
+            soft = memory_text(limit.soft_bytes)
+            line = b"%b %b %b %b %d" % (self.wire, name, hard, soft, limit.soft_s)
+            lines.append((line, limit != defaults[index]))
+        return lines
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
+
+
+class Percentiles(Parameter):
+    """Percentiles to show; kept as a list of float."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is no number, or not between 0 and 100."""
+        if words == [b""]:
+            return []
+        values: list[float] = []
+        for word in words:
+            try:
+                value = float(word.decode("ascii"))
+            except ValueError:
+                raise BadValue(BAD_PERCENTILES) from None
+            if value != value or b"_" in word or word.strip() != word:
+                raise BadValue(BAD_PERCENTILES)
+            if not 0.0 <= value <= 100.0:
+                raise BadValue(PERCENTILES_OUT_OF_RANGE)
+            values.append(value)
+        return values
+
+    def show(self, value: object) -> bytes:
+        """The numbers, without trailing zeros."""
+        assert isinstance(value, list)
+        return b" ".join([f"{each:.6f}".rstrip("0").rstrip(".").encode() for each in value])
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """Always a line, so that none is not taken for the default."""
+        return [(b"%b %b" % (self.wire, self.show(value) or b'""'), True)]
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return '0 to 100, any number of them; `""` for none'
+
+
+class KeyspaceEvents(Parameter):
+    """Which events to publish; kept as bits, see ``server.notifications``."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for a letter that means nothing."""
+        flags = flags_of(words[0])
+        if flags is None:
+            raise BadValue(BAD_EVENT_CLASS)
+        return flags
+
+    def show(self, value: object) -> bytes:
+        """The letters in Redis's order."""
+        assert isinstance(value, int)
+        return letters_of(value)
+
+    def rewritten(self, value: object) -> bytes:
+        """The letters in quotes."""
+        return quoted(self.show(value))
+
+    def range_text(self) -> str:
+        """The letters."""
+        return "letters of `Ag$lshzxeKEtmdnocSTIV`"
+
+
+class Directory(Parameter):
+    """The folder of the data files; kept as an absolute path."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue, with the system's words, when the process may not go there."""
+        path = os.path.normpath(os.path.join(text(current), words[0]))
+        reason = 0
+        if not words[0] or not os.path.exists(path):
+            reason = errno.ENOENT
+        elif not os.path.isdir(path):
+            reason = errno.ENOTDIR
+        elif not os.access(path, os.X_OK):
+            reason = errno.EACCES
+        if reason:
+            raise BadValue(os.strerror(reason))
+        return path
+
+    def show(self, value: object) -> bytes:
+        """The path."""
+        return text(value)
+
+    def lines(self, value: object) -> list[tuple[bytes, bool]]:
+        """Always a line: the folder at start is no default that another start would find."""
+        return [(b"dir %b" % quoted(text(value)), True)]
+
+    def range_text(self) -> str:
+        """What it must be."""
+        return "a folder that exists"
+
+
+def save_points(value: object) -> SavePoints:
+    """``value``, which is what ``Save`` keeps."""
+    assert isinstance(value, list)
+    return value
+
+
+def output_limits(value: object) -> list[OutputLimit]:
+    """``value``, which is what ``OutputLimits`` keeps."""
+    assert isinstance(value, list)
+    return value

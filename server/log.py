@@ -1,0 +1,71 @@
+"""The log: lines as redis-server writes them, through the standard library.
+
+``pid:M 21 Nov 2026 02:44:36.123 * text``; the mark before the text is the level: ``.`` debug,
+``-`` verbose, ``*`` notice, ``#`` warning. ``log.info`` is a notice.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from logging.handlers import WatchedFileHandler
+from typing import Final
+
+VERBOSE: Final = 15
+NOTICE: Final = logging.INFO
+NOTHING: Final = 100
+
+LEVELS: Final[dict[bytes, int]] = {
+    b"debug": logging.DEBUG,
+    b"verbose": VERBOSE,
+    b"notice": NOTICE,
+    b"warning": logging.WARNING,
+    b"nothing": NOTHING,
+}
+
+log: Final = logging.getLogger("headrace")
+
+
+class LineFormatter(logging.Formatter):
+    """One line per record, and behind it the traceback where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its end."""
+        level = record.levelno
+        mark = "."
+        if level >= logging.WARNING:
+            mark = "#"
+        elif level >= NOTICE:
+            mark = "*"
+        elif level >= VERBOSE:
+            mark = "-"
+        moment = time.strftime("%d %b %Y %H:%M:%S", time.localtime(record.created))
+        millisecond = int(record.created * 1000) % 1000
+        line = f"{os.getpid()}:M {moment}.{millisecond:03} {mark} {record.getMessage()}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def setup(level: bytes, path: bytes) -> None:
+    """Send the log to the file ``path``, or to standard output when that is empty."""
+    handler: logging.Handler
+    if path:
+        # Watched: when the file is moved away by logrotate, a new one is begun.
+        handler = WatchedFileHandler(os.fsdecode(path), encoding="utf-8", errors="replace")
+    else:
+        handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(LineFormatter())
+    for old in list(log.handlers):
+        log.removeHandler(old)
+        old.close()
+    log.addHandler(handler)
+    log.propagate = False
+    set_level(level)
+
+
+def set_level(level: bytes) -> None:
+    """Log from ``level`` on; one of the words of ``loglevel``."""
+    log.setLevel(LEVELS[level])

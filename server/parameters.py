@@ -1,0 +1,389 @@
+"""The parameters that this server acts on: one row each, with what the documentation says of it.
+
+A row's value is the attribute of ``Config`` that has its name with underscores. Defaults and
+ranges are those of Redis 8, except that ``bind`` keeps to this machine.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat.config_names import INERT
+from compat.parameters import (
+    GB,
+    IMMUTABLE,
+    INT_MAX,
+    LONG_MAX,
+    MB,
+    MULTI,
+    NOT_WHILE_LOADING,
+    PROTECTED,
+    SENSITIVE,
+    UINT_MAX,
+    ULONG_MAX,
+    Choice,
+    ChoiceSet,
+    Integer,
+    Memory,
+    MemoryOrPercent,
+    Octal,
+    Parameter,
+    Text,
+    YesNo,
+)
+from server.config_kinds import (
+    Bind,
+    Directory,
+    KeyspaceEvents,
+    OutputLimit,
+    OutputLimits,
+    Percentiles,
+    Save,
+)
+
+_ALLOWED: Final = (b"no", b"yes", b"local")
+_ON_SIGNAL: Final = (b"default", b"save", b"nosave", b"now", b"force")
+_POLICIES: Final = (
+    b"volatile-lru",
+    b"volatile-lfu",
+    b"volatile-lrm",
+    b"volatile-random",
+    b"volatile-ttl",
+    b"allkeys-lru",
+    b"allkeys-lfu",
+    b"allkeys-lrm",
+    b"allkeys-random",
+    b"noeviction",
+)
+
+NETWORK: Final[tuple[Parameter, ...]] = (
+    Integer("port", 6379, 0, 65535, doc="TCP port to listen at; 0 is none."),
+    Bind(
+        "bind",
+        [b"127.0.0.1", b"-::1"],
+        flags=MULTI,
+        doc="Addresses to listen at. Redis listens at all of them by default, we do not.",
+    ),
+    YesNo(
+        "protected-mode",
+        True,
+        doc="Refuse clients of other machines while there is no password.",
+    ),
+    Text("unixsocket", flags=IMMUTABLE, doc="Path of a Unix socket to listen at; empty is none."),
+    Octal(
+        "unixsocketperm",
+        0,
+        0,
+        0o777,
+        flags=IMMUTABLE,
+        doc="Permissions of that socket; 0 leaves them to the umask.",
+    ),
+    Integer("tcp-backlog", 511, 0, INT_MAX, flags=IMMUTABLE, doc="Length of the accept queue."),
+    Integer(
+        "tcp-keepalive",
+        300,
+        0,
+        INT_MAX,
+        doc="Seconds of silence after which a connection is probed; 0 is never.",
+    ),
+    Integer(
+        "timeout", 0, 0, INT_MAX, doc="Seconds after which an idle client is closed; 0 is never."
+    ),
+    Integer("maxclients", 10000, 1, UINT_MAX, doc="How many clients may be connected at once."),
+    Text(
+        "requirepass",
+        flags=SENSITIVE,
+        doc="Password that clients must give with AUTH; empty is none.",
+    ),
+    Choice(
+        "acl-pubsub-default",
+        b"resetchannels",
+        (b"allchannels", b"resetchannels"),
+        doc="Channels that a new ACL user may use. There is one user, who may use all.",
+    ),
+)
+
+LIMITS: Final[tuple[Parameter, ...]] = (
+    Memory(
+        "proto-max-bulk-len",
+        512 * MB,
+        MB,
+        LONG_MAX,
+        doc="Longest word of a request, and longest string.",
+    ),
+    Memory(
+        "client-query-buffer-limit",
+        GB,
+        MB,
+        LONG_MAX,
+        doc="How much unparsed input one client may have; more closes it.",
+    ),
+    OutputLimits(
+        "client-output-buffer-limit",
+        [
+            OutputLimit(0, 0, 0),
+            OutputLimit(256 * MB, 64 * MB, 60),
+            OutputLimit(32 * MB, 8 * MB, 60),
+        ],
+        flags=MULTI,
+        doc="How much output may wait for one client of a class; more closes it, "
+        "the soft limit after that many seconds. 0 is no limit.",
+    ),
+    Memory(
+        "maxmemory",
+        0,
+        0,
+        ULONG_MAX,
+        doc="Memory above which commands that need more are refused; 0 is no limit.",
+    ),
+    Choice(
+        "maxmemory-policy",
+        b"noeviction",
+        _POLICIES,
+        doc="Which keys make room. Nothing is evicted: all of them act as noeviction.",
+    ),
+    MemoryOrPercent(
+        "maxmemory-clients",
+        0,
+        -100,
+        LONG_MAX,
+        doc="Memory of all clients above which the largest are closed; 0 is no limit.",
+    ),
+)
+
+FILES: Final[tuple[Parameter, ...]] = (
+    Directory(
+        "dir",
+        b"",
+        flags=PROTECTED | NOT_WHILE_LOADING,
+        doc="Folder of the data files; the one the server was started in by default.",
+    ),
+    YesNo("appendonly", False, doc="Write each change to the append-only file."),
+    Choice(
+        "appendfsync",
+        b"everysec",
+        (b"everysec", b"always", b"no"),
+        doc="When the file is forced to disk: each second, before each reply, or never by us.",
+    ),
+    Text(
+        "appendfilename",
+        b"appendonly.aof",
+        flags=IMMUTABLE,
+        base_name_of="filename",
+        may_be_empty=False,
+        doc="What the names of the append-only files begin with.",
+    ),
+    Text(
+        "appenddirname",
+        b"appendonlydir",
+        flags=IMMUTABLE,
+        base_name_of="dirname",
+        may_be_empty=False,
+        doc="Folder of the append-only files, inside `dir`.",
+    ),
+    YesNo(
+        "aof-load-truncated",
+        True,
+        doc="Start although the last command of the append-only file is torn, without it.",
+    ),
+    YesNo(
+        "aof-use-rdb-preamble",
+        True,
+        doc="Write base files in the compact form; `no` writes commands that Redis reads too.",
+    ),
+    YesNo(
+        "aof-timestamp-enabled", False, doc="Write the time into the append-only file, as comments."
+    ),
+    YesNo(
+        "no-appendfsync-on-rewrite",
+        False,
+        doc="Do not force the file to disk while a rewrite is under way.",
+    ),
+    Integer(
+        "auto-aof-rewrite-percentage",
+        100,
+        0,
+        INT_MAX,
+        doc="Growth since the last rewrite that starts the next one; 0 is never.",
+    ),
+    Memory(
+        "auto-aof-rewrite-min-size",
+        64 * MB,
+        0,
+        LONG_MAX,
+        doc="Size below which no rewrite starts by itself.",
+    ),
+    Save(
+        "save",
+        [(3600, 1), (300, 100), (60, 10000)],
+        flags=MULTI,
+        doc="Save a snapshot when so many seconds have passed and so many changes were made.",
+    ),
+    Text(
+        "dbfilename",
+        b"dump.rdb",
+        flags=PROTECTED,
+        base_name_of="filename",
+        doc="Name of the snapshot, inside `dir`.",
+    ),
+)
+
+STREAMS: Final[tuple[Parameter, ...]] = (
+    Memory(
+        "stream-node-max-bytes",
+        4096,
+        0,
+        LONG_MAX,
+        doc="Size at which a block of a stream is full; 0 is 1 GiB.",
+    ),
+    Integer(
+        "stream-node-max-entries",
+        100,
+        0,
+        LONG_MAX,
+        doc="Number of entries at which a block of a stream is full; 0 is no limit.",
+    ),
+    Integer(
+        "stream-idmp-duration",
+        100,
+        1,
+        86400,
+        doc="Seconds for which a new stream remembers idempotent IDs.",
+    ),
+    Integer(
+        "stream-idmp-maxsize",
+        100,
+        1,
+        10000,
+        doc="How many idempotent IDs a new stream remembers for one producer.",
+    ),
+)
+
+WATCHING: Final[tuple[Parameter, ...]] = (
+    KeyspaceEvents(
+        "notify-keyspace-events",
+        0,
+        doc="Which events of keys to publish: `K` and `E` choose the channels, "
+        "the other letters the classes.",
+    ),
+    Integer(
+        "slowlog-log-slower-than",
+        10000,
+        -1,
+        LONG_MAX,
+        doc="Microseconds from which a command is slow; 0 logs all, -1 none.",
+    ),
+    Integer("slowlog-max-len", 128, 0, LONG_MAX, doc="How many slow commands are remembered."),
+    Integer(
+        "latency-monitor-threshold",
+        0,
+        0,
+        LONG_MAX,
+        doc="Milliseconds from which LATENCY remembers an event; 0 is never.",
+    ),
+    YesNo("latency-tracking", True, doc="Count how long the calls of each command take."),
+    Percentiles(
+        "latency-tracking-info-percentiles",
+        [50.0, 99.0, 99.9],
+        flags=MULTI,
+        doc="Percentiles in the section `latencystats` of INFO.",
+    ),
+    Choice(
+        "loglevel",
+        b"notice",
+        (b"debug", b"verbose", b"notice", b"warning", b"nothing"),
+        doc="The least level that is logged.",
+    ),
+    Text("logfile", flags=IMMUTABLE, doc="File to log to; empty is standard output."),
+)
+
+PROCESS: Final[tuple[Parameter, ...]] = (
+    Integer("databases", 16, 1, INT_MAX, flags=IMMUTABLE, doc="Number of databases."),
+    YesNo(
+        "daemonize",
+        False,
+        flags=IMMUTABLE,
+        doc="Go to the background. We stay in the foreground and log that; "
+        "use systemd, Docker or nohup.",
+    ),
+    Text("pidfile", flags=IMMUTABLE, doc="File to write the process ID to; empty is none."),
+    Integer(
+        "hz", 10, 0, INT_MAX, clamp=(1, 500), doc="How often per second background work is done."
+    ),
+    YesNo("dynamic-hz", True, doc="Do it more often when there are many clients."),
+    Integer(
+        "active-expire-effort",
+        1,
+        1,
+        10,
+        doc="How much time goes into finding expired keys.",
+    ),
+    YesNo("lazyfree-lazy-eviction", False, doc="Free evicted values in the background."),
+    YesNo("lazyfree-lazy-expire", False, doc="Free expired values in the background."),
+    YesNo("lazyfree-lazy-server-del", False, doc="Free overwritten values in the background."),
+    YesNo("lazyfree-lazy-user-del", False, doc="Make DEL act as UNLINK."),
+    YesNo("lazyfree-lazy-user-flush", False, doc="Make FLUSHDB and FLUSHALL act as with ASYNC."),
+    Choice(
+        "enable-debug-command",
+        b"no",
+        _ALLOWED,
+        flags=IMMUTABLE,
+        doc="Who may call DEBUG: nobody, all, or clients of this machine.",
+    ),
+    Choice(
+        "enable-protected-configs",
+        b"no",
+        _ALLOWED,
+        flags=IMMUTABLE,
+        doc="Who may change `dir` and `dbfilename` at run time: nobody, all, "
+        "or clients of this machine.",
+    ),
+    Integer(
+        "shutdown-timeout",
+        10,
+        0,
+        INT_MAX,
+        doc="Seconds that a shutdown may wait for what is under way.",
+    ),
+    ChoiceSet(
+        "shutdown-on-sigint",
+        b"default",
+        _ON_SIGNAL,
+        flags=MULTI,
+        doc="What SHUTDOWN is given when SIGINT arrives.",
+    ),
+    ChoiceSet(
+        "shutdown-on-sigterm",
+        b"default",
+        _ON_SIGNAL,
+        flags=MULTI,
+        doc="What SHUTDOWN is given when SIGTERM arrives.",
+    ),
+)
+
+SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
+    ("Network", NETWORK),
+    ("Limits", LIMITS),
+    ("Files", FILES),
+    ("Streams", STREAMS),
+    ("Logs, events and measurements", WATCHING),
+    ("Process", PROCESS),
+]
+
+ACTIVE: Final[list[Parameter]] = [row for _, rows in SECTIONS for row in rows]
+ALL: Final[list[Parameter]] = [*ACTIVE, *INERT]
+
+
+def _by_name() -> dict[bytes, Parameter]:
+    found = {row.wire: row for row in ALL}
+    found.update({row.alias: row for row in ALL if row.alias})
+    return found
+
+
+BY_NAME: Final[dict[bytes, Parameter]] = _by_name()
+
+
+def is_sensitive(name: bytes) -> bool:
+    """Whether the value of the parameter ``name`` must stay out of logs and of SLOWLOG."""
+    row = BY_NAME.get(name.lower())
+    return row is not None and bool(row.flags & SENSITIVE)

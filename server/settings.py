@@ -1,0 +1,78 @@
+"""What the server keeps ready from its configuration, and keeps up to date when that changes.
+
+Most parameters are read where they are needed. Those here are turned into something else first,
+or are looked at so often that the server holds them in its own attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from server.state import MEMORY_LIMITED, NEVER_NS
+
+if TYPE_CHECKING:
+    from server.config import Config
+    from server.session import Session
+    from server.state import Server
+
+
+class Settings:
+    """Carries values from a configuration into a server, now and after each CONFIG SET."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._config: Final[Config] = server.config
+        hooks = self._config.on_change
+        hooks["notify-keyspace-events"] = self.take_events
+        hooks["maxmemory"] = self.take_memory_limit
+        hooks["slowlog-log-slower-than"] = self.take_slowness
+        hooks["latency-monitor-threshold"] = self.take_slowness
+        hooks["slowlog-max-len"] = self.take_slowlog_length
+        hooks["latency-tracking"] = self.take_latency_tracking
+        self.take_events()
+        self.take_memory_limit()
+        self.take_slowness()
+        self.take_latency_tracking()
+
+    def take_events(self) -> str | None:
+        """Publish the events that ``notify-keyspace-events`` asks for."""
+        self._server.notify_flags = self._config.notify_keyspace_events
+        return None
+
+    def take_memory_limit(self) -> str | None:
+        """Look at memory before commands that need more of it only while there is a limit."""
+        self._server.set_special(MEMORY_LIMITED, self._config.maxmemory > 0)
+        return None
+
+    def take_slowness(self) -> str | None:
+        """Find the shortest time that SLOWLOG or LATENCY wants to hear of."""
+        slow_us = self._config.slowlog_log_slower_than
+        slow_ns = slow_us * 1000 if slow_us >= 0 else NEVER_NS
+        threshold_ms = self._config.latency_monitor_threshold
+        self._server.latency.threshold_ms = threshold_ms
+        if threshold_ms:
+            slow_ns = min(slow_ns, threshold_ms * 1_000_000)
+        self._server.slow_ns = min(slow_ns, NEVER_NS)
+        return None
+
+    def take_slowlog_length(self) -> str | None:
+        """Forget what no longer fits into SLOWLOG."""
+        self._server.slowlog.trim(self._config.slowlog_max_len)
+        return None
+
+    def take_latency_tracking(self) -> str | None:
+        """Measure commands, or stop it."""
+        self._server.track_latency = self._config.latency_tracking
+        return None
+
+
+def allowed_by(setting: bytes, session: Session) -> bool:
+    """Whether ``no``, ``yes`` or ``local`` (this machine only) lets a client do something."""
+    if setting == b"local":
+        return is_local(session)
+    return setting == b"yes"
+
+
+def is_local(session: Session) -> bool:
+    """Whether a client is on this machine."""
+    return session.unix_socket or session.address.startswith((b"127.", b"[::1]"))
