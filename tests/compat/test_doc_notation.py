@@ -44,8 +44,8 @@ def test_tokens() -> None:
 
 
 def test_lists() -> None:
-    one = ("a", "pure-token", "A", False, False, [])
-    two = ("b", "string", "", False, False, [])
+    one: tuple[object, ...] = ("a", "pure-token", "A", False, False, [])
+    two: tuple[object, ...] = ("b", "string", "", False, False, [])
     assert facts(only("x(A | b)")) == ("x", "oneof", "", False, False, [one, two])
     assert facts(only("[T=x(A b)...]")) == ("x", "block", "T", True, True, [one, two])
     inner, outer = parse("x(y(A | b) b) z")
