@@ -8,7 +8,7 @@ esac
 
 # A container is reached from outside, so it listens everywhere unless told otherwise. What the
 # user's file or options say comes later, or is left alone, and wins.
-if [ "$1" = headrace ]; then
+if [ "$1" = headrace ] && [ "${2:-}" != - ]; then # standard input cannot be looked into
     shift
     config=
     case "${1:-}" in

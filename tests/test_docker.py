@@ -95,6 +95,7 @@ OPEN = ["headrace", "--bind", "* -::*", "--protected-mode", "no"]
         (["--appendonly", "yes"], [*OPEN, "--appendonly", "yes"]),
         (["headrace", "--port", "7"], [*OPEN, "--port", "7"]),
         (["--bind", "10.0.0.1"], [*OPEN, "--bind", "10.0.0.1"]),
+        (["-"], ["headrace", "-"]),
         (["echo", "hello"], ["hello"]),
     ],
 )
