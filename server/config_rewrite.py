@@ -42,11 +42,15 @@ def rewritten(config: Config, text: bytes) -> bytes:
     appended: list[bytes] = []
     for row in ALL:
         free = places.pop(row.wire, [])
-        for line, needed in row.lines(config.value(row)):
-            if free:
+        now = row.lines(config.value(row))
+        wanted = sum([needed for _, needed in now])
+        for line, needed in now:
+            # A line that only repeats the default takes no place that another one needs.
+            if free and (needed or len(free) > wanted):
                 lines[free.pop(0)] = line
             elif needed:
                 appended.append(line)
+            wanted -= needed
         for place in free:
             lines[place] = b""
     if appended and MARK not in lines:
