@@ -1,24 +1,68 @@
-"""Numbers as Redis reads them from the words of a request."""
+"""Integers as Redis reads them: one spelling for each number, 64 bits."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-LONG_MAX: Final = (1 << 63) - 1
-LONG_MIN: Final = -(1 << 63)
-INT_MAX: Final = (1 << 31) - 1
-INT_MIN: Final = -(1 << 31)
+INT64_MAX: Final = (1 << 63) - 1
+INT64_MIN: Final = -(1 << 63)
+UINT64_MAX: Final = (1 << 64) - 1
+INT32_MAX: Final = (1 << 31) - 1
+INT32_MIN: Final = -(1 << 31)
 
-_INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
+_LONGEST: Final = 20  # the digits of INT64_MIN and its sign
 
 
-def integer(word: bytes) -> int | None:
-    """The signed 64-bit integer that ``word`` spells in its one canonical form, or None.
+def parse_integer(word: bytes) -> int | None:
+    """The signed 64-bit integer that ``word`` spells, or None.
 
-    No sign ``+``, no leading zeros or spaces, no ``-0``. Source: util.c, string2ll.
+    Only the canonical spelling counts: no plus sign, no leading zeros, no minus zero, no spaces.
     """
-    if _INTEGER.match(word) is None:
+    if not 0 < len(word) <= _LONGEST:
         return None
+    digits = word[1:] if word[0] == 0x2D else word
+    if not digits.isdigit():
+        return None
+    if digits[0] == 0x30:
+        return 0 if word == b"0" else None
     value = int(word)
-    return value if LONG_MIN <= value <= LONG_MAX else None
+    return value if INT64_MIN <= value <= INT64_MAX else None
+
+
+def parse_unsigned(word: bytes) -> int | None:
+    """The unsigned 64-bit integer that ``word`` spells, as a SCAN cursor does, or None.
+
+    Looser than ``parse_integer``, as C's strtoull is: a sign, leading zeros and nothing at all
+    (zero) are taken; a canonical negative number is not.
+    """
+    if not word:
+        return 0
+    exact = parse_integer(word)
+    if exact is not None:
+        return exact if exact >= 0 else None
+    digits = word[1:] if word[0] in b"+-" else word
+    if not digits.isdigit():
+        return None
+    digits = digits.lstrip(b"0")
+    if len(digits) > _LONGEST:
+        return None
+    value = int(digits) if digits else 0
+    if value > UINT64_MAX:
+        return None
+    return value if word[0] != 0x2D else -value & UINT64_MAX
+
+
+def encode_string(word: bytes) -> bytes | int:
+    """The form in which a string value is kept: an int where ``word`` spells one, else as it is."""
+    if 0 < len(word) <= _LONGEST and word[0] <= 0x39:
+        value = parse_integer(word)
+        if value is not None:
+            return value
+    return word
+
+
+LONG_MAX: Final = INT64_MAX
+LONG_MIN: Final = INT64_MIN
+INT_MAX: Final = INT32_MAX
+INT_MIN: Final = INT32_MIN
+integer: Final = parse_integer
