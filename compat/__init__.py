@@ -1,0 +1,1 @@
+"""What we owe to Redis: error texts, command metadata, configuration names, pattern rules."""

@@ -1,0 +1,230 @@
+"""Every error text a client can see, once; ``CommandError`` carries one to the peer.
+
+A constant is the wire line without its leading dash: ``CODE text``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class CommandError(Exception):
+    """A request that was understood and refused; ``line`` is ``CODE text`` without the dash."""
+
+    def __init__(self, line: bytes) -> None:
+        super().__init__(line)
+        self.line: Final = line
+
+
+WRONGTYPE: Final = b"WRONGTYPE Operation against a key holding the wrong kind of value"
+SYNTAX: Final = b"ERR syntax error"
+NO_SUCH_KEY: Final = b"ERR no such key"
+NOT_AN_INTEGER: Final = b"ERR value is not an integer or out of range"
+OUT_OF_RANGE: Final = b"ERR value is out of range"
+NOT_A_FLOAT: Final = b"ERR value is not a valid float"
+INTERNAL: Final = b"ERR internal error"
+
+
+def wrong_arity(full_name: bytes) -> bytes:
+    """For a command, or ``container|subcommand``, called with too few or too many words."""
+    return b"ERR wrong number of arguments for '%b' command" % full_name
+NO_AUTH: Final = b"NOAUTH Authentication required."
+NOT_IN_MULTI: Final = b"ERR Command not allowed inside a transaction"
+LOADING: Final = b"LOADING Redis is loading the dataset in memory"
+OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
+MISCONF_AOF: Final = b"MISCONF Errors writing to the AOF file: %b"
+PROTOCOL: Final = b"ERR Protocol error: %b"
+TOO_MANY_CLIENTS: Final = b"ERR max number of clients reached"
+INVALID_COMMAND: Final = b"ERR Invalid command specified"
+INVALID_ARGUMENT_COUNT: Final = b"ERR Invalid number of arguments specified for command"
+INVALID_ARGUMENTS: Final = b"ERR Invalid arguments specified for command"
+NO_KEY_ARGUMENTS: Final = b"ERR The command has no key arguments"
+
+
+def not_in_subscriber(full_name: bytes) -> bytes:
+    """For a command that a RESP2 subscriber may not call."""
+    return (
+        b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / "
+        b"PING / QUIT / RESET are allowed in this context"
+    ) % full_name
+
+
+def unknown_command(argv: list[bytes]) -> bytes:
+    """For a name that is no command, with the first of its arguments."""
+    shown = b""
+    for argument in argv[1:]:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % argument[: 128 - len(shown)]
+    return b"ERR unknown command '%b', with args beginning with: %b" % (argv[0][:128], shown)
+
+
+def unknown_subcommand(container: bytes, word: bytes) -> bytes:
+    """For a word that is no subcommand of its container."""
+    return b"ERR unknown subcommand '%b'. Try %b HELP." % (word[:128], container.upper())
+
+
+def bad_subcommand(container: bytes, word: bytes) -> bytes:
+    """For a subcommand whose own arguments do not fit."""
+    return b"ERR unknown subcommand or wrong number of arguments for '%b'. Try %b HELP." % (
+        word[:128],
+        container.upper(),
+    )
+
+
+CONFIG_NO_FILE: Final = b"ERR The server is running without a config file"
+
+
+def config_unknown(name: bytes) -> bytes:
+    """For CONFIG SET of a parameter that there is not."""
+    return b"ERR Unknown option or number of arguments for CONFIG SET - '%b'" % name
+
+
+def config_set_failed(name: bytes, reason: bytes) -> bytes:
+    """For CONFIG SET that changed nothing because of one parameter; the reason may be empty."""
+    line = b"ERR CONFIG SET failed (possibly related to argument '%b')" % name
+    return b"%b - %b" % (line, reason) if reason else line
+
+
+def config_rewrite_failed(reason: bytes) -> bytes:
+    """For CONFIG REWRITE that could not write the file."""
+    return b"ERR Rewriting config file: %b" % reason
+
+# Streams
+INVALID_STREAM_ID: Final = b"ERR Invalid stream ID specified as stream command argument"
+XADD_ZERO_ID: Final = b"ERR The ID specified in XADD must be greater than 0-0"
+XADD_SMALL_ID: Final = (
+    b"ERR The ID specified in XADD is equal or smaller than the target stream top item"
+)
+STREAM_EXHAUSTED: Final = (
+    b"ERR The stream has exhausted the last possible ID, unable to add more items"
+)
+ELEMENTS_TOO_LARGE: Final = b"ERR Elements are too large to be stored"
+MAXLEN_NEGATIVE: Final = b"ERR The MAXLEN argument must be >= 0."
+LIMIT_NEGATIVE: Final = b"ERR The LIMIT argument must be >= 0."
+TWO_STRATEGIES: Final = (
+    b"ERR syntax error, MAXLEN and MINID options at the same time are not compatible"
+)
+LIMIT_WITHOUT_STRATEGY: Final = (
+    b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
+)
+LIMIT_WITHOUT_TILDE: Final = (
+    b"ERR syntax error, LIMIT cannot be used without the special ~ option"
+)
+XTRIM_WITHOUT_STRATEGY: Final = (
+    b"ERR syntax error, XTRIM must be called with a trimming strategy"
+)
+INVALID_RANGE_START: Final = b"ERR invalid start ID for the interval"
+INVALID_RANGE_END: Final = b"ERR invalid end ID for the interval"
+NUMIDS_NOT_POSITIVE: Final = b"ERR Number of IDs must be a positive integer"
+NUMIDS_MISMATCH: Final = b"ERR The `numids` parameter must match the number of arguments"
+IDS_REQUIRED: Final = b"ERR IDS option is required"
+ENTRIES_ADDED_NEGATIVE: Final = b"ERR entries_added must be positive"
+XSETID_BELOW_GIVEN_DELETED: Final = (
+    b"ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id"
+)
+XSETID_BELOW_DELETED: Final = (
+    b"ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
+)
+XSETID_BELOW_TOP: Final = (
+    b"ERR The ID specified in XSETID is smaller than the target stream top item"
+)
+XSETID_FEW_ADDED: Final = (
+    b"ERR The entries_added specified in XSETID is smaller than the target stream length"
+)
+XREAD_UNBALANCED: Final = (
+    b"ERR Unbalanced 'xread' list of streams: "
+    b"for each stream key an ID, '+', or '$' must be specified."
+)
+XREAD_NEW_ID: Final = (
+    b"ERR The > ID can be specified only when calling XREADGROUP "
+    b"using the GROUP <group> <consumer> option."
+)
+TIMEOUT_NOT_INTEGER: Final = b"ERR timeout is not an integer or out of range"
+TIMEOUT_NEGATIVE: Final = b"ERR timeout is negative"
+TIMEOUT_OUT_OF_RANGE: Final = b"ERR timeout is out of range"
+MAXCOUNT_NOT_POSITIVE: Final = b"ERR MAXCOUNT must be a positive integer"
+MAXCOUNT_BELOW_COUNT: Final = b"ERR MAXCOUNT must be greater than or equal to COUNT"
+MAXSIZE_NOT_POSITIVE: Final = b"ERR MAXSIZE must be a positive integer"
+
+
+def only_for_groups(option: bytes) -> bytes:
+    """For an option of XREADGROUP given to XREAD."""
+    return (
+        b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % option
+    )
+
+
+def not_between(low: int, high: int) -> bytes:
+    """For an integer outside of a command's range that is not named otherwise."""
+    return b"ERR value is out of range, value must between %d and %d" % (low, high)
+
+
+# Keys and databases
+
+SAME_OBJECT: Final = b"ERR source and destination objects are the same"
+DB_OUT_OF_RANGE: Final = b"ERR DB index is out of range"
+INVALID_FIRST_DB: Final = b"ERR invalid first DB index"
+INVALID_SECOND_DB: Final = b"ERR invalid second DB index"
+INVALID_CURSOR: Final = b"ERR invalid cursor"
+_SWITCHING: Final = (
+    b"Please note that when switching between policies at runtime LRU and LFU data will take "
+    b"some time to adjust."
+)
+NO_IDLE_TIME: Final = (
+    b"ERR An LFU maxmemory policy is selected, idle time not tracked. " + _SWITCHING
+)
+NO_FREQUENCY: Final = (
+    b"ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + _SWITCHING
+)
+
+
+def unknown_type(name: bytes) -> bytes:
+    """For SCAN with a TYPE that there is not."""
+    return b"ERR unknown type name '%b'" % name
+
+
+# Expiry
+
+EXPIRE_NX_EXCLUDES: Final = (
+    b"ERR NX and XX, GT or LT options at the same time are not compatible"
+)
+EXPIRE_GT_LT: Final = b"ERR GT and LT options at the same time are not compatible"
+
+
+def invalid_expire(command: bytes) -> bytes:
+    """For a time that is not positive, or past what 64 bits of milliseconds hold."""
+    return b"ERR invalid expire time in '%b' command" % command
+
+
+def unsupported_option(option: bytes) -> bytes:
+    """For a word that EXPIRE and its kin do not know."""
+    return b"ERR Unsupported option %b" % option
+
+
+# Strings
+
+STRING_TOO_LONG: Final = b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+NEGATIVE_OFFSET: Final = b"ERR offset is out of range"
+ADD_OVERFLOW: Final = b"ERR increment or decrement would overflow"
+NEGATE_OVERFLOW: Final = b"ERR decrement would overflow"
+ADD_NOT_FINITE: Final = b"ERR increment would produce NaN or Infinity"
+INVALID_NUMKEYS: Final = b"ERR invalid numkeys value"
+WRONG_PAIR_COUNT: Final = b"ERR wrong number of key-value pairs"
+DIGEST_LENGTH: Final = b"ERR must be exactly 16 hexadecimal characters"
+CONDITION_NEEDS_STRING: Final = (
+    b"ERR Key should be of string type if conditions are specified"
+)
+INVALID_CONDITION: Final = b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+
+
+NESTED_MULTI: Final = b"ERR MULTI calls can not be nested"
+EXEC_WITHOUT_MULTI: Final = b"ERR EXEC without MULTI"
+DISCARD_WITHOUT_MULTI: Final = b"ERR DISCARD without MULTI"
+WATCH_IN_MULTI: Final = b"ERR WATCH inside MULTI is not allowed"
+EXEC_ABORTED: Final = b"EXECABORT Transaction discarded because of previous errors."
+
+
+def exec_refused(line: bytes) -> bytes:
+    """For EXEC that was not run for the reason in another error line."""
+    return b"EXECABORT Transaction discarded because of: " + line.removeprefix(b"ERR ")

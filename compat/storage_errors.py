@@ -1,0 +1,20 @@
+"""The error line of each way in which storage refuses; a test finds every subclass here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors
+from storage.errors import StorageError
+from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted
+
+LINES: Final[dict[type[StorageError], bytes]] = {
+    IDNotGreater: errors.XADD_SMALL_ID,
+    IDsExhausted: errors.STREAM_EXHAUSTED,
+    ElementsTooLarge: errors.ELEMENTS_TOO_LARGE,
+}
+
+
+def storage_error_line(error: StorageError) -> bytes:
+    """The wire text of a refusal, without the leading dash."""
+    return LINES[type(error)]

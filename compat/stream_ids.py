@@ -1,0 +1,67 @@
+"""Stream IDs as text: how Redis writes them and, lenient in odd ways, how it reads them.
+
+``<ms>-<seq>``, both unsigned 64-bit. A half is read as a canonical integer, and failing that as
+C's strtoull reads it: leading white space, a sign and leading zeros are then allowed, so ``+9-1``
+is 9-1, while ``1--5`` is refused because -5 is canonical and negative. A NUL ends the text.
+Source: t_stream.c, streamGenericParseIDOrReply, and util.c, string2ull.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+ID_MAX: Final = 2**64 - 1
+MOST_BYTES: Final = 127
+_STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
+_SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
+
+
+def format_id(ms: int, seq: int) -> bytes:
+    """``<ms>-<seq>``."""
+    return b"%d" % ms + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+
+
+def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
+    """The (ms, seq) that ``text`` writes, or None; the strict form, without ``-`` and ``+``.
+
+    Args:
+        missing_seq: the sequence of an ID that gives only its milliseconds.
+    """
+    if len(text) > MOST_BYTES:
+        return None
+    if b"\0" in text:
+        text = text[: text.index(b"\0")]
+    first, dash, second = text.partition(b"-")
+    ms = _unsigned(first)
+    if ms < 0:
+        return None
+    if not dash:
+        return ms, missing_seq
+    seq = _unsigned(second)
+    return None if seq < 0 else (ms, seq)
+
+
+def parse_bound(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
+    """As ``parse_id``, and ``-`` is the least, ``+`` the greatest ID."""
+    if text == b"-":
+        return 0, 0
+    if text == b"+":
+        return ID_MAX, ID_MAX
+    return parse_id(text, missing_seq)
+
+
+def _unsigned(text: bytes) -> int:
+    """The number that ``text`` writes, or -1."""
+    if text.isdigit() and len(text) < 20:
+        return int(text)
+    canonical = text[:1] == b"-" and text[1:].isdigit() and text[1] != 0x30
+    if canonical and int(text) >= -(2**63):
+        return -1
+    found = _STRTOULL.fullmatch(text)
+    if found is None:
+        return -1
+    number = int(found[2])
+    if number > ID_MAX:
+        return -1
+    return (ID_MAX + 1 - number) % (ID_MAX + 1) if found[1] == b"-" else number

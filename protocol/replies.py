@@ -1,0 +1,219 @@
+"""Reply values, and their bytes in RESP2 and RESP3.
+
+A command answers with a plain Python value; this module alone knows how it looks on the wire:
+
+==================  =======================  =======================
+value               RESP2                    RESP3
+==================  =======================  =======================
+``bytes``           ``$n`` bulk string       the same
+``int``             ``:n`` integer           the same
+``list``, ``tuple`` ``*n`` array             the same
+``None``            ``$-1``                  ``_``
+``NULL_ARRAY``      ``*-1``                  ``_``
+``Status``          ``+text``                the same
+``ErrorReply``      ``-CODE text``           the same
+``bool``            ``:1`` or ``:0``         ``#t`` or ``#f``
+``float``           bulk string              ``,`` double
+``Map(pairs)``      flat array of 2n items   ``%n`` map
+``Set(items)``      array                    ``~n`` set
+``Push(items)``     array                    ``>n`` push
+``BigNumber``       bulk string              ``(`` big number
+``Verbatim``        bulk string              ``=n`` with a format
+``Replies(items)``  each item in turn: a request that is answered more than once
+``Encoded``         already on the wire: sent as it is
+``NO_REPLY``        nothing is sent
+==================  =======================  =======================
+"""
+
+from __future__ import annotations
+
+from math import isinf, isnan
+from typing import Final
+
+
+class Status:
+    """A simple string such as ``+OK``; ``line`` holds its bytes with the line end."""
+
+    def __init__(self, text: bytes) -> None:
+        self.line: Final = b"+" + text + b"\r\n"
+
+
+class ErrorReply:
+    """An error line, ``CODE text`` without the leading dash; line breaks become spaces."""
+
+    def __init__(self, text: bytes) -> None:
+        if b"\n" in text or b"\r" in text:
+            text = text.replace(b"\r", b" ").replace(b"\n", b" ")
+        self.text: Final = text
+
+
+class NullArray:
+    """The array that is absent; its only instance is ``NULL_ARRAY``."""
+
+
+class NoReply:
+    """Says that nothing is to be sent; its only instance is ``NO_REPLY``."""
+
+
+class Map:
+    """Pairs in order; duplicate keys are allowed, as the wire allows them."""
+
+    def __init__(self, pairs: list[tuple[object, object]]) -> None:
+        self.pairs: Final = pairs
+
+
+class Set:
+    """Items that a RESP3 client may read as a set."""
+
+    def __init__(self, items: list[object]) -> None:
+        self.items: Final = items
+
+
+class Push:
+    """An out-of-band message: pub/sub, invalidation."""
+
+    def __init__(self, items: list[object]) -> None:
+        self.items: Final = items
+
+
+class BigNumber:
+    """An integer of any size."""
+
+    def __init__(self, value: int) -> None:
+        self.value: Final = value
+
+
+class Verbatim:
+    """Text with a three-letter format, ``txt`` or ``mkd``."""
+
+    def __init__(self, text: bytes, kind: bytes = b"txt") -> None:
+        self.text: Final = text
+        self.kind: Final = kind
+
+
+class Replies:
+    """Several replies in a row: what SUBSCRIBE answers to its several channels."""
+
+    def __init__(self, items: list[object]) -> None:
+        self.items: Final = items
+
+
+class Encoded:
+    """Bytes that are a whole reply, or several, already."""
+
+    def __init__(self, wire: bytes) -> None:
+        self.wire: Final = wire
+
+
+OK: Final = Status(b"OK")
+QUEUED: Final = Status(b"QUEUED")
+PONG: Final = Status(b"PONG")
+NULL_ARRAY: Final = NullArray()
+NO_REPLY: Final = NoReply()
+
+_BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
+_ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
+_INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
+
+
+def bulk(data: bytes) -> bytes:
+    """One bulk string, whole."""
+    size = len(data)
+    if size < 1024:
+        return _BULK_HEADERS[size] + data + b"\r\n"
+    return b"$%d\r\n%b\r\n" % (size, data)
+
+
+def array_header(size: int) -> bytes:
+    """The line that opens an array of ``size`` items."""
+    return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
+
+
+def request(argv: list[bytes]) -> bytes:
+    """A request as a client, the AOF or a replica would send it: an array of bulk strings."""
+    parts = [array_header(len(argv))]
+    for argument in argv:
+        parts.append(bulk(argument))
+    return b"".join(parts)
+
+
+def double(value: float) -> bytes:
+    """A double as text: 17 significant digits where needed, ``inf``, ``-inf``, ``nan``."""
+    if isinf(value):
+        return b"inf" if value > 0 else b"-inf"
+    if isnan(value):
+        return b"nan"
+    if value == int(value) and abs(value) < 1e17:
+        return b"%d" % int(value)
+    return repr(value).encode()
+
+
+def write_reply(out: list[bytes], reply: object, resp3: bool) -> None:
+    """Append the wire form of ``reply`` to ``out``, as one or more pieces in order."""
+    if isinstance(reply, bytes):
+        out.append(bulk(reply))
+    elif isinstance(reply, Status):
+        out.append(reply.line)
+    elif isinstance(reply, bool):
+        if resp3:
+            out.append(b"#t\r\n" if reply else b"#f\r\n")
+        else:
+            out.append(b":1\r\n" if reply else b":0\r\n")
+    elif isinstance(reply, int):
+        out.append(_INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply)
+    elif isinstance(reply, list):
+        out.append(array_header(len(reply)))
+        for item in reply:
+            write_reply(out, item, resp3)
+    elif reply is None:
+        out.append(b"_\r\n" if resp3 else b"$-1\r\n")
+    elif isinstance(reply, Encoded):
+        out.append(reply.wire)
+    elif isinstance(reply, ErrorReply):
+        out.append(b"-" + reply.text + b"\r\n")
+    elif not isinstance(reply, NoReply):
+        _write_rare(out, reply, resp3)
+
+
+def _write_rare(out: list[bytes], reply: object, resp3: bool) -> None:
+    if isinstance(reply, Map):
+        size = len(reply.pairs)
+        out.append(b"%%%d\r\n" % size if resp3 else b"*%d\r\n" % (2 * size))
+        for name, value in reply.pairs:
+            write_reply(out, name, resp3)
+            write_reply(out, value, resp3)
+    elif isinstance(reply, NullArray):
+        out.append(b"_\r\n" if resp3 else b"*-1\r\n")
+    elif isinstance(reply, tuple):
+        write_reply(out, list(reply), resp3)
+    elif isinstance(reply, float):
+        text = double(reply)
+        out.append(b"," + text + b"\r\n" if resp3 else bulk(text))
+    elif isinstance(reply, Set):
+        out.append((b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items))
+        for item in reply.items:
+            write_reply(out, item, resp3)
+    elif isinstance(reply, Push):
+        out.append((b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items))
+        for item in reply.items:
+            write_reply(out, item, resp3)
+    elif isinstance(reply, Replies):
+        for item in reply.items:
+            write_reply(out, item, resp3)
+    elif isinstance(reply, Verbatim):
+        if resp3:
+            out.append(b"=%d\r\n%b:%b\r\n" % (len(reply.text) + 4, reply.kind, reply.text))
+        else:
+            out.append(bulk(reply.text))
+    elif isinstance(reply, BigNumber):
+        digits = b"%d" % reply.value
+        out.append(b"(" + digits + b"\r\n" if resp3 else bulk(digits))
+    else:
+        raise TypeError(f"not a reply value: {type(reply).__name__}")
+
+
+def encode(reply: object, resp3: bool = False) -> bytes:
+    """The whole wire form of one reply."""
+    out: list[bytes] = []
+    write_reply(out, reply, resp3)
+    return b"".join(out)

@@ -1,0 +1,1 @@
+"""The asyncio shell: connections, sessions, the command table, blocking, transactions, pub/sub."""

@@ -1,0 +1,219 @@
+"""The process: event loop, listeners, timers, signals, start and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import platform
+import signal
+import stat
+import time
+from typing import TYPE_CHECKING, Final
+
+import server.commands.families  # noqa: F401  (importing it fills the command table)
+from persistence.errors import PersistenceError
+from server.build import REDIS_VERSION, VERSION, build_kind
+from server.commit import Committer
+from server.connection import Connection
+from server.cron import run_cron
+from server.loading import start_persistence
+from server.settings import Settings
+from server.state import LOADING_DATA, Host, Server
+
+if TYPE_CHECKING:
+    from server.config import Config
+
+log: Final = logging.getLogger("headrace")
+
+
+class App(Host):
+    """Runs one server in the calling thread until it is told to stop."""
+
+    def __init__(self, config: Config) -> None:
+        self.server: Final = Server(config)
+        self.settings: Final = Settings(self.server)
+        self.server.host = self
+        self.committer: Final = Committer(self.server)
+        self.config: Final = config
+        self.exit_code = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopped: asyncio.Event = asyncio.Event()
+        self._listeners: list[asyncio.Server] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0
+        self._flush_scheduled = False
+
+    # Host
+
+    def wake_at(self, deadline_ms: int) -> None:
+        """Arm the one timer that all blocked clients share."""
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        delay_s = max(0, deadline_ms - time.time_ns() // 1_000_000) / 1000
+        self._timer_ms = deadline_ms
+        self._timer = loop.call_later(delay_s, self._time_out_waiters)
+
+    def flush_soon(self) -> None:
+        """Flush once all that this turn of the loop reads has been run."""
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def stop(self, exit_code: int) -> None:
+        """Leave ``serve`` after this turn."""
+        self.exit_code = exit_code
+        self.server.stopping = True
+        self._stopped.set()
+
+    def _time_out_waiters(self) -> None:
+        self._timer = None
+        next_ms = self.server.time_out_waiters(self.server.refresh_clock())
+        if next_ms:
+            self.wake_at(next_ms)
+
+    def _end_turn(self) -> None:
+        """Write what the turn did to the append-only file, then let its replies go."""
+        self._flush_scheduled = False
+        self.committer.end_turn()
+
+    # Life
+
+    async def serve(self) -> int:
+        """Load, listen, serve and shut down; the exit code of the process."""
+        loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._install_signals(loop)
+        self.server.set_special(LOADING_DATA, True)
+        try:
+            await self._listen(loop)
+            await start_persistence(self.server)
+        except (OSError, PersistenceError) as error:
+            log.critical("%s", error)
+            return 1
+        self.server.set_special(LOADING_DATA, False)
+        settle_heap()
+        log.info("Ready to accept connections")
+        cron = loop.create_task(run_cron(self.server))
+        await self._stopped.wait()
+        cron.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await cron
+        return await self._shut_down()
+
+    def _install_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    def _on_signal(self, number: int) -> None:
+        if self.server.stopping:
+            log.warning("Second signal received, exiting now")
+            os._exit(1)
+        log.info("Received %s, scheduling shutdown...", signal.Signals(number).name)
+        self.stop(0)
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Open every socket that the configuration asks for.
+
+        Raises:
+            OSError: naming the address, when one that is not optional cannot be opened.
+        """
+        config = self.config
+        if config.port:
+            for address in config.bind:
+                await self._listen_tcp(loop, address, config.port)
+        if config.unixsocket:
+            await self._listen_unix(loop, config.unixsocket, config.unixsocketperm)
+        if not self._listeners:
+            raise OSError("Configured to not listen anywhere, exiting.")
+
+    async def _listen_tcp(self, loop: asyncio.AbstractEventLoop, address: bytes, port: int) -> None:
+        name = address.decode()
+        optional = name.startswith("-")
+        host = name.removeprefix("-")
+        if host == "*":
+            host = "0.0.0.0"
+        elif host == "::*":
+            host = "::"
+        try:
+            listener = await loop.create_server(
+                self._connect, host, port, backlog=self.config.tcp_backlog
+            )
+        except OSError as error:
+            if optional:
+                log.debug("Not listening on %s port %d: %s", host, port, error)
+                return
+            raise OSError(
+                f"Could not create server TCP listening socket {host}:{port}: {error}"
+            ) from error
+        self._listeners.append(listener)
+
+    async def _listen_unix(self, loop: asyncio.AbstractEventLoop, path: bytes, mode: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                os.unlink(path)
+        try:
+            listener = await loop.create_unix_server(
+                self._connect, os.fsdecode(path), backlog=self.config.tcp_backlog
+            )
+        except OSError as error:
+            raise OSError(f"Opening Unix socket {os.fsdecode(path)}: {error}") from error
+        if mode:
+            os.chmod(path, mode)
+        self._listeners.append(listener)
+
+    def _connect(self) -> asyncio.Protocol:
+        return Connection(self.server)  # type: ignore[return-value]  # a protocol by its methods
+
+    async def _shut_down(self) -> int:
+        """Stop listening, finish the append-only file, close the clients."""
+        log.info("User requested shutdown...")
+        for listener in self._listeners:
+            listener.close()
+        failed = not self.committer.close()
+        for session in list(self.server.sessions.values()):
+            session.peer.close()
+            session.peer.flush()
+        await asyncio.sleep(0)
+        if self.config.unixsocket:
+            with contextlib.suppress(OSError):
+                os.unlink(self.config.unixsocket)
+        log.info("Headrace is now ready to exit, bye bye...")
+        return 1 if failed else self.exit_code
+
+
+def settle_heap() -> None:
+    """Tell the garbage collector that what has been loaded stays, and to look at little else.
+
+    Reference counts free what commands make. The youngest generations are still collected, for
+    the rare cycle; the oldest never, for its walk grows with the data.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 50, 1_000_000)
+
+
+def run(config: Config) -> int:
+    """Serve until told to stop; the exit code of the process."""
+    app = App(config)
+    log.info(
+        "Headrace %s (Redis %s), %s build, Python %s, pid %d, port %d",
+        VERSION,
+        REDIS_VERSION,
+        build_kind(),
+        platform.python_version(),
+        os.getpid(),
+        config.port,
+    )
+    try:
+        uvloop = importlib.import_module("uvloop")
+    except ImportError:
+        return asyncio.run(app.serve())
+    return int(uvloop.run(app.serve()))

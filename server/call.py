@@ -1,0 +1,139 @@
+"""One command being run: what its function sees, and where it reports what it did.
+
+There is one ``Call`` at work at a time and it is used again for the next command, so a function
+keeps no reference to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compat.errors import WRONGTYPE, CommandError
+from server.effects import EVENT_GENERIC, EVENT_NEW, Effect
+from storage.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from server.registry import Command
+    from server.session import Session
+    from server.state import Server
+
+
+class Parked:
+    """The reply of a blocking command that must wait.
+
+    Args:
+        keys: what to wait for.
+        deadline_ms: the moment to give up, in milliseconds since 1970; 0 is never.
+        argv: the request to run again, with what must not move (``$``) resolved.
+        timeout_reply: what the peer gets when the deadline comes.
+        after: for stream readers, beside each key the (ms, seq) after which an entry is wanted:
+            a key that is ready wakes only the readers that it can serve. Empty: wake always.
+    """
+
+    def __init__(
+        self,
+        keys: list[bytes],
+        deadline_ms: int,
+        argv: list[bytes],
+        timeout_reply: object,
+        after: list[tuple[int, int]],
+    ) -> None:
+        self.keys = keys
+        self.deadline_ms = deadline_ms
+        self.argv = argv
+        self.timeout_reply = timeout_reply
+        self.after = after
+
+
+class Call:
+    """One command being run.
+
+    Attributes:
+        server, session, row: who runs what for whom.
+        argv: the request's words, the name included.
+        db: the session's database.
+        now_ms: the time of this command, in milliseconds since 1970.
+        may_block: False inside MULTI and while loading; then a blocking command times out at once.
+        replaying: the AOF is being loaded: what it says has happened, relative to nothing.
+        effects: what has been done so far, oldest first.
+    """
+
+    def __init__(self, server: Server, session: Session) -> None:
+        self.server = server
+        self.session = session
+        self.row: Command | None = None
+        self.db: Keyspace = session.db
+        self.argv: list[bytes] = []
+        self.now_ms = 0
+        self.may_block = True
+        self.replaying = False
+        self.effects: list[Effect] = []
+
+    def lookup(self, key: bytes) -> object | None:
+        """The value of ``key`` or None, for a command that reads; counts a hit or a miss."""
+        value = self.db.get(key, self.now_ms)
+        if value is None:
+            self.server.keyspace_misses += 1
+            if self.server.notify_flags:
+                self.server.notify_miss(self.db.index, key)
+        else:
+            self.server.keyspace_hits += 1
+        return value
+
+    def lookup_string(self, key: bytes) -> bytes | int | None:
+        """As ``lookup``; raises WRONGTYPE for a value that is no string."""
+        value = self.lookup(key)
+        if value is None or isinstance(value, (bytes, int)):
+            return value
+        raise CommandError(WRONGTYPE)
+
+    def changed(
+        self,
+        key: bytes,
+        event: bytes,
+        event_class: int,
+        record: list[bytes] | None,
+        dirty: int = 1,
+        touched: bool = True,
+        ready: bool = False,
+    ) -> None:
+        """Report one change; see ``Effect`` for the arguments."""
+        self.effects.append(
+            Effect(self.db.index, key, event, event_class, record, dirty, touched, ready)
+        )
+
+    def changed_in(
+        self,
+        db: Keyspace,
+        key: bytes | None,
+        event: bytes,
+        event_class: int,
+        record: list[bytes] | None,
+        dirty: int = 1,
+        touched: bool = True,
+        ready: bool = False,
+    ) -> None:
+        """As ``changed``, for a key of another database or (``key`` None) for a whole one."""
+        self.effects.append(
+            Effect(db.index, key, event, event_class, record, dirty, touched, ready)
+        )
+
+    def put(self, key: bytes, value: object) -> None:
+        """Set ``key``; a key that is new fires ``new`` and wakes who waits for it."""
+        if key not in self.db.entries:
+            self.created(key)
+        self.db.put(key, value, self.now_ms)
+
+    def created(self, key: bytes) -> None:
+        """Tell that ``key`` is about to be created in the database at hand."""
+        server = self.server
+        if server.notify_flags or server.blocking.key_count:
+            self.effects.append(Effect(self.db.index, key, b"new", EVENT_NEW, None, 0, False, True))
+
+    def delete(self, key: bytes, event: bytes = b"del", dirty: int = 1) -> bool:
+        """Remove ``key`` with its own effect, recorded as DEL; False when it was not there."""
+        if self.db.entry(key, self.now_ms) is None:
+            return False
+        self.server.free_later(self.db.remove(key))
+        self.changed(key, event, EVENT_GENERIC, [b"DEL", key], dirty, True, True)
+        return True

@@ -1,0 +1,297 @@
+"""The commands that write a stream: XADD, XTRIM, XDEL, XDELEX, XSETID.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors
+from compat.errors import CommandError, wrong_arity
+from compat.numbers import parse_integer
+from compat.stream_ids import format_id, parse_id
+from protocol.replies import OK
+from server.call import Call
+from server.effects import EVENT_STREAM
+from server.registry import DENYOOM, FAST, WRITE, KeySpec, command
+from server.stream_args import (
+    NO_TRIM,
+    REFERENCE_MODES,
+    TrimOptions,
+    integer,
+    stream_at,
+    strict_id,
+    strict_ids,
+)
+from storage.stream.stream import ID_MAX, IDNotGreater, Stream
+
+NO_SUCH_ENTRY: Final = -1
+DELETED: Final = 1
+
+
+@command(
+    "XADD",
+    arity=-5,
+    flags=WRITE | DENYOOM | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xadd(call: Call) -> object:
+    """Append one entry: ``XADD key [options] <* | ms-* | id> field value [field value ...]``.
+
+    Reply: the entry's ID, or nil when NOMKSTREAM met a missing key.
+    Complexity: O(fields), and O(entries removed) where it trims.
+    Source: xaddCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    at = 2
+    options: TrimOptions | None = None
+    make_stream = True
+    if argv[2] != b"*":
+        options = TrimOptions()
+        at, make_stream = _options_before_id(argv, options)
+    wanted = argv[at]
+    given: tuple[int, int] | None = None
+    next_seq = False
+    if wanted != b"*":
+        next_seq = wanted.endswith(b"-*")
+        given = parse_id(wanted[:-2] if next_seq else wanted)
+        if given is None or (next_seq and b"-" in wanted[:-2]):
+            raise CommandError(errors.INVALID_STREAM_ID)
+    if options is not None:
+        options.settle(call)
+    fields = len(argv) - at - 1
+    if fields < 2 or fields % 2:
+        raise CommandError(wrong_arity(b"xadd"))
+    if given == (0, 0) and not next_seq:
+        raise CommandError(errors.XADD_ZERO_ID)
+
+    stream = stream_at(call, key)
+    created = stream is None
+    if stream is None:
+        if not make_stream:
+            return None
+        stream = new_stream(call)
+    ms, seq = _choose_id(stream, given, next_seq, call.now_ms)
+    config = call.server.config
+    row = argv[at + 1 :]
+    stream.append(ms, seq, row, config.stream_node_max_bytes, config.stream_node_max_entries)
+    if created:
+        call.put(key, stream)
+    id_text = format_id(ms, seq)
+    trimmed = 0
+    if options is not None and options.strategy != NO_TRIM:
+        trimmed = options.trim(stream)
+    record: list[bytes] | None = None
+    if call.server.aof is not None:
+        record = argv.copy()
+        record[at] = id_text
+        if options is not None:
+            options.make_exact(record, stream)
+    call.changed(key, b"xadd", EVENT_STREAM, record, 1, True, True)
+    if trimmed:
+        call.changed(key, b"xtrim", EVENT_STREAM, None, trimmed)
+    return id_text
+
+
+def _options_before_id(argv: list[bytes], options: TrimOptions) -> tuple[int, bool]:
+    """Read the options up to the ID: its position, and whether a missing key is created."""
+    at = 2
+    make_stream = True
+    while at < len(argv) and argv[at] != b"*":
+        word = argv[at].lower()
+        if word == b"nomkstream":
+            make_stream = False
+            at += 1
+            continue
+        after = options.take(argv, at, word)
+        if after == at:
+            break
+        at = after
+    if at >= len(argv):
+        raise CommandError(wrong_arity(b"xadd"))
+    return at, make_stream
+
+
+def _choose_id(
+    stream: Stream, given: tuple[int, int] | None, next_seq: bool, now_ms: int
+) -> tuple[int, int]:
+    """The new entry's ID for ``*`` (``given`` None), ``ms-*`` (``next_seq``) or an ID."""
+    if given is None:
+        return stream.next_id(now_ms)
+    ms, seq = given
+    if next_seq and ms == stream.last_ms:
+        if stream.last_seq == ID_MAX:
+            stream.next_id(0)  # an exhausted stream says so first
+            raise IDNotGreater
+        return ms, stream.last_seq + 1
+    return ms, seq
+
+
+def new_stream(call: Call) -> Stream:
+    """An empty stream with the limits that the configuration gives now."""
+    config = call.server.config
+    return Stream(config.stream_idmp_duration, config.stream_idmp_maxsize)
+
+
+@command(
+    "XTRIM",
+    arity=-4,
+    flags=WRITE,
+    keys=(KeySpec("RW DELETE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xtrim(call: Call) -> object:
+    """Remove the oldest entries: ``XTRIM key MAXLEN|MINID [=|~] threshold [options]``.
+
+    Reply: how many were removed.
+    Complexity: O(removed); whole nodes go at once.
+    Source: xtrimCommand.
+    """
+    argv = call.argv
+    options = TrimOptions()
+    at = 2
+    while at < len(argv):
+        after = options.take(argv, at, argv[at].lower())
+        if after == at:
+            raise CommandError(errors.SYNTAX)
+        at = after
+    if options.limit and options.strategy == NO_TRIM:
+        raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+    if options.strategy == NO_TRIM:
+        raise CommandError(errors.XTRIM_WITHOUT_STRATEGY)
+    options.settle(call)
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        return 0
+    removed = options.trim(stream)
+    if removed:
+        record = argv.copy()
+        options.make_exact(record, stream)
+        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed)
+    return removed
+
+
+@command("XDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
+def xdel(call: Call) -> object:
+    """Delete entries: ``XDEL key id [id ...]``.
+
+    Reply: how many were there. Complexity: O(log n) for each ID. Source: xdelCommand.
+    """
+    argv = call.argv
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        return 0
+    deleted = 0
+    for ms, seq in strict_ids(argv[2:]):
+        if stream.delete(ms, seq):
+            deleted += 1
+    if deleted:
+        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
+    return deleted
+
+
+@command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
+def xdelex(call: Call) -> object:
+    """Delete entries: ``XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
+
+    Reply: for each ID 1 where it was deleted, -1 where there is no such entry.
+    Complexity: O(log n) for each ID. Source: xdelexCommand.
+    """
+    argv = call.argv
+    stream = stream_at(call, argv[1])
+    ids = _ids_block(argv)
+    if stream is None:
+        return [NO_SUCH_ENTRY] * len(ids)
+    deleted = 0
+    reply: list[object] = []
+    for ms, seq in strict_ids(ids):
+        if stream.delete(ms, seq):
+            deleted += 1
+            reply.append(DELETED)
+        else:
+            reply.append(NO_SUCH_ENTRY)
+    if deleted:
+        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
+    return reply
+
+
+def _ids_block(argv: list[bytes]) -> list[bytes]:
+    """The IDs after ``IDS numids``; at most one mode stands before or after them."""
+    ids: list[bytes] | None = None
+    mode_seen = False
+    at = 2
+    while at < len(argv):
+        word = argv[at].lower()
+        if word in REFERENCE_MODES and not mode_seen:
+            mode_seen = True
+            at += 1
+        elif word == b"ids" and ids is None and at + 1 < len(argv):
+            count = parse_integer(argv[at + 1])
+            if count is None or count <= 0:
+                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            at += 2
+            if count > len(argv) - at:
+                raise CommandError(errors.NUMIDS_MISMATCH)
+            ids = argv[at : at + count]
+            at += count
+        else:
+            raise CommandError(errors.SYNTAX)
+    if ids is None:
+        raise CommandError(errors.IDS_REQUIRED)
+    return ids
+
+
+@command(
+    "XSETID",
+    arity=-3,
+    flags=WRITE | DENYOOM | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+)
+def xsetid(call: Call) -> object:
+    """Set the last ID: ``XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]``.
+
+    Reply: OK. Source: xsetidCommand.
+    """
+    argv = call.argv
+    new_id = strict_id(argv[2])
+    entries_added = -1
+    max_deleted = (0, 0)
+    at = 3
+    while at < len(argv):
+        word = argv[at].lower()
+        if at + 1 >= len(argv):
+            raise CommandError(errors.SYNTAX)
+        if word == b"entriesadded":
+            entries_added = integer(argv[at + 1])
+            if entries_added < 0:
+                raise CommandError(errors.ENTRIES_ADDED_NEGATIVE)
+        elif word == b"maxdeletedid":
+            max_deleted = strict_id(argv[at + 1])
+            if new_id < max_deleted:
+                raise CommandError(errors.XSETID_BELOW_GIVEN_DELETED)
+        else:
+            raise CommandError(errors.SYNTAX)
+        at += 2
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if new_id < (stream.max_deleted_ms, stream.max_deleted_seq):
+        raise CommandError(errors.XSETID_BELOW_DELETED)
+    if stream.length:
+        if new_id < stream.last_entry_id():
+            raise CommandError(errors.XSETID_BELOW_TOP)
+        if 0 <= entries_added < stream.length:
+            raise CommandError(errors.XSETID_FEW_ADDED)
+    stream.last_ms, stream.last_seq = new_id
+    if entries_added >= 0:
+        stream.entries_added = entries_added
+    if max_deleted != (0, 0):
+        stream.max_deleted_ms, stream.max_deleted_seq = max_deleted
+    call.changed(argv[1], b"xsetid", EVENT_STREAM, argv, 1, False)
+    return OK

@@ -1,0 +1,341 @@
+"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD, XINFO.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors
+from compat.errors import CommandError, bad_subcommand
+from compat.numbers import INT64_MAX, parse_integer
+from compat.stream_ids import ID_MAX, format_id
+from protocol.replies import NULL_ARRAY, Encoded, Map
+from server.call import Call, Parked
+from server.commands.help import show_help
+from server.keyspecs import xread_keys
+from server.registry import (
+    BLOCKING,
+    FAST,
+    LOADING,
+    MOVABLEKEYS,
+    READONLY,
+    STALE,
+    KeySpec,
+    command,
+    container,
+)
+from server.stream_args import (
+    entries_reply,
+    integer,
+    range_end,
+    range_start,
+    stream_to_read,
+    strict_id,
+)
+from storage.stream.stream import Part, Stream
+
+LEAST: Final = (0, 0)
+GREATEST: Final = (ID_MAX, ID_MAX)
+FULL_ENTRIES: Final = 10
+
+
+@command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
+def xlen(call: Call) -> object:
+    """``XLEN key``. Reply: the number of entries. Complexity: O(1)."""
+    stream = stream_to_read(call, call.argv[1])
+    return 0 if stream is None else stream.length
+
+
+@command("XRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
+def xrange(call: Call) -> object:
+    """``XRANGE key start end [COUNT n]``. Reply: entries, oldest first.
+
+    Complexity: O(log n + answer). Source: xrangeGenericCommand.
+    """
+    argv = call.argv
+    return _range(call, range_start(argv[2]), range_end(argv[3]), False)
+
+
+@command("XREVRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
+def xrevrange(call: Call) -> object:
+    """``XREVRANGE key end start [COUNT n]``. Reply: entries, newest first."""
+    argv = call.argv
+    end = range_end(argv[2])
+    return _range(call, range_start(argv[3]), end, True)
+
+
+def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bool) -> object:
+    argv = call.argv
+    count = -1
+    at = 4
+    while at < len(argv):
+        if argv[at].lower() != b"count" or at + 1 >= len(argv):
+            raise CommandError(errors.SYNTAX)
+        count = max(0, integer(argv[at + 1]))
+        at += 2
+    stream = stream_to_read(call, argv[1])
+    if stream is None:
+        return []
+    if count == 0:
+        return NULL_ARRAY
+    return entries_reply(stream.parts(start, end, count, reverse), reverse)
+
+
+class ReadOptions:
+    """The options of XREAD.
+
+    Attributes:
+        count: the most entries of each stream; 0 is all.
+        max_count: the most entries of all streams together; 0 is all.
+        max_size: about how long the reply may be, in bytes; 0 is any length.
+        block_ms: how long to wait; -1 is not at all, 0 for ever.
+        streams_at: where the keys start.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.max_count = 0
+        self.max_size = 0
+        self.block_ms = -1
+        self.streams_at = 0
+
+
+@command(
+    "XREAD",
+    arity=-4,
+    flags=BLOCKING | READONLY | MOVABLEKEYS,
+    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=1, last=-1, limit=2),),
+    acl=("stream",),
+    find_keys=xread_keys,
+)
+def xread(call: Call) -> object:
+    """Entries after an ID: ``XREAD [options] STREAMS key [key ...] id [id ...]``.
+
+    Reply: a map from key to entries of the streams that have some; nil when none has.
+    Complexity: O(log n + answer) for each stream. Source: xreadCommand.
+    """
+    argv = call.argv
+    options = _read_options(argv)
+    width = (len(argv) - options.streams_at) // 2
+    keys = argv[options.streams_at : options.streams_at + width]
+    streams = [stream_to_read(call, key) for key in keys]
+    after: list[tuple[int, int]] = []
+    for number, stream in enumerate(streams):
+        after.append(_resolve(argv[options.streams_at + width + number], stream))
+    found: list[tuple[object, object]] = []
+    entries_left = options.max_count
+    bytes_left = options.max_size
+    for number, stream in enumerate(streams):
+        if stream is None:
+            continue
+        parts = _parts_after(stream, after[number], _least(options.count, entries_left))
+        if not parts:
+            continue
+        if options.max_size:
+            parts, taken = _within(parts, bytes_left, not found)
+            bytes_left -= taken
+        if parts:
+            found.append((keys[number], entries_reply(parts, False)))
+        if options.max_count:
+            entries_left -= count_entries(parts)
+        if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
+            break
+    if found:
+        return Map(found) if call.session.resp3 else [[key, entries] for key, entries in found]
+    if options.block_ms < 0 or not call.may_block:
+        return NULL_ARRAY
+    return _park(call, options, keys, after)
+
+
+def _read_options(argv: list[bytes]) -> ReadOptions:
+    options = ReadOptions()
+    at = 1
+    while at < len(argv):
+        word = argv[at].lower()
+        more = len(argv) - 1 - at
+        if word == b"streams" and more:
+            options.streams_at = at + 1
+            break
+        if word == b"block" and more:
+            options.block_ms = _timeout(argv[at + 1])
+        elif word == b"count" and more:
+            options.count = max(0, integer(argv[at + 1]))
+        elif word == b"maxcount" and more:
+            options.max_count = _positive(argv[at + 1], errors.MAXCOUNT_NOT_POSITIVE)
+        elif word == b"maxsize" and more:
+            options.max_size = _positive(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
+        elif (word == b"group" and more >= 2) or word == b"noack" or (word == b"claim" and more):
+            raise CommandError(errors.only_for_groups(word.upper()))
+        else:
+            raise CommandError(errors.SYNTAX)
+        at += 2
+    if not options.streams_at:
+        raise CommandError(errors.SYNTAX)
+    if (len(argv) - options.streams_at) % 2:
+        raise CommandError(errors.XREAD_UNBALANCED)
+    if 0 < options.max_count < options.count:
+        raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
+    return options
+
+
+def _timeout(text: bytes) -> int:
+    number = parse_integer(text)
+    if number is None:
+        raise CommandError(errors.TIMEOUT_NOT_INTEGER)
+    if number < 0:
+        raise CommandError(errors.TIMEOUT_NEGATIVE)
+    return number
+
+
+def _positive(text: bytes, refusal: bytes) -> int:
+    number = parse_integer(text)
+    if number is None or number <= 0:
+        raise CommandError(refusal)
+    return number
+
+
+def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
+    """The ID after which entries are wanted: an ID, ``$`` (the last) or ``+`` (before the last)."""
+    if text == b"$":
+        return LEAST if stream is None else (stream.last_ms, stream.last_seq)
+    if text == b"+":
+        if stream is None or not stream.length:
+            return LEAST
+        ms, seq = stream.last_entry_id()
+        return (ms, seq - 1) if seq else (ms - 1, ID_MAX)
+    if text == b">":
+        raise CommandError(errors.XREAD_NEW_ID)
+    return strict_id(text)
+
+
+def _parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+    if after >= (stream.last_ms, stream.last_seq) or not stream.length:
+        return []
+    ms, seq = after
+    start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+    return stream.parts(start, GREATEST, count, False)
+
+
+def _least(count: int, other: int) -> int:
+    """The smaller of two limits of which 0 is none."""
+    return min(count, other) if count and other else count or other
+
+
+def count_entries(parts: list[Part]) -> int:
+    """How many live entries ``parts`` hold."""
+    count = 0
+    for part in parts:
+        dead = part.dead
+        count += part.high - part.low if dead is None else dead.count(0, part.low, part.high)
+    return count
+
+
+def _within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
+    """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
+    kept: list[Part] = []
+    taken = 0
+    for part in parts:
+        number = part.low
+        while number < part.high:
+            if part.dead is None or not part.dead[number]:
+                size = len(entries_reply([Part(part.run, None, number, number + 1)], False).wire)
+                if taken + size > most and not (at_least_one and taken == 0):
+                    if number > part.low:
+                        kept.append(Part(part.run, part.dead, part.low, number))
+                    return kept, max(taken, most)
+                taken += size
+            number += 1
+        kept.append(part)
+    return kept, taken
+
+
+def _park(
+    call: Call, options: ReadOptions, keys: list[bytes], after: list[tuple[int, int]]
+) -> Parked:
+    """Wait for an entry; ``$`` is from now on the ID that it stands for, ``+`` stays as it is."""
+    argv = call.argv.copy()
+    first_id = options.streams_at + len(keys)
+    for number, (ms, seq) in enumerate(after):
+        if argv[first_id + number] == b"$":
+            argv[first_id + number] = format_id(ms, seq)
+    deadline_ms = 0
+    if options.block_ms:
+        deadline_ms = call.now_ms + options.block_ms
+        if deadline_ms > INT64_MAX:
+            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
+    return Parked(keys, deadline_ms, argv, NULL_ARRAY, after)
+
+
+container("XINFO")
+
+
+@command(
+    "XINFO|STREAM",
+    arity=-3,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xinfo_stream(call: Call) -> object:
+    """``XINFO STREAM key [FULL [COUNT n]]``. Reply: a map of figures, and entries.
+
+    Complexity: O(1), with FULL O(answer). Source: xinfoReplyWithStreamInfo.
+    """
+    argv = call.argv
+    full = False
+    count = FULL_ENTRIES
+    if len(argv) > 3:
+        if argv[3].lower() != b"full" or len(argv) not in (4, 6):
+            raise CommandError(bad_subcommand(b"xinfo", argv[1]))
+        full = True
+        if len(argv) == 6:
+            if argv[4].lower() != b"count":
+                raise CommandError(bad_subcommand(b"xinfo", argv[1]))
+            count = integer(argv[5])
+            if count < 0:
+                count = FULL_ENTRIES
+    stream = stream_to_read(call, argv[2])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    pairs = _figures(stream)
+    if full:
+        pairs.append(
+            (b"entries", entries_reply(stream.parts(LEAST, GREATEST, count, False), False))
+        )
+        pairs.append((b"groups", []))
+    else:
+        pairs.append((b"groups", 0))
+        pairs.append((b"first-entry", _one_entry(stream, False)))
+        pairs.append((b"last-entry", _one_entry(stream, True)))
+    return Map(pairs)
+
+
+def _figures(stream: Stream) -> list[tuple[object, object]]:
+    nodes = stream.node_count()
+    return [
+        (b"length", stream.length),
+        (b"radix-tree-keys", nodes),
+        (b"radix-tree-nodes", nodes + 1),
+        (b"last-generated-id", format_id(stream.last_ms, stream.last_seq)),
+        (b"max-deleted-entry-id", format_id(stream.max_deleted_ms, stream.max_deleted_seq)),
+        (b"entries-added", stream.entries_added),
+        (b"recorded-first-entry-id", format_id(*stream.first_id())),
+        (b"idmp-duration", stream.idmp_duration_s),
+        (b"idmp-maxsize", stream.idmp_maxsize),
+        (b"pids-tracked", 0),
+        (b"iids-tracked", 0),
+        (b"iids-added", stream.iids_added),
+        (b"iids-duplicates", stream.iids_duplicates),
+    ]
+
+
+def _one_entry(stream: Stream, last: bool) -> object:
+    parts = stream.parts(LEAST, GREATEST, 1, last)
+    if not parts:
+        return None
+    return Encoded(entries_reply(parts, last).wire[len(b"*1\r\n") :])
+
+
+command("XINFO|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

@@ -1,0 +1,307 @@
+"""A TCP or Unix-socket client: bytes in, requests run, replies out in one write.
+
+Everything that arrived in one read is parsed and run at once, and leaves in one write. With an
+append-only file the write waits for the end of the loop's turn, when what the turn executed has
+been written (and under ``appendfsync always`` synced): a reply is a promise.
+
+Running stops early when a command blocks, when CLIENT PAUSE holds it back, or when the replies
+pile up because the peer does not read them. What is left of the requests waits in ``_queue``, and
+bytes that still arrive wait in the parser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from compat import errors
+from protocol.replies import ErrorReply, write_reply
+from protocol.requests import ProtocolError, RequestParser
+from server.execute import HELD, execute
+from server.session import (
+    CLOSING,
+    HOLD,
+    NEEDS_AUTH,
+    REPLY_SKIP,
+    REPLY_SKIP_NEXT,
+    SUBSCRIBED,
+    Peer,
+    Session,
+)
+from server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # replies in hand at which running requests pauses
+
+
+class Connection(Peer):
+    """The asyncio protocol of one client, and its session's peer."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._transport: asyncio.Transport | None = None
+        self._parser: Final = RequestParser(server.config.proto_max_bulk_len)
+        self._queue: list[list[bytes]] = []  # requests parsed and not run
+        self._stalled = False  # the peer does not read what we write
+        self._resuming = False
+        self.session: Session = Session(0, server.dbs[0], 0, self)
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Open a session, or refuse it when there are too many."""
+        server = self._server
+        self._transport = transport
+        now_ms = server.refresh_clock()
+        server.stats.connections_received += 1
+        if len(server.sessions) >= server.config.maxclients:
+            server.stats.rejected_connections += 1
+            transport.write(b"-" + errors.TOO_MANY_CLIENTS + b"\r\n")
+            transport.close()
+            self.session.closed = True
+            return
+        session = Session(server.next_session_id, server.dbs[0], now_ms, self)
+        server.next_session_id += 1
+        describe_endpoints(session, transport)
+        if server.config.requirepass:
+            session.special |= NEEDS_AUTH
+            self._parser.trusted = False
+        self.session = session
+        server.sessions[session.id] = session
+
+    def data_received(self, data: bytes) -> None:
+        """Parse and run what arrived."""
+        server = self._server
+        session = self.session
+        session.bytes_in += len(data)
+        server.stats.net_input_bytes += len(data)
+        server.refresh_clock()
+        session.active_ms = server.clock_ns // 1_000_000
+        self._parser.feed(data)
+        if self._queue or self._stalled or session.special & HOLD:
+            self._bound_input()
+            return
+        self._run()
+
+    def eof_received(self) -> bool:
+        """The peer will send no more: close once it has its replies."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the session and break the cycle between us and the transport."""
+        self._server.session_closed(self.session)
+        self._queue.clear()
+        self._transport = None
+
+    def pause_writing(self) -> None:
+        """The transport holds more than the peer takes: run and read nothing more."""
+        self._stalled = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._stalled = False
+        self.session.soft_limit_since_ms = 0
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self.resume_soon()
+
+    # Peer
+
+    def flush_soon(self) -> None:
+        """Join the sessions that are flushed at the end of this turn."""
+        server = self._server
+        if not server.flushing:
+            server.host.flush_soon()
+        server.flushing.append(self.session)
+
+    def flush(self) -> None:
+        """Send what is pending, in one write."""
+        session = self.session
+        session.flush_pending = False
+        out = session.out
+        transport = self._transport
+        if transport is None:
+            out.clear()
+            return
+        if out:
+            wire = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            session.bytes_out += len(wire)
+            self._server.stats.net_output_bytes += len(wire)
+            transport.write(wire)
+        if session.special & CLOSING:
+            transport.close()
+        elif self._stalled:
+            self.bound_output()
+
+    def resume_soon(self) -> None:
+        """Run what was held back in a turn of its own."""
+        if not self._resuming:
+            self._resuming = True
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def close(self) -> None:
+        """Close once everything pending has been sent."""
+        self.session.special |= CLOSING
+        if not self.session.flush_pending:
+            self.session.flush_pending = True
+            self.flush_soon()
+
+    def abort(self) -> None:
+        """Close now."""
+        self.session.special |= CLOSING
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pending_output_bytes(self) -> int:
+        """Bytes that the transport still holds."""
+        transport = self._transport
+        return 0 if transport is None else transport.get_write_buffer_size()
+
+    def pending_input_bytes(self) -> int:
+        """Bytes received and not run."""
+        size = self._parser.pending_bytes
+        for argv in self._queue:
+            for argument in argv:
+                size += len(argument)
+        return size
+
+    def bound_output(self) -> None:
+        """Drop a peer whose unread replies exceed client-output-buffer-limit."""
+        session = self.session
+        held = self.pending_output_bytes()
+        subscriber = bool(session.special & SUBSCRIBED or session.channels or session.patterns)
+        hard, soft, seconds = self._server.config.output_limit(subscriber)
+        now_ms = self._server.clock_ns // 1_000_000
+        over_soft = 0 < soft <= held
+        if not over_soft:
+            session.soft_limit_since_ms = 0
+        elif not session.soft_limit_since_ms:
+            session.soft_limit_since_ms = now_ms
+        elapsed_ms = now_ms - session.soft_limit_since_ms
+        if 0 < hard <= held or (over_soft and elapsed_ms >= seconds * 1000):
+            self._server.stats.output_buffer_disconnections += 1
+            log.warning("client id=%d closed: output buffer limit reached", session.id)
+            self.abort()
+
+    # Running requests
+
+    def _resume(self) -> None:
+        self._resuming = False
+        session = self.session
+        if session.closed or self._stalled or session.special & HOLD:
+            return
+        self._server.refresh_clock()
+        self._run()
+
+    def _run(self) -> None:
+        """Run all that can be run now, then send the replies."""
+        session = self.session
+        parser = self._parser
+        try:
+            while not self._stalled and not session.special & HOLD:
+                requests = self._queue
+                if requests:
+                    self._queue = []
+                else:
+                    parser.trusted = not session.special & NEEDS_AUTH
+                    requests = parser.take()
+                    if not requests:
+                        break
+                if not self._run_batch(requests):
+                    break
+        except ProtocolError as error:
+            line = errors.PROTOCOL % error.text
+            self._server.stats.count_error(line)
+            write_reply(session.out, ErrorReply(line), session.resp3)
+            session.special |= CLOSING
+        self._send()
+
+    def _run_batch(self, requests: list[list[bytes]]) -> bool:
+        """Run requests in order; False when some had to be left in the queue."""
+        server = self._server
+        session = self.session
+        out = session.out
+        held_bytes = 0
+        count = 0
+        for argv in requests:
+            pieces = len(out)
+            reply = execute(server, session, argv)
+            count += 1
+            if reply is HELD:
+                self._queue = requests[count - 1 :]
+                session.commands += count - 1
+                return False
+            session.last_argv = argv
+            if len(out) == pieces:
+                session.respond(reply)
+            else:
+                # The request made messages for its own client: they follow its reply.
+                messages = out[pieces:]
+                del out[pieces:]
+                session.respond(reply)
+                out.extend(messages)
+            if session.special & (REPLY_SKIP | REPLY_SKIP_NEXT):
+                self._pass_skip()
+            for number in range(pieces, len(out)):
+                held_bytes += len(out[number])
+            if session.special & HOLD or held_bytes > OUTPUT_PAUSE_BYTES:
+                self._queue = requests[count:]
+                session.commands += count
+                if held_bytes > OUTPUT_PAUSE_BYTES:
+                    self.resume_soon()
+                return False
+        session.commands += count
+        return True
+
+    def _pass_skip(self) -> None:
+        """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
+        session = self.session
+        if session.special & REPLY_SKIP:
+            session.special &= ~REPLY_SKIP
+        else:
+            session.special &= ~REPLY_SKIP_NEXT
+            session.special |= REPLY_SKIP
+
+    def _send(self) -> None:
+        """Send the replies now, or at the end of the turn where the append-only file says so."""
+        session = self.session
+        if session.flush_pending or not (session.out or session.special & CLOSING):
+            return
+        if self._server.aof is None:
+            self.flush()
+        else:
+            session.flush_pending = True
+            self.flush_soon()
+
+    def _bound_input(self) -> None:
+        """Drop a peer that sends more than client-query-buffer-limit while it cannot be served."""
+        if self._parser.pending_bytes > self._server.config.client_query_buffer_limit:
+            self._server.stats.query_buffer_disconnections += 1
+            log.warning("client id=%d closed: query buffer limit reached", self.session.id)
+            self.abort()
+
+
+def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
+    """Note where a client comes from, as CLIENT LIST shows it."""
+    sock = transport.get_extra_info("socket")
+    peer = transport.get_extra_info("peername")
+    local = transport.get_extra_info("sockname")
+    session.fd = sock.fileno() if sock is not None else -1
+    if isinstance(peer, tuple) and isinstance(local, tuple):
+        session.address = _host_and_port(peer)
+        session.local_address = _host_and_port(local)
+    else:
+        path = local if isinstance(local, str) else ""
+        session.unix_socket = True
+        session.address = path.encode() + b":0"
+        session.local_address = session.address
+
+
+def _host_and_port(place: tuple[object, ...]) -> bytes:
+    host = str(place[0])
+    return (f"[{host}]:{place[1]}" if ":" in host else f"{host}:{place[1]}").encode()

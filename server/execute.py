@@ -1,0 +1,364 @@
+"""One request from start to end: the only place where effects leave a command.
+
+Synchronous on purpose. With no ``await`` between the first read and the last effect, the event
+loop itself is the lock and no other client can come between.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from compat import errors
+from compat.errors import CommandError
+from compat.storage_errors import storage_error_line
+from protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from server.blocking import Waiter
+from server.call import Call, Parked
+from server.registry import (
+    ADMIN,
+    DENYOOM,
+    FAST,
+    LOADING,
+    NO_AUTH,
+    NO_MULTI,
+    SKIP_MONITOR,
+    SKIP_SLOWLOG,
+    TABLE,
+    WRITE,
+    Command,
+)
+from server.session import (
+    BLOCKED,
+    CLOSING,
+    IN_MULTI,
+    NEEDS_AUTH,
+    PAUSED,
+    REPLAY,
+    SUBSCRIBED,
+    Session,
+)
+from server.state import (
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    MONITORED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    WRITES_REFUSED,
+    Server,
+)
+from storage.errors import StorageError
+from storage.stream.stream import Stream
+
+log: Final = logging.getLogger("headrace")
+
+MOST_NAMES: Final = 4096  # spellings of command names that are remembered
+_UNQUEUED: Final = (b"exec", b"discard", b"multi", b"watch", b"quit", b"reset")
+_FOR_SUBSCRIBERS: Final = (
+    b"ping",
+    b"subscribe",
+    b"ssubscribe",
+    b"psubscribe",
+    b"unsubscribe",
+    b"sunsubscribe",
+    b"punsubscribe",
+    b"quit",
+    b"reset",
+)
+_REPLICATED_READS: Final = (b"publish", b"spublish")
+
+
+class Held:
+    """Says that the request was not run and is to be offered again; see ``HELD``."""
+
+
+HELD: Final = Held()
+
+
+def execute(server: Server, session: Session, argv: list[bytes]) -> object:
+    """Run one request; its reply, ``NO_REPLY`` when none is due now, or ``HELD``.
+
+    ``server.clock_ns`` is the time of the command, and afterwards the time at which it ended.
+    """
+    row = server.rows.get(argv[0])
+    if row is None or row.run is None or not row.arity_fits(len(argv)):
+        try:
+            row = find_row(server, argv)
+        except CommandError as error:
+            return refuse(server, session, None, argv, error.line)
+    if not session.special and not server.special:
+        return run(server, session, row, argv)
+    verdict = _admit(server, session, row, argv)
+    if verdict is not None:
+        return verdict
+    reply = run(server, session, row, argv)
+    if server.special & MONITORED:
+        show_monitors(server, session, row, argv)
+    return reply
+
+
+def find_row(server: Server, argv: list[bytes]) -> Command:
+    """The row of a request, subcommand and arity checked.
+
+    Raises:
+        CommandError: for an unknown command or subcommand, or a wrong number of words.
+    """
+    name = argv[0].lower()
+    row = TABLE.get(name)
+    if row is None:
+        raise CommandError(errors.unknown_command(argv))
+    if not row.subcommands and len(server.rows) < MOST_NAMES:
+        server.rows[argv[0]] = row
+    if row.subcommands and len(argv) > 1:
+        child = row.subcommands.get(argv[1].lower())
+        if child is None:
+            raise CommandError(errors.unknown_subcommand(name, argv[1]))
+        row = child
+    if row.run is None or not row.arity_fits(len(argv)):
+        row.rejected_calls += 1
+        raise CommandError(errors.wrong_arity(row.name))
+    return row
+
+
+def show_monitors(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
+    """Show a request that has been run to the clients that called MONITOR."""
+    if not row.flags & (SKIP_MONITOR | ADMIN):
+        server.feed_monitors(session, argv)
+
+
+def refuse(
+    server: Server, session: Session, row: Command | None, argv: list[bytes], line: bytes
+) -> ErrorReply:
+    """The reply to a request that is not run.
+
+    Inside MULTI it fails the transaction; EXEC itself, refused, ends it and says so.
+    """
+    if row is not None:
+        row.rejected_calls += 1
+    transaction = session.transaction
+    if transaction is not None:
+        transaction.failed = True
+    if argv[0].lower() == b"exec":
+        session.end_transaction()
+        server.unwatch(session)
+        line = errors.exec_refused(line)
+    server.stats.count_error(line)
+    return ErrorReply(line)
+
+
+def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
+    """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
+    special = session.special
+    if special & REPLAY:
+        return _queue(session, row, argv) if special & IN_MULTI else None
+    if special & CLOSING:
+        return NO_REPLY
+    if special & NEEDS_AUTH and not row.flags & NO_AUTH:
+        return refuse(server, session, row, argv, errors.NO_AUTH)
+    if special & IN_MULTI and row.flags & NO_MULTI:
+        return refuse(server, session, row, argv, errors.NOT_IN_MULTI)
+    if server.special:
+        line = _server_refuses(server, session, row)
+        if line:
+            return refuse(server, session, row, argv, line)
+    if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
+        return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
+    if server.special & LOADING_DATA and not row.flags & LOADING:
+        return refuse(server, session, row, argv, errors.LOADING)
+    if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
+        session.special |= PAUSED
+        return HELD
+    if special & IN_MULTI:
+        queued = _queue(session, row, argv)
+        if queued is not None:
+            _bound_queue(server, session)
+        return queued
+    return None
+
+
+def _queue(session: Session, row: Command, argv: list[bytes]) -> object | None:
+    transaction = session.transaction
+    if transaction is None or row.name in _UNQUEUED:
+        return None
+    if transaction.failed or session.watch_broken:
+        return QUEUED  # it will not be run: keeping it would only cost memory
+    transaction.queue.append((row, argv))
+    for argument in argv:
+        transaction.size_bytes += len(argument)
+    if row.flags & WRITE or row.name in _REPLICATED_READS:
+        transaction.writes = True
+    if row.flags & DENYOOM:
+        transaction.grows = True
+    return QUEUED
+
+
+def _bound_queue(server: Server, session: Session) -> None:
+    """Drop a client whose queue outgrows what it may have sent without being served."""
+    transaction = session.transaction
+    limit_bytes = server.config.client_query_buffer_limit
+    if transaction is not None and transaction.size_bytes > limit_bytes:
+        server.stats.query_buffer_disconnections += 1
+        log.warning("client id=%d closed: query buffer limit reached", session.id)
+        session.peer.abort()
+
+
+def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
+    transaction = session.transaction
+    writes = bool(row.flags & WRITE) or (
+        row.name == b"exec" and transaction is not None and transaction.writes
+    )
+    if server.special & MEMORY_LIMITED and _needs_memory(session, row) and server.over_maxmemory():
+        return errors.OUT_OF_MEMORY
+    if server.special & WRITES_REFUSED and writes:
+        return errors.MISCONF_AOF % server.write_error
+    return b""
+
+
+def _needs_memory(session: Session, row: Command) -> bool:
+    if row.flags & DENYOOM:
+        return True
+    transaction = session.transaction
+    if transaction is None:
+        return False
+    if row.name == b"exec":
+        return transaction.grows
+    return row.name not in _UNQUEUED  # a queue takes memory whatever stands in it
+
+
+def _is_paused(server: Server, session: Session, row: Command) -> bool:
+    if server.special & PAUSED_ALL:
+        return True
+    if row.flags & WRITE or row.name in _REPLICATED_READS:
+        return True
+    transaction = session.transaction
+    return row.name == b"exec" and transaction is not None and transaction.writes
+
+
+def run(server: Server, session: Session, row: Command, argv: list[bytes]) -> object:
+    """Run an admitted request: the command, then its effects, then who was waiting for them."""
+    call = server.call
+    call.session = session
+    call.db = session.db
+    call.now_ms = server.clock_ns // 1_000_000
+    call.may_block = not session.special & (IN_MULTI | REPLAY)
+    reply = invoke(call, row, argv)
+    if isinstance(reply, Parked):
+        _park(server, session, row, reply)
+        call.row = None  # it counts once, when it is served
+        reply = NO_REPLY
+    finish(server, call)
+    if server.blocking.ready:
+        serve_ready(server)
+    return reply
+
+
+def _park(server: Server, session: Session, row: Command, parked: Parked) -> None:
+    waiter = server.blocking.park(session, row, parked)
+    session.special |= BLOCKED
+    if waiter.deadline_ms:
+        server.host.wake_at(waiter.deadline_ms)
+
+
+def finish(server: Server, call: Call) -> None:
+    """Apply the effects of what has been run and account for its time."""
+    effects = call.effects
+    if effects:
+        server.apply(effects)
+        effects.clear()
+    row = call.row
+    ended_ns = time.time_ns()
+    spent_ns = ended_ns - server.clock_ns
+    server.clock_ns = ended_ns
+    if row is not None:
+        count_call(server, call, row, spent_ns)
+
+
+def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
+    """Put one call into the statistics of its row and, where it was slow, into the logs."""
+    if spent_ns < 0:
+        spent_ns = 0
+    row.calls += 1
+    row.nsec += spent_ns
+    if spent_ns < 2000:
+        row.quick_calls += 1
+    else:
+        row.histogram[min(63, (spent_ns // 1000).bit_length())] += 1
+        if spent_ns >= server.slow_ns:
+            _note_slow(server, call, row, spent_ns)
+
+
+def serve_ready(server: Server) -> None:
+    """Run the requests of clients whose keys have become ready, until nothing more changes."""
+    ready = server.blocking.ready
+    while ready:
+        place = next(iter(ready))
+        del ready[place]
+        value = server.dbs[place[0]].get(place[1], server.clock_ns // 1_000_000)
+        last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
+        for waiter in server.blocking.candidates(place, last_id):
+            if waiter.active:
+                _serve(server, waiter)
+
+
+def _serve(server: Server, waiter: Waiter) -> None:
+    call = server.call
+    call.session = waiter.session
+    call.db = server.dbs[waiter.db_index]
+    call.now_ms = server.clock_ns // 1_000_000
+    call.may_block = True
+    reply = invoke(call, waiter.row, waiter.parked.argv)
+    if isinstance(reply, Parked):
+        server.blocking.park_again(waiter, reply)
+        call.row = None  # it counts once, when it is served
+        finish(server, call)
+        return
+    finish(server, call)
+    server.unpark(waiter.session, reply)
+
+
+def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
+    usec = spent_ns // 1000
+    at_s = server.clock_ns // 1_000_000_000
+    config = server.config
+    threshold_us = config.slowlog_log_slower_than
+    if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
+        server.slowlog.add(call.argv, at_s, usec, call.session, config.slowlog_max_len)
+    event = b"fast-command" if row.flags & FAST else b"command"
+    server.latency.sample(event, at_s, usec // 1000)
+
+
+def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
+    """Run the function of a command and nothing else; EXEC runs its queue through here."""
+    server = call.server
+    call.row = row
+    call.argv = argv
+    mark = len(call.effects)
+    handler = row.run
+    assert handler is not None
+    try:
+        reply = handler(call)
+    except CommandError as error:
+        reply = _failed(server, row, error.line)
+    except StorageError as error:
+        reply = _failed(server, row, storage_error_line(error))
+    except Exception:
+        log.exception("command %r failed with an internal error", argv[0])
+        reply = _crashed(server, row)
+    if server.expired_found:
+        server.drain_expired(call, mark)
+    return reply
+
+
+def _failed(server: Server, row: Command, line: bytes) -> ErrorReply:
+    row.failed_calls += 1
+    server.stats.count_error(line)
+    return ErrorReply(line)
+
+
+def _crashed(server: Server, row: Command) -> ErrorReply:
+    """A bug of ours: say so, and stop when the keyspace may have been left half changed."""
+    server.stats.unexpected_errors += 1
+    if row.flags & WRITE:
+        server.fail("a write failed half way: the append-only file is the truth")
+    return _failed(server, row, errors.INTERNAL)

@@ -1,0 +1,41 @@
+"""LATENCY: events that took longer than latency-monitor-threshold, in short time series."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SERIES_LENGTH: Final = 160
+
+
+class LatencySeries:
+    """Samples of one event, oldest first: (second, milliseconds); one sample per second."""
+
+    def __init__(self) -> None:
+        self.samples: list[tuple[int, int]] = []
+        self.highest_ms = 0
+
+    def add(self, at_s: int, ms: int) -> None:
+        """Add a sample; within one second the highest stays."""
+        self.highest_ms = max(self.highest_ms, ms)
+        if self.samples and self.samples[-1][0] == at_s:
+            self.samples[-1] = (at_s, max(ms, self.samples[-1][1]))
+            return
+        self.samples.append((at_s, ms))
+        if len(self.samples) > SERIES_LENGTH:
+            del self.samples[0]
+
+
+class LatencyMonitor:
+    """Series by event name: ``command``, ``fast-command``, ``aof-fsync-always``, ..."""
+
+    def __init__(self) -> None:
+        self.threshold_ms = 0  # 0: off
+        self.events: dict[bytes, LatencySeries] = {}
+
+    def sample(self, event: bytes, at_s: int, ms: int) -> None:
+        """Record that ``event`` took ``ms`` milliseconds, if that is long enough."""
+        if self.threshold_ms and ms >= self.threshold_ms:
+            series = self.events.get(event)
+            if series is None:
+                series = self.events[event] = LatencySeries()
+            series.add(at_s, ms)

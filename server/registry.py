@@ -1,0 +1,172 @@
+"""The command table: one row says what a command is; ``COMMAND``, key extraction and checks read it.
+
+A module of ``server.commands`` declares its rows with the ``command`` decorator; importing the
+module fills ``TABLE``. A container such as ``CONFIG`` is a row whose ``subcommands`` hold rows of
+their own, declared as ``"CONFIG|GET"``; the container row itself needs no function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from server.call import Call
+
+# Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
+WRITE: Final = 1 << 0
+READONLY: Final = 1 << 1
+DENYOOM: Final = 1 << 2
+FAST: Final = 1 << 3
+ADMIN: Final = 1 << 4
+PUBSUB: Final = 1 << 5
+NOSCRIPT: Final = 1 << 6
+BLOCKING: Final = 1 << 7
+LOADING: Final = 1 << 8  # allowed while data is being loaded
+STALE: Final = 1 << 9
+SKIP_MONITOR: Final = 1 << 10
+SKIP_SLOWLOG: Final = 1 << 11
+NO_AUTH: Final = 1 << 12  # allowed before AUTH
+NO_ASYNC_LOADING: Final = 1 << 13
+NO_MULTI: Final = 1 << 14  # refused inside MULTI
+MOVABLEKEYS: Final = 1 << 15
+ALLOW_BUSY: Final = 1 << 16
+NO_MANDATORY_KEYS: Final = 1 << 17
+
+FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
+    (WRITE, b"write"),
+    (READONLY, b"readonly"),
+    (DENYOOM, b"denyoom"),
+    (ADMIN, b"admin"),
+    (PUBSUB, b"pubsub"),
+    (NOSCRIPT, b"noscript"),
+    (BLOCKING, b"blocking"),
+    (LOADING, b"loading"),
+    (STALE, b"stale"),
+    (SKIP_MONITOR, b"skip_monitor"),
+    (SKIP_SLOWLOG, b"skip_slowlog"),
+    (FAST, b"fast"),
+    (NO_AUTH, b"no_auth"),
+    (NO_MANDATORY_KEYS, b"no_mandatory_keys"),
+    (NO_ASYNC_LOADING, b"no_async_loading"),
+    (NO_MULTI, b"no_multi"),
+    (MOVABLEKEYS, b"movablekeys"),
+    (ALLOW_BUSY, b"allow_busy"),
+]
+
+
+class KeySpec:
+    """Where a command's keys stand, as ``COMMAND INFO`` describes it.
+
+    Args:
+        flags: Redis's words, such as ``"RW UPDATE"``.
+        begin: index of the first key, or the keyword that stands before it.
+        begin_from: for a keyword: where the search starts (negative: from the end).
+        last: last key relative to the first (-1: the last argument, -2: the one before).
+        step: distance between keys.
+        limit: with ``last`` -1: 2 means only the first half of the rest are keys.
+        keynum: for ``numkeys key ...``: (index of the number, index of the first key, step).
+        unknown: the command's keys cannot be told from a spec.
+    """
+
+    def __init__(
+        self,
+        flags: str,
+        begin: int | str = 1,
+        begin_from: int = 1,
+        last: int = 0,
+        step: int = 1,
+        limit: int = 0,
+        keynum: tuple[int, int, int] | None = None,
+    ) -> None:
+        self.flags: Final = flags.split()
+        self.begin: Final = begin
+        self.begin_from: Final = begin_from
+        self.last: Final = last
+        self.step: Final = step
+        self.limit: Final = limit
+        self.keynum: Final = keynum
+
+
+Handler = Callable[["Call"], object]
+KeyFinder = Callable[[list[bytes]], list[int]]
+
+
+class Command:
+    """One row of the command table, and the counters kept for it."""
+
+    def __init__(
+        self,
+        name: bytes,
+        run: Handler | None,
+        arity: int,
+        flags: int,
+        keys: tuple[KeySpec, ...],
+        acl: tuple[str, ...],
+        tips: tuple[str, ...],
+        find_keys: KeyFinder | None,
+    ) -> None:
+        self.name: Final = name  # lower case; ``container|subcommand`` for a subcommand
+        self.run = run
+        self.arity: Final = arity
+        self.flags: Final = flags
+        self.keys: Final = keys
+        self.acl: Final = acl  # categories besides those that follow from the flags
+        self.tips: Final = tips
+        self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
+        self.subcommands: dict[bytes, Command] = {}
+        self.calls = 0
+        self.nsec = 0
+        self.rejected_calls = 0
+        self.failed_calls = 0
+        self.quick_calls = 0  # calls that took less than two microseconds
+        self.histogram: list[int] = [0] * 64  # all others, by the bit length of their microseconds
+
+    def arity_fits(self, count: int) -> bool:
+        """Whether a request of ``count`` words, the name included, has the right length."""
+        return count == self.arity if self.arity >= 0 else count >= -self.arity
+
+    def reset_counters(self) -> None:
+        """Count its calls anew."""
+        self.calls = 0
+        self.nsec = 0
+        self.rejected_calls = 0
+        self.failed_calls = 0
+        self.quick_calls = 0
+        self.histogram = [0] * 64
+
+
+TABLE: Final[dict[bytes, Command]] = {}
+
+
+def command(
+    name: str,
+    *,
+    arity: int,
+    flags: int = 0,
+    keys: tuple[KeySpec, ...] = (),
+    acl: tuple[str, ...] = (),
+    tips: tuple[str, ...] = (),
+    find_keys: KeyFinder | None = None,
+) -> Callable[[Handler], Handler]:
+    """Declare a command, or with ``"CONTAINER|SUB"`` a subcommand of one; see ``Command``."""
+
+    def declare(run: Handler) -> Handler:
+        add_row(Command(name.lower().encode(), run, arity, flags, keys, acl, tips, find_keys))
+        return run
+
+    return declare
+
+
+def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...] = ()) -> None:
+    """Declare a command that only holds subcommands; declare it before them."""
+    add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
+
+
+def add_row(row: Command) -> None:
+    """Put a row into the table, below its container where its name has one."""
+    parent, _, child = row.name.partition(b"|")
+    if child:
+        TABLE[parent].subcommands[child] = row
+    else:
+        TABLE[row.name] = row

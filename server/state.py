@@ -1,0 +1,282 @@
+"""The server's state, and the one place where effects are applied."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from compat.quoting import quoted
+from persistence.aof import AppendOnlyFile
+from server.blocking import Blocking
+from server.call import Call
+from server.effects import (
+    EVENT_EXPIRED,
+    EVENT_KEY_MISS,
+    NOTIFY_KEYEVENT,
+    NOTIFY_KEYSPACE,
+    Effect,
+)
+from server.latency import LatencyMonitor
+from server.pubsub import PubSub
+from server.session import BLOCKED, Peer, Session
+from server.slowlog import SlowLog
+from server.stats import Stats
+from storage.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from server.config import Config
+    from server.registry import Command
+
+# Why every request must take the slow path through ``admit``; zero is the fast path.
+LOADING_DATA: Final = 1 << 0
+MONITORED: Final = 1 << 1
+PAUSED_WRITES: Final = 1 << 2
+PAUSED_ALL: Final = 1 << 3
+WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
+MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
+NEVER_NS: Final = 1 << 62
+
+log: Final = logging.getLogger("headrace")
+
+
+class Host:
+    """What the server asks of the process around it: timers, and the end of the process."""
+
+    def wake_at(self, deadline_ms: int) -> None:
+        """See that ``time_out_waiters`` runs at ``deadline_ms`` at the latest."""
+
+    def flush_soon(self) -> None:
+        """See that the sessions in ``flushing`` are flushed at the end of this turn."""
+
+    def stop(self, exit_code: int) -> None:
+        """End the process in order, after this turn of the event loop."""
+
+
+class Server:
+    """Everything that outlives a command.
+
+    One thread touches it, the event loop's; a command runs from start to end without giving way.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config: Final = config
+        self.special = 0
+        self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
+        self.dbs: list[Keyspace] = [
+            Keyspace(index, self.expired_found) for index in range(config.databases)
+        ]
+        self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
+        self.sessions: dict[int, Session] = {}
+        self.next_session_id = 1
+        self.pubsub = PubSub()
+        self.blocking = Blocking()
+        self.watchers: dict[tuple[int, bytes], list[Session]] = {}
+        self.aof: AppendOnlyFile | None = None  # where records go; None when it is off
+        self.notify_flags = 0
+        self.monitors: list[Session] = []
+        self.stats: Final = Stats()
+        self.slowlog: Final = SlowLog()
+        self.latency: Final = LatencyMonitor()
+        self.slow_ns = NEVER_NS  # commands at least this long get a look by SLOWLOG and LATENCY
+        self.track_latency = True
+        self.dirty = 0  # changes since the data was last saved
+        self.keyspace_hits = 0
+        self.keyspace_misses = 0
+        self.expired_keys = 0
+        self.clock_ns = time.time_ns()  # read at the end of each command: the start of the next
+        self.started_ms: Final = self.clock_ns // 1_000_000
+        self.run_id = b""
+        self.last_save_s = self.started_ms // 1000
+        self.pause_end_ms = 0
+        self.active_expire = True
+        self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
+        self.lazy_freed = 0
+        self.stopping = False
+        self.host = Host()
+        self.write_error = b""  # why WRITES_REFUSED is set
+        self.call: Final = Call(self, Session(0, self.dbs[0], self.started_ms, Peer()))
+        self.flushing: list[Session] = []  # sessions with output to send at the end of this turn
+
+    # Sessions
+
+    def refresh_clock(self) -> int:
+        """Read the clock; milliseconds since 1970."""
+        self.clock_ns = time.time_ns()
+        return self.clock_ns // 1_000_000
+
+    def session_closed(self, session: Session) -> None:
+        """Forget a session everywhere; calling it again does nothing."""
+        if session.closed:
+            return
+        session.closed = True
+        self.blocking.unpark(session)
+        self.unwatch(session)
+        self.pubsub.drop_session(session)
+        if session in self.monitors:
+            self.monitors.remove(session)
+            self.set_special(MONITORED, bool(self.monitors))
+        session.transaction = None
+        session.out.clear()
+        self.sessions.pop(session.id, None)
+
+    def set_special(self, bit: int, on: bool) -> None:
+        """Set or clear one of the reasons for the slow path."""
+        if on:
+            self.special |= bit
+        else:
+            self.special &= ~bit
+
+    def feed_monitors(self, session: Session, argv: list[bytes]) -> None:
+        """Show a request to the clients that called MONITOR."""
+        usec = self.clock_ns // 1000
+        words = b" ".join([quoted(argument) for argument in argv])
+        line = b"+%d.%06d [%d %b] %b\r\n" % (
+            usec // 1_000_000,
+            usec % 1_000_000,
+            session.db.index,
+            session.address,
+            words,
+        )
+        for monitor in self.monitors:
+            monitor.deliver_wire(line)
+
+    def fail(self, reason: str) -> None:
+        """Stop the process rather than go on with what cannot be trusted."""
+        log.critical("stopping: %s", reason)
+        self.stopping = True
+        self.host.stop(1)
+
+    # WATCH
+
+    def watch(self, session: Session, db: Keyspace, key: bytes, now_ms: int) -> None:
+        """Make ``session`` fail its EXEC when ``key`` changes."""
+        place = (db.index, key)
+        if place in session.watched:
+            return
+        found = db.entries.get(key)
+        session.watched[place] = found is not None and 0 <= found.expire_ms <= now_ms
+        self.watchers.setdefault(place, []).append(session)
+
+    def unwatch(self, session: Session) -> None:
+        """End all of a session's watches."""
+        for place in session.watched:
+            others = self.watchers[place]
+            others.remove(session)
+            if not others:
+                del self.watchers[place]
+        session.watched.clear()
+        session.watch_broken = False
+
+    def watched_expired(self, session: Session, now_ms: int) -> bool:
+        """Whether a key has expired since ``session`` began to watch it."""
+        for (index, key), was_expired in session.watched.items():
+            found = self.dbs[index].entries.get(key)
+            if found is not None and not was_expired and 0 <= found.expire_ms <= now_ms:
+                return True
+        return False
+
+    # Effects
+
+    def drain_expired(self, call: Call, at: int) -> None:
+        """Turn keys found expired into effects, inserted at ``at``, before what followed."""
+        for db, key in self.expired_found:
+            self.expired_keys += 1
+            record = [b"DEL", key]
+            effect = Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, False)
+            call.effects.insert(at, effect)
+            at += 1
+        self.expired_found.clear()
+
+    def apply(self, effects: list[Effect]) -> None:
+        """Make effects known: to watchers, to subscribers, to blocked clients, to the AOF."""
+        self.tell(effects)
+        self.record(effects)
+
+    def tell(self, effects: list[Effect]) -> None:
+        """Make effects known to watchers, to subscribers and to blocked clients."""
+        for effect in effects:
+            self.dirty += effect.dirty
+            if effect.touched and self.watchers:
+                self._touch(effect)
+            if effect.ready and self.blocking.key_count and effect.key is not None:
+                self.blocking.key_ready(effect.db, effect.key)
+            if self.notify_flags and effect.event and effect.key is not None:
+                self.notify(effect.db, effect.key, effect.event, effect.event_class)
+
+    def record(self, effects: list[Effect]) -> None:
+        """Write effects to the AOF, as one transaction where there are several records."""
+        aof = self.aof
+        if aof is None:
+            return
+        records = 0
+        for effect in effects:
+            if effect.record is not None:
+                records += 1
+        if records > 1:
+            aof.begin()
+        for effect in effects:
+            if effect.record is not None:
+                aof.append(effect.db, effect.record)
+        if records > 1:
+            aof.commit()
+
+    def _touch(self, effect: Effect) -> None:
+        if effect.key is None:
+            return
+        place = (effect.db, effect.key)
+        for session in self.watchers.get(place, ()):
+            if session.watched[place] and effect.key not in self.dbs[effect.db].entries:
+                session.watched[place] = False  # it had expired before: nothing changed
+            else:
+                session.watch_broken = True
+
+    def touch_database(self, db: Keyspace, replaced_by: Keyspace | None) -> None:
+        """Break the watches of a database that is about to be emptied or swapped with another."""
+        for (index, key), sessions in self.watchers.items():
+            if index != db.index:
+                continue
+            if key in db.entries or (replaced_by is not None and key in replaced_by.entries):
+                for session in sessions:
+                    session.watch_broken = True
+
+    # Blocking
+
+    def unpark(self, session: Session, reply: object) -> None:
+        """End a client's wait with ``reply``, and let its next requests run."""
+        waiter = session.waiter
+        if waiter is None:
+            return
+        self.blocking.unpark(session)
+        session.special &= ~BLOCKED
+        session.deliver(reply)
+        session.peer.resume_soon()
+
+    def time_out_waiters(self, now_ms: int) -> int:
+        """Answer those who waited long enough; the next deadline, or 0."""
+        for waiter in self.blocking.due(now_ms):
+            self.unpark(waiter.session, waiter.parked.timeout_reply)
+        return self.blocking.next_deadline_ms()
+
+    # Events
+
+    def notify(self, db: int, key: bytes, event: bytes, event_class: int) -> None:
+        """Publish a keyspace event, where notify-keyspace-events asks for its class."""
+        flags = self.notify_flags
+        if not flags & event_class:
+            return
+        if flags & NOTIFY_KEYSPACE:
+            self.pubsub.publish(b"__keyspace@%d__:%b" % (db, key), event)
+        if flags & NOTIFY_KEYEVENT:
+            self.pubsub.publish(b"__keyevent@%d__:%b" % (db, event), key)
+
+    def notify_miss(self, db: int, key: bytes) -> None:
+        """Publish that a key looked for was not there (class m)."""
+        self.notify(db, key, b"keymiss", EVENT_KEY_MISS)
+
+    # Memory
+
+    def free_later(self, value: object | None) -> None:
+        """Let go of a value without holding up the request: large ones are freed by the cron."""
+        if value is not None and not isinstance(value, (bytes, int)):
+            self.lazy_free.append(value)

@@ -1,0 +1,223 @@
+"""What stream commands share: reading their arguments, finding their stream, showing entries."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors
+from compat.errors import CommandError
+from compat.numbers import parse_integer
+from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id
+from protocol.replies import Encoded, array_header, bulk
+from server.call import Call
+from storage.stream.stream import Part, Stream
+
+NO_TRIM: Final = 0
+MAXLEN: Final = 1
+MINID: Final = 2
+DEFAULT_LIMIT: Final = 10_000
+HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
+REFERENCE_MODES: Final = (b"keepref", b"delref", b"acked")
+PAIR: Final = b"*2\r\n"
+
+
+class TrimOptions:
+    """The options that XADD and XTRIM share.
+
+    Attributes:
+        strategy: ``NO_TRIM``, ``MAXLEN`` or ``MINID``.
+        approximate: ``~`` was given.
+        threshold: for MAXLEN.
+        min_ms, min_seq: for MINID.
+        limit: the most entries to remove; 0 is no limit.
+        mode: ``keepref``, ``delref`` or ``acked``; empty when none was given.
+        operator_at, threshold_at: where ``~`` and the threshold stand in the request.
+    """
+
+    def __init__(self) -> None:
+        self.strategy = NO_TRIM
+        self.approximate = False
+        self.threshold = 0
+        self.min_ms = 0
+        self.min_seq = 0
+        self.limit = 0
+        self.limit_given = False
+        self.mode = b""
+        self.operator_at = 0
+        self.threshold_at = 0
+
+    def take(self, argv: list[bytes], at: int, word: bytes) -> int:
+        """Read the option that starts at ``at``; the position after it, or ``at`` if it is none.
+
+        Args:
+            word: the option's word in lower case.
+        """
+        more = len(argv) - 1 - at
+        if (word == b"maxlen" or word == b"minid") and more:
+            return self._take_strategy(argv, at, word, more)
+        if word == b"limit" and more:
+            self.limit = integer(argv[at + 1])
+            if self.limit < 0:
+                raise CommandError(errors.LIMIT_NEGATIVE)
+            self.limit_given = True
+            return at + 2
+        if word in REFERENCE_MODES and not self.mode:
+            self.mode = word
+            return at + 1
+        return at
+
+    def _take_strategy(self, argv: list[bytes], at: int, word: bytes, more: int) -> int:
+        if self.strategy != NO_TRIM:
+            raise CommandError(errors.TWO_STRATEGIES)
+        self.operator_at = 0
+        if more >= 2 and (argv[at + 1] == b"~" or argv[at + 1] == b"="):
+            self.approximate = argv[at + 1] == b"~"
+            self.operator_at = at + 1
+            at += 1
+        at += 1
+        self.threshold_at = at
+        if word == b"maxlen":
+            self.threshold = integer(argv[at])
+            if self.threshold < 0:
+                raise CommandError(errors.MAXLEN_NEGATIVE)
+            self.strategy = MAXLEN
+        else:
+            self.min_ms, self.min_seq = strict_id(argv[at])
+            self.strategy = MINID
+        return at + 1
+
+    def settle(self, call: Call) -> None:
+        """Check the options against each other and fill in the default limit."""
+        if self.limit and self.strategy == NO_TRIM:
+            raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+        if call.replaying:
+            self.limit = 0
+        elif self.limit_given:
+            if not self.approximate:
+                raise CommandError(errors.LIMIT_WITHOUT_TILDE)
+        elif self.approximate:
+            limit = 100 * call.server.config.stream_node_max_entries
+            self.limit = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
+
+    def trim(self, stream: Stream) -> int:
+        """Trim ``stream``; the number of entries removed."""
+        whole_nodes = self.mode == b"" or self.mode == b"keepref"
+        if self.strategy == MAXLEN:
+            return stream.trim_to_length(self.threshold, self.approximate, self.limit, whole_nodes)
+        return stream.trim_below(
+            self.min_ms, self.min_seq, self.approximate, self.limit, whole_nodes
+        )
+
+    def make_exact(self, record: list[bytes], stream: Stream) -> None:
+        """Rewrite ``~`` in the record of a request to what it came to."""
+        if not self.approximate:
+            return
+        record[self.operator_at] = b"="
+        if self.strategy == MAXLEN:
+            record[self.threshold_at] = b"%d" % stream.length
+        else:
+            ms, seq = stream.first_stored_id()
+            record[self.threshold_at] = format_id(ms, seq)
+
+
+def integer(text: bytes) -> int:
+    """A canonical signed 64-bit integer, or the error for what is none."""
+    number = parse_integer(text)
+    if number is None:
+        raise CommandError(errors.NOT_AN_INTEGER)
+    return number
+
+
+def strict_id(text: bytes) -> tuple[int, int]:
+    """A stream ID without ``-`` and ``+``, or the error for what is none."""
+    found = parse_id(text)
+    if found is None:
+        raise CommandError(errors.INVALID_STREAM_ID)
+    return found
+
+
+def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
+    """All of ``texts`` as stream IDs; one that is none refuses them all."""
+    return [strict_id(text) for text in texts]
+
+
+def range_start(text: bytes) -> tuple[int, int]:
+    """The first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
+    if len(text) > 1 and text[0] == 0x28:
+        ms, seq = strict_id(text[1:])
+        if seq < ID_MAX:
+            return ms, seq + 1
+        if ms < ID_MAX:
+            return ms + 1, 0
+        raise CommandError(errors.INVALID_RANGE_START)
+    found = parse_bound(text)
+    if found is None:
+        raise CommandError(errors.INVALID_STREAM_ID)
+    return found
+
+
+def range_end(text: bytes) -> tuple[int, int]:
+    """The last ID of a range; an ID without sequence reaches to the end of its millisecond."""
+    if len(text) > 1 and text[0] == 0x28:
+        found = parse_id(text[1:], ID_MAX)
+        if found is None:
+            raise CommandError(errors.INVALID_STREAM_ID)
+        ms, seq = found
+        if seq > 0:
+            return ms, seq - 1
+        if ms > 0:
+            return ms - 1, ID_MAX
+        raise CommandError(errors.INVALID_RANGE_END)
+    found = parse_bound(text, ID_MAX)
+    if found is None:
+        raise CommandError(errors.INVALID_STREAM_ID)
+    return found
+
+
+def stream_at(call: Call, key: bytes) -> Stream | None:
+    """The stream at ``key`` for a command that writes; None when there is no key.
+
+    Raises:
+        CommandError: WRONGTYPE.
+    """
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(errors.WRONGTYPE)
+
+
+def stream_to_read(call: Call, key: bytes) -> Stream | None:
+    """As ``stream_at``, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(errors.WRONGTYPE)
+
+
+def write_entries(out: list[bytes], parts: list[Part], reverse: bool) -> int:
+    """Append the wire form of all entries of ``parts`` to ``out``; how many there are."""
+    count = 0
+    for part in parts:
+        numbers = range(part.high - 1, part.low - 1, -1) if reverse else range(part.low, part.high)
+        dead = part.dead
+        run = part.run
+        all_ms = run.ms
+        all_seq = run.seq
+        for number in numbers:
+            if dead is not None and dead[number]:
+                continue
+            row = run.row(number)
+            out.append(PAIR)
+            out.append(bulk(format_id(all_ms[number], all_seq[number])))
+            out.append(array_header(len(row)))
+            for element in row:
+                out.append(bulk(element))
+            count += 1
+    return count
+
+
+def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
+    """The array of all entries of ``parts``; alike in RESP2 and RESP3."""
+    out: list[bytes] = [b""]
+    out[0] = array_header(write_entries(out, parts, reverse))
+    return Encoded(b"".join(out))

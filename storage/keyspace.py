@@ -1,0 +1,202 @@
+"""One database: keys, their values and their expiry times.
+
+Every key has one ``Entry``. The dict finds it by name; ``slots`` holds the same entries in a list,
+and each entry knows its slot, so that
+
+- a random key is one index away;
+- SCAN needs no state. Its cursor is a slot number and it walks from the last slot to the first. A
+  removed entry's slot is filled with the last entry, which moves towards slot 0: an entry that SCAN
+  has not met yet stays in front of it, so whatever is there from the start of a scan to its end is
+  returned at least once. An entry may be returned twice, a new one may be missed: Redis's promise.
+
+Deadlines stand in a heap of (expire_ms, key). A pair whose entry is gone or has another deadline
+by now is stale and dropped when it surfaces; when most pairs are stale the heap is made anew from
+those that are not, which costs what it holds and not what the database holds.
+
+The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. Keys found
+expired are removed at once and noted in ``expired``, a list that all databases share and that the
+caller drains to tell the world. Their values go to ``unused``, to be let go of without haste.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from mypy_extensions import i64
+
+NO_EXPIRY: Final[i64] = -1
+_SMALL_HEAP: Final = 64
+
+
+class Entry:
+    """A key with its value; ``storage.types`` says which values there are."""
+
+    def __init__(self, key: bytes, value: object, slot: i64, now_ms: i64) -> None:
+        self.key: Final = key
+        self.value = value
+        self.slot: i64 = slot
+        self.expire_ms: i64 = NO_EXPIRY
+        self.access_ms: i64 = now_ms
+
+
+class Keyspace:
+    """The keys of one database.
+
+    Args:
+        index: its number.
+        expired: where (index, key) of keys found expired goes, for all databases.
+        unused: where their values go, strings left out.
+
+    Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
+    the entries that have a deadline; ``heap`` holds at least one pair for each of them.
+    """
+
+    def __init__(self, index: int, expired: list[tuple[int, bytes]], unused: list[object]) -> None:
+        self.index: Final = index
+        self.entries: dict[bytes, Entry] = {}
+        self.slots: list[Entry] = []
+        self.heap: list[tuple[int, bytes]] = []
+        self.volatile = 0
+        self.expired = expired
+        self.unused = unused
+        self.expire_enabled = True  # off while loading: the file itself says what expired
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def entry(self, key: bytes, now_ms: i64) -> Entry | None:
+        """The live entry of ``key``, or None; an expired one is removed on the way."""
+        found = self.entries.get(key)
+        if found is None:
+            return None
+        if found.expire_ms != NO_EXPIRY and found.expire_ms <= now_ms and self.expire_enabled:
+            self._expire(key)
+            return None
+        return found
+
+    def get(self, key: bytes, now_ms: i64) -> object | None:
+        """The value of ``key``, or None; counts as an access."""
+        found = self.entry(key, now_ms)
+        if found is None:
+            return None
+        found.access_ms = now_ms
+        return found.value
+
+    def put(self, key: bytes, value: object, now_ms: i64) -> None:
+        """Set the value of ``key``, new or not; a deadline it has stays."""
+        found = self.entries.get(key)
+        if found is None:
+            found = Entry(key, value, len(self.slots), now_ms)
+            self.entries[key] = found
+            self.slots.append(found)
+        else:
+            found.value = value
+            found.access_ms = now_ms
+
+    def remove(self, key: bytes) -> object | None:
+        """Drop ``key`` with its deadline and return its value, or None when there was none."""
+        found = self.entries.pop(key, None)
+        if found is None:
+            return None
+        last = self.slots.pop()
+        if last is not found:
+            self.slots[found.slot] = last
+            last.slot = found.slot
+        if found.expire_ms != NO_EXPIRY:
+            found.expire_ms = NO_EXPIRY
+            self.volatile -= 1
+        return found.value
+
+    def expire_at(self, key: bytes, deadline_ms: i64) -> None:
+        """Give ``key``, which must be there, a deadline in milliseconds since 1970.
+
+        Complexity: O(log n), n being the number of deadlines, now and then O(n).
+        """
+        found = self.entries[key]
+        if found.expire_ms == NO_EXPIRY:
+            self.volatile += 1
+        elif found.expire_ms == deadline_ms:
+            return
+        found.expire_ms = deadline_ms
+        heappush(self.heap, (deadline_ms, key))
+        if len(self.heap) > _SMALL_HEAP and len(self.heap) > 4 * self.volatile:
+            self._rebuild_heap()
+
+    def deadline_ms(self, key: bytes) -> int:
+        """The deadline of ``key``, or -1 when it has none or is not there."""
+        found = self.entries.get(key)
+        return -1 if found is None else found.expire_ms
+
+    def persist(self, key: bytes) -> bool:
+        """Take the deadline of ``key`` away; False when it had none."""
+        found = self.entries.get(key)
+        if found is None or found.expire_ms == NO_EXPIRY:
+            return False
+        found.expire_ms = NO_EXPIRY
+        self.volatile -= 1
+        return True
+
+    def expire_due(self, now_ms: i64, most: int) -> int:
+        """Remove up to ``most`` keys whose deadline has come, oldest first; they join ``expired``.
+
+        Returns: how many pairs of the heap were looked at; ``most`` means that more may be due.
+        Complexity: O(log n) for each of them.
+        """
+        count = 0
+        while self.heap and count < most and self.heap[0][0] <= now_ms:
+            deadline_ms, key = heappop(self.heap)
+            found = self.entries.get(key)
+            if found is not None and found.expire_ms == deadline_ms:
+                self._expire(key)
+            count += 1
+        return count
+
+    def mean_ttl_ms(self, now_ms: i64) -> int:
+        """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
+        total = 0
+        count = 0
+        for deadline_ms, key in self.heap[:64]:
+            found = self.entries.get(key)
+            if found is not None and found.expire_ms == deadline_ms:
+                total += max(0, deadline_ms - now_ms)
+                count += 1
+        return total // count if count else 0
+
+    def scan(self, cursor: int, count: int) -> tuple[int, list[Entry]]:
+        """Up to ``count`` entries from ``cursor`` (0 starts), and the next cursor (0: the end)."""
+        position = min(cursor, len(self.slots)) if cursor > 0 else len(self.slots)
+        stop = max(0, position - count)
+        return stop, [self.slots[slot] for slot in range(position - 1, stop - 1, -1)]
+
+    def clear(self) -> None:
+        """Drop everything. The old containers go to ``unused``: nothing is walked here."""
+        if self.entries:
+            self.unused.append(self.entries)
+            self.unused.append(self.slots)
+        self.entries = {}
+        self.slots = []
+        self.heap = []
+        self.volatile = 0
+
+    def swap(self, other: Keyspace) -> None:
+        """Exchange all keys with another database."""
+        self.entries, other.entries = other.entries, self.entries
+        self.slots, other.slots = other.slots, self.slots
+        self.heap, other.heap = other.heap, self.heap
+        self.volatile, other.volatile = other.volatile, self.volatile
+
+    def _expire(self, key: bytes) -> None:
+        value = self.remove(key)
+        self.expired.append((self.index, key))
+        if not isinstance(value, (bytes, int)):
+            self.unused.append(value)
+
+    def _rebuild_heap(self) -> None:
+        fresh: dict[bytes, int] = {}
+        for deadline_ms, key in self.heap:
+            found = self.entries.get(key)
+            if found is not None and found.expire_ms == deadline_ms:
+                fresh[key] = deadline_ms
+        self.heap = [(deadline_ms, key) for key, deadline_ms in fresh.items()]
+        heapify(self.heap)

@@ -1,0 +1,145 @@
+"""The sealed blocks of a stream, found by ID and by rank.
+
+``blocks`` is in ID order. A binary tree of sums (Fenwick's) over their live entries answers how
+many entries stand before a block, and which block holds the n-th, in O(log n). A block that has
+lost its last entry stays in its place, empty, and does not count; the list is made anew once most
+of it is empty, so removing costs O(1) amortised and walking never meets long stretches of nothing:
+the next block that lives is found through the sums.
+"""
+
+from __future__ import annotations
+
+from storage.stream.block import Block
+
+
+class BlockIndex:
+    """An ordered list of sealed blocks with counts.
+
+    Invariants: ``blocks[i].live`` is what ``_sums`` says of place i; ``live_blocks`` counts the
+    blocks that have entries; places below ``_head`` are empty.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.live_blocks = 0
+        self.entries = 0
+        self._sums: list[int] = []
+        self._head = 0
+
+    def add(self, block: Block) -> None:
+        """Add a block behind all others."""
+        place = len(self.blocks) + 1
+        total = block.live
+        step = 1
+        while step < place & -place:
+            total += self._sums[place - step - 1]
+            step <<= 1
+        self.blocks.append(block)
+        self._sums.append(total)
+        self.live_blocks += 1
+        self.entries += block.live
+
+    def pop(self) -> Block:
+        """Take the last block that lives, and the empty ones behind it, out of the index."""
+        while True:
+            block = self.blocks.pop()
+            self._sums.pop()
+            if block.live:
+                break
+        self.live_blocks -= 1
+        self.entries -= block.live
+        self._head = min(self._head, len(self.blocks))
+        return block
+
+    def first(self) -> int:
+        """The place of the first block that lives, or the number of places."""
+        return self.next_live(self._head)
+
+    def next_live(self, place: int) -> int:
+        """The first place from ``place`` on whose block lives, or the number of places."""
+        blocks = self.blocks
+        if place >= len(blocks) or blocks[place].live:
+            return place
+        before = self.count_before(place)
+        return len(blocks) if before >= self.entries else self._place_of_rank(before)
+
+    def previous_live(self, place: int) -> int:
+        """The last place up to ``place`` whose block lives, or -1."""
+        if place < 0 or self.blocks[place].live:
+            return place
+        before = self.count_before(place)
+        return -1 if before == 0 else self._place_of_rank(before - 1)
+
+    def find(self, ms: int, seq: int) -> int:
+        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one."""
+        blocks = self.blocks
+        low = self._head
+        high = len(blocks)
+        while low < high:
+            middle = (low + high) >> 1
+            block = blocks[middle]
+            if block.last_ms < ms or (block.last_ms == ms and block.last_seq < seq):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def count_before(self, place: int) -> int:
+        """How many entries stand in the blocks before ``place``."""
+        sums = self._sums
+        total = 0
+        while place > 0:
+            total += sums[place - 1]
+            place &= place - 1
+        return total
+
+    def _place_of_rank(self, rank: int) -> int:
+        """The place of the block that holds the entry with ``rank`` entries before it."""
+        sums = self._sums
+        size = len(sums)
+        place = 0
+        step = 1 << size.bit_length()
+        while step:
+            ahead = place + step
+            if ahead <= size and sums[ahead - 1] <= rank:
+                rank -= sums[ahead - 1]
+                place = ahead
+            step >>= 1
+        return place
+
+    def shrink(self, place: int, count: int) -> None:
+        """Count ``count`` fewer entries at ``place``; the block's ``live`` says so already."""
+        self.entries -= count
+        sums = self._sums
+        size = len(sums)
+        number = place + 1
+        while number <= size:
+            sums[number - 1] -= count
+            number += number & -number
+        block = self.blocks[place]
+        if not block.live:
+            block.payload = b""
+            block.dead = None
+            self.live_blocks -= 1
+            if place == self._head:
+                self._head += 1
+            if len(self.blocks) > 64 and 2 * self.live_blocks < len(self.blocks):
+                self._compact()
+
+    def _compact(self) -> None:
+        living = [block for block in self.blocks if block.live]
+        self.blocks = []
+        self._sums = []
+        self._head = 0
+        self.live_blocks = 0
+        self.entries = 0
+        for block in living:
+            self.add(block)
+
+    def copy(self) -> BlockIndex:
+        """An equal index over copies of the blocks."""
+        twin = BlockIndex()
+        for block in self.blocks:
+            if block.live:
+                twin.add(block.copy())
+        return twin

@@ -1,0 +1,66 @@
+"""How many bytes Redis's listpack would take for what a block holds.
+
+Streams here are not listpacks, but where Redis starts a new node decides what ``XTRIM ~`` removes
+and what XINFO counts, so blocks are cut at the same entries. A listpack is 7 bytes, and for each
+element its encoding and a back length of one byte per 7 bits of the encoding's size. Text that is
+a canonical 64-bit integer is encoded as one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EMPTY_BYTES: Final = 7
+_U64: Final = 2**64
+_I64_MAX: Final = 2**63 - 1
+_I64_MIN: Final = -(2**63)
+
+
+def text_bytes(text: bytes) -> int:
+    """The size of one element that holds ``text``."""
+    size = len(text)
+    if 0 < size <= 20:
+        first = text[0]
+        if first <= 0x39 and (first >= 0x30 or first == 0x2D):
+            digits = text if first != 0x2D else text[1:]
+            if digits.isdigit() and (digits[0] != 0x30 or (size == 1)):
+                number = int(text)
+                if _I64_MIN <= number <= _I64_MAX:
+                    return integer_bytes(number)
+    if size < 64:
+        return size + 2
+    size += 2 if size < 4096 else 5
+    return size + _back_length(size)
+
+
+def integer_bytes(number: int) -> int:
+    """The size of one element that holds a signed 64-bit ``number``, back length included."""
+    if 0 <= number <= 127:
+        return 2
+    if -4096 <= number <= 4095:
+        return 3
+    if -32768 <= number <= 32767:
+        return 4
+    if -8388608 <= number <= 8388607:
+        return 5
+    if -2147483648 <= number <= 2147483647:
+        return 6
+    return 10
+
+
+def delta_bytes(delta: int) -> int:
+    """As ``integer_bytes``, for the difference of two unsigned 64-bit numbers, which wraps."""
+    if 0 <= delta <= 127:
+        return 2
+    wrapped = delta % _U64
+    return integer_bytes(wrapped - _U64 if wrapped > _I64_MAX else wrapped)
+
+
+def _back_length(size: int) -> int:
+    if size <= 127:
+        return 1
+    if size < 16383:
+        return 2
+    if size < 2097151:
+        return 3
+    return 4 if size < 268435455 else 5

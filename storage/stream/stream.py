@@ -1,0 +1,460 @@
+"""A stream: an append-only log of entries ordered by ID, packed in blocks.
+
+Entries go to ``tail``, the open block; when Redis would start a new node the tail is sealed and
+moves into ``index``. So the blocks are Redis's nodes, entry for entry, and ``trim`` and
+``node_count`` give Redis's numbers.
+
+Finding an ID is a binary search over blocks, then inside of one: O(log n). Whatever was deleted,
+walking meets no empty blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.errors import StorageError
+from storage.stream.block import Block, Run, append, open_block
+from storage.stream.index import BlockIndex
+
+ID_MAX: Final = 2**64 - 1
+NODE_BYTES_MAX: Final = 1 << 30
+ENTRY_BYTES_MAX: Final = 1 << 30
+
+
+class IDNotGreater(StorageError):
+    """The ID asked for is not above the last one the stream generated."""
+
+
+class IDsExhausted(StorageError):
+    """The stream's last ID is the greatest there is."""
+
+
+class ElementsTooLarge(StorageError):
+    """The fields and values of an entry together are over a gibibyte."""
+
+
+class Part:
+    """A stretch of a run: its entries from ``low`` up to and without ``high`` that are not dead."""
+
+    def __init__(self, run: Run, dead: bytearray | None, low: int, high: int) -> None:
+        self.run: Final = run
+        self.dead: Final = dead
+        self.low: Final = low
+        self.high: Final = high
+
+
+class Stream:
+    """The entries and counters of one stream.
+
+    Attributes:
+        length: live entries.
+        last_ms, last_seq: the last ID generated; it never goes back when entries are deleted.
+        max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
+        entries_added: entries ever added.
+        idmp_duration_s, idmp_maxsize: limits of the IDMP map, fixed when the stream is made.
+        iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
+    """
+
+    def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
+        self.index = BlockIndex()
+        self.tail: Block | None = None
+        self.length = 0
+        self.last_ms = 0
+        self.last_seq = 0
+        self.max_deleted_ms = 0
+        self.max_deleted_seq = 0
+        self.entries_added = 0
+        self.idmp_duration_s = idmp_duration_s
+        self.idmp_maxsize = idmp_maxsize
+        self.iids_added = 0
+        self.iids_duplicates = 0
+        self._hot: Block | None = None  # the block decoded last
+        self._hot_run = Run()
+
+    # Appending
+
+    def next_id(self, now_ms: int) -> tuple[int, int]:
+        """The ID that ``*`` stands for at ``now_ms``.
+
+        Raises:
+            IDsExhausted: when there is none left.
+        """
+        if now_ms > self.last_ms:
+            return now_ms, 0
+        if self.last_seq < ID_MAX:
+            return self.last_ms, self.last_seq + 1
+        if self.last_ms < ID_MAX:
+            return self.last_ms + 1, 0
+        raise IDsExhausted
+
+    def append(
+        self, ms: int, seq: int, row: list[bytes], node_bytes_max: int, node_entries_max: int
+    ) -> None:
+        """Add an entry; ``row`` holds its fields and values in turn and is kept.
+
+        Args:
+            node_bytes_max, node_entries_max: when to start a new node; 0 is no limit.
+
+        Raises:
+            IDsExhausted, IDNotGreater, ElementsTooLarge: and then nothing has changed.
+        Complexity: O(fields), amortised.
+        """
+        last_ms = self.last_ms
+        if ms < last_ms or (ms == last_ms and seq <= self.last_seq):
+            if last_ms == ID_MAX and self.last_seq == ID_MAX:
+                raise IDsExhausted
+            raise IDNotGreater
+        size = 0
+        for element in row:
+            size += len(element)
+        if size > ENTRY_BYTES_MAX:
+            raise ElementsTooLarge
+        tail = self.tail
+        if tail is None:
+            tail = self._reopened()
+        if tail is not None and is_full(tail, size, node_bytes_max, node_entries_max):
+            self._seal_tail()
+            tail = None
+        if tail is None:
+            tail = open_block(ms, seq, row)
+            self.tail = tail
+        append(tail, ms, seq, row)
+        self.length += 1
+        self.entries_added += 1
+        self.last_ms = ms
+        self.last_seq = seq
+
+    def _reopened(self) -> Block | None:
+        """The last sealed block as the open one; Redis appends to its last node, whichever."""
+        index = self.index
+        if not index.entries:
+            return None
+        block = index.pop()
+        if self._hot is block:
+            self._hot = None
+        block.reopen()
+        self.tail = block
+        return block
+
+    def _seal_tail(self) -> None:
+        tail = self.tail
+        assert tail is not None
+        tail.seal()
+        self.index.add(tail)
+        self.tail = None
+
+    # Reading
+
+    def first_id(self) -> tuple[int, int]:
+        """The ID of the first live entry; (0, 0) when there is none."""
+        for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, False):
+            number = part.low
+            return part.run.ms[number], part.run.seq[number]
+        return 0, 0
+
+    def last_entry_id(self) -> tuple[int, int]:
+        """The ID of the last live entry; (0, 0) when there is none."""
+        for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, True):
+            number = part.high - 1
+            return part.run.ms[number], part.run.seq[number]
+        return 0, 0
+
+    def has_after(self, ms: int, seq: int) -> bool:
+        """Whether a live entry has an ID above (ms, seq)."""
+        if not self.length or not (
+            ms < self.last_ms or (ms == self.last_ms and seq < self.last_seq)
+        ):
+            return False
+        return self.last_entry_id() > (ms, seq)
+
+    def count_before(self, ms: int, seq: int) -> int:
+        """How many live entries have an ID below (ms, seq). Complexity: O(log n)."""
+        index = self.index
+        place = index.find(ms, seq)
+        if place < len(index.blocks):
+            block: Block | None = index.blocks[place]
+            count = index.count_before(place)
+        else:
+            block = self.tail
+            count = index.entries
+        if block is None or not block.live:
+            return count
+        high = self._entries(block).position(ms, seq)
+        if block.dead is None:
+            return count + high
+        return count + block.dead.count(0, 0, high)
+
+    def parts(
+        self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool
+    ) -> list[Part]:
+        """Where the live entries from ``start`` to ``end``, both included, are to be found.
+
+        Args:
+            count: the most entries; 0 or less is all of them.
+            reverse: from ``end`` back to ``start``; parts and their entries are then to be read
+                backwards.
+
+        Returns:
+            Parts in reading order. The first and last entry of each part is live; between them
+            ``dead`` tells.
+        Complexity: O(log n + blocks met).
+        """
+        if not self.length or start > end:
+            return []
+        if reverse:
+            return self._parts_back(start, end, count)
+        index = self.index
+        found: list[Part] = []
+        place = index.next_live(index.find(start[0], start[1]))
+        wanted = count
+        while True:
+            block = index.blocks[place] if place < len(index.blocks) else self.tail
+            if block is None or (block.first_ms, block.first_seq) > end:
+                return found
+            part = self._part(block, start, end, wanted, False)
+            if part is not None:
+                found.append(part)
+                if count > 0:
+                    wanted -= _live_count(part)
+                    if wanted <= 0:
+                        return found
+            if place >= len(index.blocks):
+                return found
+            place = index.next_live(place + 1)
+
+    def _parts_back(self, start: tuple[int, int], end: tuple[int, int], count: int) -> list[Part]:
+        index = self.index
+        found: list[Part] = []
+        wanted = count
+        tail = self.tail
+        place = len(index.blocks)
+        if tail is None or (tail.first_ms, tail.first_seq) > end:
+            place = index.find(end[0], end[1])
+            place = index.previous_live(min(place, len(index.blocks) - 1))
+        while place >= 0:
+            block = index.blocks[place] if place < len(index.blocks) else tail
+            if block is None or block.is_below(start[0], start[1]):
+                return found
+            part = self._part(block, start, end, wanted, True)
+            if part is not None:
+                found.append(part)
+                if count > 0:
+                    wanted -= _live_count(part)
+                    if wanted <= 0:
+                        return found
+            place = index.previous_live(place - 1)
+        return found
+
+    def _part(
+        self, block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
+    ) -> Part | None:
+        """What of ``block`` lies between the bounds, cut to ``wanted`` entries if that is above 0."""
+        run = self._entries(block)
+        low = 0
+        high = len(run.ms)
+        if (block.first_ms, block.first_seq) < start:
+            low = run.position(start[0], start[1])
+        if end < (block.last_ms, block.last_seq):
+            high = run.position(end[0], end[1])
+            if high < len(run.ms) and run.ms[high] == end[0] and run.seq[high] == end[1]:
+                high += 1
+        dead = block.dead
+        if dead is not None:
+            low = dead.find(0, low, high)
+            if low < 0:
+                return None
+            high = dead.rfind(0, low, high) + 1
+        if low >= high:
+            return None
+        if 0 < wanted < high - low:
+            if dead is None:
+                low, high = (high - wanted, high) if reverse else (low, low + wanted)
+            elif reverse:
+                low = _nth_back(dead, low, high, wanted)
+            else:
+                high = _nth(dead, low, high, wanted)
+        return Part(run, dead, low, high)
+
+    def _entries(self, block: Block) -> Run:
+        """The decoded entries of a block; the last one decoded is remembered."""
+        if block.run is not None:
+            return block.run
+        if self._hot is not block:
+            self._hot_run = block.entries()
+            self._hot = block
+        return self._hot_run
+
+    # Removing
+
+    def delete(self, ms: int, seq: int) -> bool:
+        """Delete the entry with this ID; False when there is none. Complexity: O(log n)."""
+        index = self.index
+        place = index.find(ms, seq)
+        sealed = place < len(index.blocks)
+        block = index.blocks[place] if sealed else self.tail
+        if block is None or not block.live:
+            return False
+        run = self._entries(block)
+        number = run.position(ms, seq)
+        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
+            return False
+        if block.dead is not None and block.dead[number]:
+            return False
+        block.bury(number)
+        self._shrunk(block, place, 1)
+        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+            self.max_deleted_ms = ms
+            self.max_deleted_seq = seq
+        return True
+
+    def _shrunk(self, block: Block, place: int, count: int) -> None:
+        """Account for ``count`` entries that ``block``, at ``place`` or the tail, has lost."""
+        self.length -= count
+        if block is self.tail:
+            if not block.live:
+                self.tail = None
+            return
+        if not block.live or block.is_sparse():
+            if self._hot is block:
+                self._hot = None
+            if block.live and place != self.index.first():
+                block.seal()
+        self.index.shrink(place, count)
+
+    def trim_to_length(self, most: int, approximate: bool, limit: int, whole_nodes: bool) -> int:
+        """Remove the oldest entries until ``most`` are left; the number removed.
+
+        Args:
+            approximate: stop at the first node that cannot go whole.
+            limit: with ``approximate``: stop before more than this many are removed; 0 is no limit.
+            whole_nodes: with ``approximate``: leave a node that cannot go whole untouched.
+        """
+        removed = 0
+        while self.length > most:
+            block, place = self._head()
+            if block is None or (0 < limit < removed + block.live):
+                break
+            excess = self.length - most
+            goes_whole = block.live <= excess
+            if approximate and whole_nodes and not goes_whole:
+                break
+            removed += self._drop(block, place, block.live if goes_whole else excess)
+            if approximate and not goes_whole:
+                break
+        return removed
+
+    def trim_below(
+        self, ms: int, seq: int, approximate: bool, limit: int, whole_nodes: bool
+    ) -> int:
+        """Remove the entries whose ID is below (ms, seq); arguments as ``trim_to_length``."""
+        removed = 0
+        while self.length:
+            block, place = self._head()
+            if block is None or (0 < limit < removed + block.live):
+                break
+            goes_whole = block.is_below(ms, seq)
+            if approximate and whole_nodes and not goes_whole:
+                break
+            count = block.live
+            if not goes_whole:
+                high = self._entries(block).position(ms, seq)
+                count = high if block.dead is None else block.dead.count(0, 0, high)
+            if count:
+                removed += self._drop(block, place, count)
+            if not goes_whole:
+                break
+        return removed
+
+    def _head(self) -> tuple[Block | None, int]:
+        """The first block that lives, and its place in the index."""
+        index = self.index
+        place = index.first()
+        return (index.blocks[place] if place < len(index.blocks) else self.tail), place
+
+    def _drop(self, block: Block, place: int, count: int) -> int:
+        if count == block.live:
+            block.live = 0
+        else:
+            block.drop_head(count)
+        self._shrunk(block, place, count)
+        return count
+
+    # The whole
+
+    def first_stored_id(self) -> tuple[int, int]:
+        """The first ID of the first node, deleted or not; the greatest ID when there is no node."""
+        block = self._head()[0]
+        return (ID_MAX, ID_MAX) if block is None else (block.first_ms, block.first_seq)
+
+    def node_count(self) -> int:
+        """How many nodes Redis would have."""
+        return self.index.live_blocks + (1 if self.tail is not None else 0)
+
+    def used_bytes(self, samples: int) -> int:
+        """About how much memory the entries take, from ``samples`` blocks (0: all of them)."""
+        blocks = self.index.blocks
+        total = 200
+        if self.tail is not None:
+            total += 2 * self.tail.node_bytes + 64 * self.tail.total
+        sampled = blocks if samples <= 0 else blocks[-samples:]
+        size = 0
+        for block in sampled:
+            size += len(block.payload) + BLOCK_BYTES
+        return total + (size * len(blocks) // len(sampled) if sampled else 0)
+
+    def free_some(self, most: int) -> bool:
+        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
+        blocks = self.index.blocks
+        del blocks[-most:]
+        return not blocks
+
+    def copy(self) -> Stream:
+        """An equal stream that shares the sealed payloads."""
+        twin = Stream(self.idmp_duration_s, self.idmp_maxsize)
+        twin.index = self.index.copy()
+        twin.tail = None if self.tail is None else self.tail.copy()
+        twin.length = self.length
+        twin.last_ms = self.last_ms
+        twin.last_seq = self.last_seq
+        twin.max_deleted_ms = self.max_deleted_ms
+        twin.max_deleted_seq = self.max_deleted_seq
+        twin.entries_added = self.entries_added
+        return twin
+
+
+BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
+
+
+def is_full(block: Block, size: int, node_bytes_max: int, node_entries_max: int) -> bool:
+    """Whether Redis would put an entry of ``size`` bytes of fields and values into a new node."""
+    if 0 < node_entries_max <= block.total:
+        return True
+    if not 0 < node_bytes_max < NODE_BYTES_MAX:
+        node_bytes_max = NODE_BYTES_MAX
+    return block.node_bytes + size >= node_bytes_max
+
+
+def _live_count(part: Part) -> int:
+    if part.dead is None:
+        return part.high - part.low
+    return part.dead.count(0, part.low, part.high)
+
+
+def _nth(dead: bytearray, low: int, high: int, wanted: int) -> int:
+    """The end of the stretch from ``low`` that holds ``wanted`` live entries, at most ``high``."""
+    number = low - 1
+    for _ in range(wanted):
+        number = dead.find(0, number + 1, high)
+        if number < 0:
+            return high
+    return number + 1
+
+
+def _nth_back(dead: bytearray, low: int, high: int, wanted: int) -> int:
+    """The start of the stretch to ``high`` that holds ``wanted`` live entries, at least ``low``."""
+    number = high
+    for _ in range(wanted):
+        number = dead.rfind(0, low, number)
+        if number < 0:
+            return low
+    return number
