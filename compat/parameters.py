@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from compat.numbers import parse_integer
 from compat.quoting import quoted
 
 IMMUTABLE: Final = 1 << 0  # only at start
@@ -38,7 +39,6 @@ NOT_MEMORY: Final = "argument must be a memory value"
 NOT_MEMORY_OR_PERCENT: Final = "argument must be a memory or percent value"
 BAD_OOM_VALUES: Final = "Invalid oom-score-adj-values, elements must be between -2000 and 2000."
 
-_INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]*)\Z")
 _LOOSE_INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-9]+\Z")
 _OCTAL: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-7]+\Z")
 _MEMORY: Final = re.compile(rb"([0-9]{0,127})([a-zA-Z]*)\Z")
@@ -199,11 +199,8 @@ class Integer(Parameter):
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for what is no integer or out of range."""
-        word = words[0]
-        if _INTEGER.match(word) is None or len(word) > 20:
-            raise BadValue(NOT_INTEGER)
-        value = int(word)
-        if not -LONG_MAX - 1 <= value <= LONG_MAX:
+        value = parse_integer(words[0])
+        if value is None:
             raise BadValue(NOT_INTEGER)
         self.check(value)
         if self.clamp is not None:
@@ -258,9 +255,10 @@ class MemoryOrPercent(Integer):
         word = words[0]
         value = memory_size(word)
         if value is None:
-            if word[-1:] != b"%" or _INTEGER.match(word[:-1]) is None or int(word[:-1]) < 0:
+            percent = parse_integer(word[:-1]) if word[-1:] == b"%" else None
+            if percent is None or percent < 0:
                 raise BadValue(NOT_MEMORY_OR_PERCENT)
-            value = -int(word[:-1])
+            value = -percent
         elif value > LONG_MAX:
             value -= ULONG_MAX + 1
         if value < self.low:
