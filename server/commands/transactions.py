@@ -1,0 +1,154 @@
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+Between MULTI and EXEC requests are checked and queued by ``server.execute``; a request that is
+refused there makes EXEC fail as a whole. A key that changes after WATCH makes it answer nil. What
+fails while EXEC runs is an error in its own place of the reply, and the rest runs all the same.
+"""
+
+from __future__ import annotations
+
+import time
+
+from compat.errors import (
+    DISCARD_WITHOUT_MULTI,
+    EXEC_ABORTED,
+    EXEC_WITHOUT_MULTI,
+    NESTED_MULTI,
+    WATCH_IN_MULTI,
+    CommandError,
+)
+from protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
+from server.call import Call
+from server.execute import count_call, invoke, show_monitors
+from server.registry import (
+    ALLOW_BUSY,
+    FAST,
+    LOADING,
+    NOSCRIPT,
+    SKIP_SLOWLOG,
+    STALE,
+    Command,
+    KeySpec,
+    command,
+)
+from server.session import IN_MULTI, Transaction
+from server.state import MONITORED
+
+
+@command(
+    "MULTI",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def multi(call: Call) -> object:
+    """``MULTI``: queue what follows until EXEC. Reply: OK."""
+    session = call.session
+    if session.transaction is not None:
+        raise CommandError(NESTED_MULTI)
+    session.transaction = Transaction()
+    session.special |= IN_MULTI
+    return OK
+
+
+@command(
+    "EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",)
+)
+def execute_queue(call: Call) -> object:
+    """``EXEC``: run what MULTI queued, with nothing in between.
+
+    Reply: list of the replies; the null array when a watched key has changed.
+    Raises: EXECABORT when a request was refused while queueing.
+    Source: multi.c, execCommand.
+    """
+    session = call.session
+    transaction = session.transaction
+    if transaction is None:
+        raise CommandError(EXEC_WITHOUT_MULTI)
+    server = call.server
+    broken = session.watch_broken or server.watched_expired(session, call.now_ms)
+    server.unwatch(session)
+    if transaction.failed or broken:
+        session.end_transaction()
+        if transaction.failed:
+            raise CommandError(EXEC_ABORTED)
+        return NULL_ARRAY
+    row = call.row
+    argv = call.argv
+    reply = _run_queue(call, transaction.queue)
+    call.row = row
+    call.argv = argv
+    session.end_transaction()
+    return reply
+
+
+def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
+    """Run the queue; what it did is told command by command and recorded as one.
+
+    Each reply is put on the wire at once: the next command may change what it was made of, and
+    HELLO the protocol.
+    """
+    server = call.server
+    session = call.session
+    effects = call.effects
+    pieces = [array_header(len(queue))]
+    started_ns = time.time_ns()
+    for row, argv in queue:
+        call.db = session.db
+        mark = len(effects)
+        write_reply(pieces, invoke(call, row, argv), session.resp3)
+        if len(effects) > mark:
+            server.tell(effects[mark:])
+        ended_ns = time.time_ns()
+        count_call(server, call, row, ended_ns - started_ns)
+        started_ns = ended_ns
+        if server.special & MONITORED:
+            show_monitors(server, session, row, argv)
+    server.record(effects)
+    effects.clear()
+    return Encoded(b"".join(pieces))
+
+
+@command(
+    "DISCARD",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def discard(call: Call) -> object:
+    """``DISCARD``: forget what MULTI queued, and all watches. Reply: OK."""
+    if call.session.transaction is None:
+        raise CommandError(DISCARD_WITHOUT_MULTI)
+    call.session.end_transaction()
+    call.server.unwatch(call.session)
+    return OK
+
+
+@command(
+    "WATCH",
+    arity=-2,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    keys=(KeySpec("RO", last=-1),),
+    acl=("transaction",),
+)
+def watch(call: Call) -> object:
+    """``WATCH key ...``: let the next EXEC fail when one of the keys changes. Reply: OK."""
+    session = call.session
+    if session.transaction is not None:
+        raise CommandError(WATCH_IN_MULTI)
+    if not session.watch_broken:  # else EXEC will fail whatever is watched
+        for key in call.argv[1:]:
+            call.server.watch(session, call.db, key, call.now_ms)
+    return OK
+
+
+@command(
+    "UNWATCH",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def unwatch(call: Call) -> object:
+    """``UNWATCH``: watch nothing more. Reply: OK."""
+    call.server.unwatch(call.session)
+    return OK
