@@ -54,7 +54,7 @@ _UNITS: Final[dict[bytes, int]] = {
 }
 
 
-class BadValue(Exception):  # noqa: N818 - it says what it is about
+class BadValue(Exception):
     """A value that a parameter does not take; ``reason`` is the text for the user."""
 
     def __init__(self, reason: str) -> None:
