@@ -114,7 +114,7 @@ def test_entrypoint_leaves_the_users_file_alone(stub: Path, tmp_path: Path) -> N
 
 
 def health(**variables: str) -> int:
-    command = [sys.executable, "-P", ROOT / "docker/healthcheck.py"]
+    command = [sys.executable, "-P", str(ROOT / "docker/healthcheck.py")]
     done = subprocess.run(
         command, env={**os.environ, **variables}, capture_output=True, check=False, timeout=30
     )
