@@ -59,10 +59,3 @@ def encode_string(word: bytes) -> bytes | int:
         if value is not None:
             return value
     return word
-
-
-LONG_MAX: Final = INT64_MAX
-LONG_MIN: Final = INT64_MIN
-INT_MAX: Final = INT32_MAX
-INT_MIN: Final = INT32_MIN
-integer: Final = parse_integer

@@ -236,7 +236,6 @@ class Connection(Peer):
                 self._queue = requests[count - 1 :]
                 session.commands += count - 1
                 return False
-            session.last_argv = argv
             if len(out) == pieces:
                 session.respond(reply)
             else:
@@ -261,11 +260,9 @@ class Connection(Peer):
     def _pass_skip(self) -> None:
         """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
         session = self.session
-        if session.special & REPLY_SKIP:
-            session.special &= ~REPLY_SKIP
-        else:
-            session.special &= ~REPLY_SKIP_NEXT
-            session.special |= REPLY_SKIP
+        session.special &= ~REPLY_SKIP
+        if session.special & REPLY_SKIP_NEXT:
+            session.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
 
     def _send(self) -> None:
         """Send the replies now, or at the end of the turn where the append-only file says so."""

@@ -16,6 +16,7 @@ from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from server.blocking import Waiter
 from server.call import Call, Parked
+from server.redaction import redacted
 from server.registry import (
     ADMIN,
     DENYOOM,
@@ -87,6 +88,7 @@ def execute(server: Server, session: Session, argv: list[bytes]) -> object:
             row = find_row(server, argv)
         except CommandError as error:
             return refuse(server, session, None, argv, error.line)
+    session.last_row = row
     if not session.special and not server.special:
         return run(server, session, row, argv)
     verdict = _admit(server, session, row, argv)
@@ -124,7 +126,7 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
 def show_monitors(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
     """Show a request that has been run to the clients that called MONITOR."""
     if not row.flags & (SKIP_MONITOR | ADMIN):
-        server.feed_monitors(session, argv)
+        server.feed_monitors(session, redacted(argv))
 
 
 def refuse(
@@ -280,12 +282,13 @@ def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
         spent_ns = 0
     row.calls += 1
     row.nsec += spent_ns
-    if spent_ns < 2000:
-        row.quick_calls += 1
-    else:
-        row.histogram[min(63, (spent_ns // 1000).bit_length())] += 1
-        if spent_ns >= server.slow_ns:
-            _note_slow(server, call, row, spent_ns)
+    if server.track_latency:
+        if spent_ns < 2000:
+            row.quick_calls += 1
+        else:
+            row.histogram[min(63, (spent_ns // 1000).bit_length())] += 1
+    if spent_ns >= server.slow_ns:
+        _note_slow(server, call, row, spent_ns)
 
 
 def serve_ready(server: Server) -> None:

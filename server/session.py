@@ -91,7 +91,7 @@ class Session:
         self.fd = -1
         self.created_ms: Final = now_ms
         self.active_ms = now_ms
-        self.last_argv: list[bytes] = []
+        self.last_row: Command | None = None  # what it ran last, or is running
         self.bytes_in = 0
         self.bytes_out = 0
         self.commands = 0

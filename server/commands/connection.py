@@ -16,11 +16,12 @@ from compat.errors_admin import (
     WRONG_PASSWORD,
     bad_hello_option,
 )
-from compat.numbers import integer
+from compat.numbers import parse_integer
 from protocol.replies import OK, PONG, Map, Status
-from server.arguments import int_argument
+from server.args import Args
 from server.build import REDIS_VERSION
 from server.call import Call
+from server.redaction import redacted
 from server.registry import ALLOW_BUSY, FAST, LOADING, NO_AUTH, NOSCRIPT, STALE, command
 from server.session import (
     CLOSING,
@@ -38,7 +39,6 @@ from server.session import (
 from server.state import MONITORED, Server
 
 DEFAULT_USER: Final = b"default"
-REDACTED: Final = b"(redacted)"
 _RESET: Final = Status(b"RESET")
 _FREE_FLAGS: Final = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY
 _FORGOTTEN_BY_RESET: Final = (
@@ -115,7 +115,7 @@ def auth(call: Call) -> object:
     argv = call.argv
     if len(argv) > 3:
         raise CommandError(SYNTAX)
-    call.argv = [argv[0], *[REDACTED for _ in argv[1:]]]
+    call.argv = redacted(argv)
     if len(argv) == 2 and not call.server.config.requirepass:
         raise CommandError(AUTH_WITHOUT_PASSWORD)
     authenticate(call, argv[1] if len(argv) == 3 else DEFAULT_USER, argv[-1])
@@ -131,13 +131,14 @@ def hello(call: Call) -> object:
     argv = call.argv
     version = 0
     if len(argv) > 1:
-        asked = integer(argv[1])
+        asked = parse_integer(argv[1])
         if asked is None:
             raise CommandError(BAD_PROTOCOL_VERSION)
         if not 2 <= asked <= 3:
             raise CommandError(NO_SUCH_PROTOCOL)
         version = asked
-    credentials, name = _hello_options(call)
+    credentials, name = _hello_options(argv)
+    call.argv = redacted(argv)
     session = call.session
     if credentials is not None:
         authenticate(call, credentials[0], credentials[1])
@@ -160,10 +161,8 @@ def hello(call: Call) -> object:
     )
 
 
-def _hello_options(call: Call) -> tuple[tuple[bytes, bytes] | None, bytes | None]:
-    """The (user, password) and the name that HELLO was given; passwords leave ``call.argv``."""
-    argv = call.argv
-    shown = list(argv)
+def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes | None]:
+    """The (user, password) and the name that HELLO was given."""
     credentials: tuple[bytes, bytes] | None = None
     name: bytes | None = None
     at = 2
@@ -171,8 +170,6 @@ def _hello_options(call: Call) -> tuple[tuple[bytes, bytes] | None, bytes | None
         word = argv[at].lower()
         if word == b"auth" and at + 2 < len(argv):
             credentials = (argv[at + 1], argv[at + 2])
-            shown[at + 1] = shown[at + 2] = REDACTED
-            call.argv = shown
             at += 3
         elif word == b"setname" and at + 1 < len(argv):
             name = argv[at + 1]
@@ -187,7 +184,7 @@ def _hello_options(call: Call) -> tuple[tuple[bytes, bytes] | None, bytes | None
 @command("SELECT", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
 def select(call: Call) -> object:
     """``SELECT index``. Reply: OK."""
-    index = int_argument(call.argv[1])
+    index = Args(call.argv).int32()
     if not 0 <= index < len(call.server.dbs):
         raise CommandError(DB_OUT_OF_RANGE)
     call.session.db = call.server.dbs[index]

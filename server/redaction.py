@@ -1,0 +1,33 @@
+"""Requests as MONITOR and SLOWLOG may show them: without passwords."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REDACTED: Final = b"(redacted)"
+
+
+def redacted(argv: list[bytes]) -> list[bytes]:
+    """``argv`` of AUTH or HELLO with the credentials blotted out; any other as it is."""
+    name = argv[0].lower()
+    if name == b"auth":
+        return [argv[0], *[REDACTED for _ in argv[1:]]]
+    if name == b"hello":
+        return _redacted_hello(argv)
+    return argv
+
+
+def _redacted_hello(argv: list[bytes]) -> list[bytes]:
+    shown = list(argv)
+    at = 2
+    while at < len(argv):
+        word = argv[at].lower()
+        if word == b"auth":
+            for place in range(at + 1, min(at + 3, len(argv))):
+                shown[place] = REDACTED
+            at += 3
+        elif word == b"setname":
+            at += 2
+        else:
+            at += 1
+    return shown

@@ -1,0 +1,26 @@
+"""Timeouts of requests, as moments."""
+
+from __future__ import annotations
+
+from compat.errors import (
+    TIMEOUT_NEGATIVE,
+    TIMEOUT_NOT_INTEGER,
+    TIMEOUT_OUT_OF_RANGE,
+    CommandError,
+)
+from compat.numbers import INT64_MAX, parse_integer
+
+
+def deadline_of(word: bytes, now_ms: int) -> int:
+    """The moment that lies ``word`` milliseconds ahead; 0 for a timeout of 0, which is never.
+
+    Raises: CommandError.
+    """
+    timeout_ms = parse_integer(word)
+    if timeout_ms is None:
+        raise CommandError(TIMEOUT_NOT_INTEGER)
+    if timeout_ms < 0:
+        raise CommandError(TIMEOUT_NEGATIVE)
+    if timeout_ms > INT64_MAX - now_ms:
+        raise CommandError(TIMEOUT_OUT_OF_RANGE)
+    return timeout_ms + now_ms if timeout_ms else 0
