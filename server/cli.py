@@ -12,6 +12,7 @@ from server import log
 from server.build import REDIS_VERSION, VERSION, build_kind
 from server.config import Config
 from server.config_file import Arguments, ConfigError, Loader
+from server.file_limit import clients_possible
 from server.parameters import SECTIONS
 from server.registry import TABLE
 
@@ -68,7 +69,10 @@ def run(config: Config) -> int:
     log.setup(config.loglevel, config.logfile)
     config.on_change["loglevel"] = lambda: log.set_level(config.loglevel)
     config.on_change["dir"] = lambda: os.chdir(config.dir)
+    config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
     tell_notes(config)
+    if not fit_clients(config):
+        return 1
 
     from server import app  # late: --version and mistakes in a file are answered at once
 
@@ -81,6 +85,33 @@ def run(config: Config) -> int:
         return app.run(config)
     finally:
         remove_pid_file(config)
+
+
+def fit_clients(config: Config) -> bool:
+    """Lower ``maxclients`` to what the system allows; False when that is nobody."""
+    possible = clients_possible(config.maxclients)
+    if not possible:
+        log.log.critical("The limit of open files is too low to serve any client: see ulimit -n")
+        return False
+    if possible < config.maxclients:
+        log.log.warning(
+            "maxclients is %d instead of %d: the limit of open files cannot be raised (ulimit -n)",
+            possible,
+            config.maxclients,
+        )
+        config.maxclients = possible
+    return True
+
+
+def refuse_clients(wanted: int) -> str | None:
+    """Why so many clients cannot be served, or None."""
+    possible = clients_possible(wanted)
+    if possible >= wanted:
+        return None
+    return (
+        "The operating system is not able to handle the specified number of clients, "
+        f"try with {possible}"
+    )
 
 
 def rename_commands(config: Config) -> str:

@@ -11,6 +11,7 @@ from server.call import Call
 from server.commands.help import show_help
 from server.config_rewrite import rewrite
 from server.parameters import is_sensitive
+from server.redaction import REDACTED
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, TABLE, command, container
 from server.settings import allowed_by
 from server.state import LOADING_DATA
@@ -97,5 +98,5 @@ def _redacted(argv: list[bytes]) -> list[bytes]:
     words = list(argv)
     for at in range(2, len(words) - 1, 2):
         if is_sensitive(words[at]):
-            words[at + 1] = b"(redacted)"
+            words[at + 1] = REDACTED
     return words

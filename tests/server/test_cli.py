@@ -284,6 +284,36 @@ def test_renaming_a_command_that_is_not_there() -> None:
     assert cli.rename_commands(config) == "No such command in rename-command: nothing"
 
 
+# Open files
+
+
+def limited(soft: int, wanted: int) -> int:
+    """What ``clients_possible`` answers in a process with that limit, which cannot be raised."""
+    code = (
+        "import resource, sys\n"
+        "from server import file_limit\n"
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))\n"
+        "def refuse(*words): raise ValueError\n"
+        "sys.addaudithook(lambda event, _: refuse() if event == 'resource.setrlimit' else None)\n"
+        f"print(file_limit.clients_possible({wanted}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env=build.environment(),
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("soft", "wanted", "possible"), [(132, 100, 100), (100, 100, 68), (32, 100, 0)]
+)
+def test_clients_follow_the_limit_of_open_files(soft: int, wanted: int, possible: int) -> None:
+    assert limited(soft, wanted) == possible
+
+
 # The log
 
 
