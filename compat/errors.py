@@ -167,6 +167,7 @@ DB_OUT_OF_RANGE: Final = b"ERR DB index is out of range"
 INVALID_FIRST_DB: Final = b"ERR invalid first DB index"
 INVALID_SECOND_DB: Final = b"ERR invalid second DB index"
 INVALID_CURSOR: Final = b"ERR invalid cursor"
+NOVALUES_NOT_HERE: Final = b"ERR NOVALUES option can only be used in HSCAN"
 _SWITCHING: Final = (
     b"Please note that when switching between policies at runtime LRU and LFU data will take "
     b"some time to adjust."

@@ -102,6 +102,12 @@ class Blocking:
         if place in self.queues:
             self.ready[place] = None
 
+    def database_ready(self, db: int) -> None:
+        """As ``key_ready``, for all keys of a database that was emptied or swapped."""
+        for place in self.queues:
+            if place[0] == db:
+                self.ready[place] = None
+
     def candidates(self, place: Place, last_id: tuple[int, int] | None) -> list[Waiter]:
         """Who may be served at a key now, first come first.
 

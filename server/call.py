@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from compat.errors import WRONGTYPE, CommandError
 from server.effects import EVENT_GENERIC, EVENT_NEW, Effect
-from storage.keyspace import Keyspace
+from server.session import NO_TOUCH
+from storage.keyspace import Entry, Keyspace
+from storage.types import string_bytes
 
 if TYPE_CHECKING:
     from server.registry import Command
@@ -69,23 +71,40 @@ class Call:
         self.replaying = False
         self.effects: list[Effect] = []
 
+    def name(self) -> bytes:
+        """The full name of the command being run, as error texts have it."""
+        assert self.row is not None
+        return self.row.name
+
     def lookup(self, key: bytes) -> object | None:
         """The value of ``key`` or None, for a command that reads; counts a hit or a miss."""
-        value = self.db.get(key, self.now_ms)
-        if value is None:
+        found = self.peek(key)
+        if found is None:
+            return None
+        if not self.session.special & NO_TOUCH:
+            found.access_ms = self.now_ms
+        return found.value
+
+    def peek(self, key: bytes) -> Entry | None:
+        """As ``lookup``, for a look that is no access to the value; the whole entry."""
+        found = self.db.entry(key, self.now_ms)
+        if found is None:
             self.server.keyspace_misses += 1
             if self.server.notify_flags:
                 self.server.notify_miss(self.db.index, key)
         else:
             self.server.keyspace_hits += 1
-        return value
+        return found
 
-    def lookup_string(self, key: bytes) -> bytes | int | None:
-        """As ``lookup``; raises WRONGTYPE for a value that is no string."""
+    def lookup_string(self, key: bytes) -> bytes | None:
+        """As ``lookup``, the bytes of a string; raises WRONGTYPE for another type."""
         value = self.lookup(key)
-        if value is None or isinstance(value, (bytes, int)):
+        if value is None or isinstance(value, bytes):
             return value
-        raise CommandError(WRONGTYPE)
+        text = string_bytes(value)
+        if text is None:
+            raise CommandError(WRONGTYPE)
+        return text
 
     def changed(
         self,

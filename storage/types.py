@@ -31,6 +31,13 @@ def string_bytes(value: object) -> bytes | None:
     return bytes(value) if isinstance(value, bytearray) else None
 
 
+def string_length(value: object) -> int:
+    """The number of bytes of a string value; -1 for a value of another type."""
+    if isinstance(value, (bytes, bytearray)):
+        return len(value)
+    return len(b"%d" % value) if isinstance(value, int) else -1
+
+
 def encoding(value: object) -> bytes:
     """The name of a value's representation, as OBJECT ENCODING answers it."""
     if isinstance(value, Stream):
