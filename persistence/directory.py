@@ -1,0 +1,220 @@
+"""The append-only folder: its lock, its manifest and the life of its files.
+
+Order of steps, so that a crash between any two of them leaves a folder that can be loaded:
+
+- Start: lock, read the manifest, load the files, open the last incr file (without one: create the
+  first, then write the manifest that names it).
+- Rewrite: create a new incr file, name it in the manifest, go on writing there; write the base
+  under a temporary name, sync, rename; write the manifest with the new base and the new incr file,
+  all older files as history; delete those; write the manifest without them.
+
+A file that the manifest does not name is never read, and one that it names must be there.
+
+A lock on ``<prefix>.lock`` keeps a second server out for as long as the first one lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from typing import Final
+
+from persistence.aof import AppendOnlyFile
+from persistence.errors import PersistenceError
+from persistence.files import TEMPORARY_PREFIX, sync_folder
+from persistence.manifest import BASE, AofFile, Manifest, parse
+
+COMMANDS_SUFFIX: Final = b"aof"
+
+
+class AofDirectory:
+    """One append-only folder, locked.
+
+    Attributes:
+        path: the folder.
+        prefix: what the names of its files begin with (``appendfilename``).
+        manifest: what is on the disk now.
+    """
+
+    def __init__(self, parent: bytes, name: bytes, prefix: bytes) -> None:
+        self.path: Final = os.path.join(os.path.abspath(parent), name)
+        self.prefix: Final = prefix
+        self.manifest = Manifest()
+        self._parent: Final = os.path.abspath(parent)
+        self._lock_fd = -1
+
+    @property
+    def manifest_name(self) -> bytes:
+        """The name of the manifest file."""
+        return self.prefix + b".manifest"
+
+    def file_path(self, file: AofFile) -> bytes:
+        """Where a file of the manifest lies."""
+        return os.path.join(self.path, file.name)
+
+    # Opening
+
+    def open(self) -> None:
+        """Create the folder where it is missing, lock it and read the manifest.
+
+        Raises:
+            PersistenceError: it cannot be used; nothing is locked then.
+        """
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.path, 0o755)
+            self._lock()
+        except OSError as error:
+            raise PersistenceError(
+                f"The append-only folder {os.fsdecode(self.path)} cannot be opened: "
+                f"{error.strerror}. Check `dir`, `appenddirname` and who owns them."
+            ) from error
+        try:
+            self._read_manifest()
+            self._adopt_single_file()
+        except OSError as error:
+            self.close()
+            raise PersistenceError(
+                f"The manifest in {os.fsdecode(self.path)} cannot be read: {error.strerror}."
+            ) from error
+        except PersistenceError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let another server have the folder."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def _lock(self) -> None:
+        path = os.path.join(self.path, self.prefix + b".lock")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(fd)
+            raise PersistenceError(
+                f"Another server (pid {owner or 'unknown'}) uses the append-only folder "
+                f"{os.fsdecode(self.path)}. Stop it, or give this one another `dir`."
+            ) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._lock_fd = fd
+
+    def _read_manifest(self) -> None:
+        path = os.path.join(self.path, self.manifest_name)
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            self._refuse_orphans()
+            self.manifest = Manifest()
+            return
+        with os.fdopen(fd, "rb") as file:
+            self.manifest = parse(file.read(), path)
+
+    def _refuse_orphans(self) -> None:
+        """Data without a manifest must not be taken for an empty folder."""
+        for name in sorted(os.listdir(self.path)):
+            of_ours = name.startswith(self.prefix + b".") and name.endswith((b".aof", b".rdb"))
+            if of_ours and os.path.getsize(os.path.join(self.path, name)):
+                raise PersistenceError(
+                    f"The append-only folder {os.fsdecode(self.path)} holds "
+                    f"{os.fsdecode(name)} and no {os.fsdecode(self.manifest_name)}. Put the "
+                    "manifest back, or move the files away to start without them."
+                )
+
+    def _adopt_single_file(self) -> None:
+        """Take over the one file that servers before Redis 7 wrote, as the base."""
+        old = os.path.join(self._parent, self.prefix)
+        manifest = self.manifest
+        base = manifest.base
+        named = base is not None and base.name == self.prefix and not manifest.incrs
+        if not os.path.isfile(old) or not (named or not manifest.to_load()):
+            return
+        target = os.path.join(self.path, self.prefix)
+        if os.path.exists(target):
+            return
+        adopted = Manifest()
+        adopted.base = AofFile(self.prefix, 1, BASE)
+        adopted.base_seq = 1
+        self.store(adopted)
+        os.rename(old, target)
+        sync_folder(self.path)
+        sync_folder(self._parent)
+
+    # Files
+
+    def size_of(self, files: list[AofFile]) -> int:
+        """The length of files together.
+
+        Raises:
+            PersistenceError: one is missing.
+        """
+        total = 0
+        for file in files:
+            try:
+                total += os.stat(self.file_path(file)).st_size
+            except OSError as error:
+                raise PersistenceError(
+                    f"{os.fsdecode(self.file_path(file))}, which the manifest names, cannot be "
+                    f"read: {error.strerror}."
+                ) from error
+        return total
+
+    def store(self, manifest: Manifest) -> None:
+        """Make ``manifest`` the one that holds."""
+        manifest.store(self.path, self.manifest_name)
+        self.manifest = manifest
+
+    def open_last(self) -> AppendOnlyFile:
+        """Open the last incr file for appending, the first one if there is none."""
+        if not self.manifest.incrs:
+            self.add_incr()
+        last = self.manifest.incrs[-1]
+        files = self.manifest.to_load()
+        base = self.manifest.base
+        base_bytes = self.size_of([base]) if base is not None else 0
+        return AppendOnlyFile(self.file_path(last), self.size_of(files[:-1]), base_bytes)
+
+    def add_incr(self) -> bytes:
+        """Create a new incr file and name it in the manifest; its path."""
+        manifest = self.manifest.copy()
+        path = self.file_path(manifest.add_incr(self.prefix))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        with os.fdopen(fd, "wb", closefd=True) as file:
+            if os.fstat(file.fileno()).st_size:
+                raise PersistenceError(
+                    f"{os.fsdecode(path)} holds data and is not in the manifest. Move it away."
+                )
+        self.store(manifest)
+        return path
+
+    def temporary_base(self) -> bytes:
+        """Where a base file is written before it has its name."""
+        return os.path.join(self.path, TEMPORARY_PREFIX + b"rewriteaof-%d.aof" % os.getpid())
+
+    def adopt_base(self, temporary: bytes, incrs_kept: int) -> None:
+        """Let a synced temporary file be the base; see ``Manifest.add_base``."""
+        manifest = self.manifest.copy()
+        file = manifest.add_base(self.prefix, COMMANDS_SUFFIX, incrs_kept)
+        os.rename(temporary, self.file_path(file))
+        sync_folder(self.path)
+        self.store(manifest)
+        self.delete_history()
+
+    def delete_history(self) -> None:
+        """Delete history files and what a crash left half written."""
+        for name in os.listdir(self.path):
+            if name.startswith(TEMPORARY_PREFIX):
+                os.unlink(os.path.join(self.path, name))
+        if not self.manifest.history:
+            return
+        for file in self.manifest.history:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.file_path(file))
+        manifest = self.manifest.copy()
+        manifest.history = []
+        self.store(manifest)

@@ -1,0 +1,70 @@
+"""The keyspace as commands: what a base file in RESP form holds.
+
+A database is a SELECT and then its keys. A key is made by the commands that Redis's own rewrite
+uses, so that Redis can read them: SET; XADD for each entry and XSETID for the counters, where a
+stream without entries is made by adding one and trimming it at once. A deadline follows as
+PEXPIREAT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from persistence.errors import PersistenceError
+from storage.keyspace import NO_EXPIRY, Keyspace
+from storage.stream.stream import ID_MAX, Stream
+
+STREAM_PAGE: Final = 1000  # entries looked at together
+
+
+def dump_commands(databases: list[Keyspace]) -> Iterator[list[bytes]]:
+    """Commands that make an empty server hold what these databases hold.
+
+    Raises:
+        PersistenceError: a value is of a type without a form here.
+    """
+    for db in databases:
+        if not db.entries:
+            continue
+        yield [b"SELECT", b"%d" % db.index]
+        for entry in db.slots:
+            value = entry.value
+            if isinstance(value, bytes):
+                yield [b"SET", entry.key, value]
+            elif isinstance(value, int):
+                yield [b"SET", entry.key, b"%d" % value]
+            elif isinstance(value, Stream):
+                yield from _stream_commands(entry.key, value)
+            else:
+                raise PersistenceError(f"no form as commands for {type(value).__name__}")
+            if entry.expire_ms != NO_EXPIRY:
+                yield [b"PEXPIREAT", entry.key, b"%d" % entry.expire_ms]
+
+
+def _stream_commands(key: bytes, stream: Stream) -> Iterator[list[bytes]]:
+    if not stream.length:
+        yield [b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]
+    start = (0, 0)
+    left = stream.length
+    while left > 0:
+        for part in stream.parts(start, (ID_MAX, ID_MAX), STREAM_PAGE, False):
+            run = part.run
+            dead = part.dead
+            for number in range(part.low, part.high):
+                if dead is not None and dead[number]:
+                    continue
+                ms = run.ms[number]
+                seq = run.seq[number]
+                yield [b"XADD", key, b"%d-%d" % (ms, seq), *run.row(number)]
+                start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+                left -= 1
+    yield [
+        b"XSETID",
+        key,
+        b"%d-%d" % (stream.last_ms, stream.last_seq),
+        b"ENTRIESADDED",
+        b"%d" % stream.entries_added,
+        b"MAXDELETEDID",
+        b"%d-%d" % (stream.max_deleted_ms, stream.max_deleted_seq),
+    ]
