@@ -179,6 +179,9 @@ class App(Host):
             listener.close()
         failed = not self.committer.close()
         for session in list(self.server.sessions.values()):
+            if failed:  # no reply may promise what the disk does not hold
+                session.peer.abort()
+                continue
             session.peer.close()
             session.peer.flush()
         await asyncio.sleep(0)

@@ -46,6 +46,7 @@ class Connection(Peer):
         self._queue: list[list[bytes]] = []  # requests parsed and not run
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
+        self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.dbs[0], 0, self)
 
     # Called by the event loop
@@ -134,7 +135,34 @@ class Connection(Peer):
             self._server.stats.net_output_bytes += len(wire)
             transport.write(wire)
         if session.special & CLOSING:
-            transport.close()
+            if not self._held:
+                transport.close()
+        elif self._stalled:
+            self.bound_output()
+
+    def take(self) -> bytes:
+        """Take out what is pending; it belongs in front of all that follows."""
+        session = self.session
+        session.flush_pending = False
+        wire = b"".join(session.out)
+        session.out.clear()
+        self._held += 1
+        return wire
+
+    def send(self, wire: bytes) -> None:
+        """Send what ``take`` took; close after the last of it where that is due."""
+        self._held -= 1
+        session = self.session
+        transport = self._transport
+        if transport is None:
+            return
+        if wire:
+            session.bytes_out += len(wire)
+            self._server.stats.net_output_bytes += len(wire)
+            transport.write(wire)
+        if session.special & CLOSING:
+            if not self._held and not session.flush_pending:
+                transport.close()
         elif self._stalled:
             self.bound_output()
 

@@ -39,6 +39,13 @@ class Peer:
     def flush(self) -> None:
         """Send ``session.out`` now."""
 
+    def take(self) -> bytes:
+        """Take ``session.out`` out, to be given to ``send`` later, in order."""
+        return b""
+
+    def send(self, wire: bytes) -> None:
+        """Send what ``take`` took."""
+
     def resume_soon(self) -> None:
         """Run the requests that were held back, once the present one is done."""
 

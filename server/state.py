@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from compat.quoting import quoted
 from persistence.aof import AppendOnlyFile
+from persistence.directory import AofDirectory
+from server.aof_status import AofStatus
 from server.blocking import Blocking
 from server.call import Call
 from server.effects import (
@@ -25,8 +27,10 @@ from server.stats import Stats
 from storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
+    from server.commit import Committer
     from server.config import Config
     from server.registry import Command
+    from server.rewriting import Rewriting
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
 LOADING_DATA: Final = 1 << 0
@@ -73,6 +77,10 @@ class Server:
         self.blocking = Blocking()
         self.watchers: dict[tuple[int, bytes], list[Session]] = {}
         self.aof: AppendOnlyFile | None = None  # where records go; None when it is off
+        self.aof_directory: AofDirectory | None = None  # the folder that the file lies in
+        self.aof_status: Final = AofStatus()
+        self.committer: Committer | None = None  # writes the file and sends what waits for that
+        self.rewriting: Rewriting | None = None  # turns the file on and off and writes it anew
         self.notify_flags = 0
         self.monitors: list[Session] = []
         self.stats: Final = Stats()
@@ -213,6 +221,8 @@ class Server:
         for effect in effects:
             if effect.record is not None:
                 records += 1
+        if records and not aof.pending:
+            self.host.flush_soon()
         if records > 1:
             aof.begin()
         for effect in effects:
