@@ -47,7 +47,7 @@ class Listeners:
         self._tcp: list[socket.socket] = []
         self._waiting: list[socket.socket] = []  # those of them that the loop has not taken yet
         self._servers: list[asyncio.Server] = []
-        self._unix: asyncio.Server | None = None
+        self._unix_server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
@@ -61,7 +61,7 @@ class Listeners:
         await self._serve()
         if config.unixsocket:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
-        if not self._tcp and self._unix is None:
+        if not self._tcp and self._unix_server is None:
             raise OSError("Configured to not listen anywhere, exiting.")
         config.on_change["port"] = self._change_port
         config.on_change["bind"] = self._change_bind
@@ -69,9 +69,9 @@ class Listeners:
     def close(self) -> None:
         """Await no more clients; those that are connected stay."""
         self._close_tcp()
-        if self._unix is not None:
-            self._unix.close()
-            self._unix = None
+        if self._unix_server is not None:
+            self._unix_server.close()
+            self._unix_server = None
             with contextlib.suppress(OSError):
                 os.unlink(self._config.unixsocket)
 
@@ -81,7 +81,7 @@ class Listeners:
                 os.unlink(path)
         loop = asyncio.get_running_loop()
         try:
-            self._unix = await loop.create_unix_server(
+            self._unix_server = await loop.create_unix_server(
                 self._connect, os.fsdecode(path), backlog=self._config.tcp_backlog
             )
         except OSError as error:
