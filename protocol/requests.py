@@ -2,12 +2,16 @@
 
 Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
 numbers, or a line of inline words. hiredis reads that shape fast, but it reads replies, and
-accepts more. So a chunk goes to hiredis first, and what came out is counted: written the
-canonical way, the requests have a known length. When that is the length of the chunk, they are
-what the peer sent. When the chunk ends in the middle of a request, the rest of it, from a known
-offset, goes to the exact parser, as does a chunk that does not add up or does not start with
-``*``. The exact parser keeps its place between chunks, so a request that arrives one byte at a
-time, or half a gigabyte long, is never scanned twice.
+accepts more. So a chunk goes to hiredis first, and what came out is measured: written the
+canonical way, each word has a known length, and where it starts there must be a ``$``, as there
+must be a ``*`` where a request starts. What fits so far is what the peer sent; all that follows,
+from that offset on, goes to the exact parser, as does a chunk that does not start with ``*``.
+Once the exact parser has finished the request at hand, hiredis gets what is left of the chunk, but
+only once for each chunk. The exact parser keeps its place between chunks, so a request that
+arrives one byte at a time, or half a gigabyte long, is never scanned twice.
+
+hiredis makes room for an array as soon as it has read its size, for the two milliards of an
+attacker too. A chunk that could hold such a size is not shown to it.
 
 The exact parser gives the errors of Redis's networking.c (processInlineBuffer and
 processMultibulkBuffer), text for text.
@@ -15,9 +19,10 @@ processMultibulkBuffer), text for text.
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
 from typing import Final
 
-from hiredis import ProtocolError as HiredisError
 from hiredis import Reader
 
 from protocol.inline import split_words
@@ -26,8 +31,14 @@ INLINE_MAX_BYTES: Final = 64 * 1024
 MULTIBULK_MAX: Final = 2**31 - 1
 UNAUTHENTICATED_MULTIBULK_MAX: Final = 10
 UNAUTHENTICATED_BULK_MAX_BYTES: Final = 16 * 1024
+BIG_BULK_BYTES: Final = 32 * 1024  # from here on an argument is received in place
 _STAR: Final = 0x2A
 _DOLLAR: Final = 0x24
+_PERCENT: Final = 0x25
+_GREATER: Final = 0x3E
+_TILDE: Final = 0x7E
+_find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
+_find_large_aggregate: Final = re.compile(rb"[*%~>][0-9]{7}").search
 
 
 class ProtocolError(Exception):
@@ -43,27 +54,38 @@ class RequestParser:
 
     ``trusted`` is False until the peer has authenticated where a password is asked for: then
     requests come one at a time and are bounded in length.
+
+    Invariant: bytes wait in ``_chunk`` only where a request starts and ``_buffer`` is empty.
     """
 
     def __init__(self, max_bulk_bytes: int = 512 * 1024 * 1024) -> None:
         self.max_bulk_bytes = max_bulk_bytes
         self.trusted = True
         self._reader = Reader()
-        self._chunk = b""  # bytes that start at a request, not looked at yet
-        self._buffer = bytearray()  # bytes that the exact parser is in the middle of
+        self._chunk = b""  # bytes that start at a request, for hiredis
+        self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []
         self._missing = 0  # arguments that the request at hand still lacks
         self._bulk_size = -1  # length of the argument at hand; -1: its header is still to come
         self._scanned = 0  # bytes of the buffer known to hold no line end
+        self._big: BytesIO | None = None  # the argument at hand, when it is a big one
+        self._big_missing = 0  # bytes that it still lacks
+        self._retry_fast = False  # hiredis may have the rest of the buffer
+        self._error: ProtocolError | None = None  # to raise once what came before has been taken
 
     def feed(self, data: bytes) -> None:
         """Add what arrived; nothing is parsed before ``take``."""
-        if self._buffer or self._missing:
-            if self._chunk:
-                self._buffer += self._chunk
-                self._chunk = b""
-            self._buffer += data
-        elif self._chunk:
+        self._retry_fast = True
+        if self._big is not None:
+            taken = min(self._big_missing, len(data))
+            self._big_missing -= taken
+            if taken == len(data):
+                self._big.write(data)
+                return
+            with memoryview(data) as view:
+                self._big.write(view[:taken])
+                self._buffer += view[taken:]
+        elif self._buffer or self._missing or self._chunk:
             self._buffer += self._chunk
             self._buffer += data
             self._chunk = b""
@@ -76,6 +98,8 @@ class RequestParser:
         size = len(self._chunk) + len(self._buffer)
         for argument in self._args:
             size += len(argument)
+        if self._big is not None:
+            size += self._bulk_size - self._big_missing
         return size
 
     def take(self) -> list[list[bytes]]:
@@ -85,61 +109,74 @@ class RequestParser:
             ProtocolError: at the place where the bytes are broken, after the requests before it
                 have been returned by earlier calls.
         """
+        if self._error is not None:
+            raise self._error
+        requests: list[list[bytes]] = []
         chunk = self._chunk
         if chunk:
-            if self.trusted and chunk[0] == _STAR and not self._missing:
-                self._chunk = b""
+            self._chunk = b""
+            if self.trusted and chunk[0] == _STAR:
                 requests = self._take_fast(chunk)
                 if requests:
                     return requests
             else:
-                self._chunk = b""
                 self._buffer += chunk
-        if not self._buffer:
-            return []
-        request = self._take_exact()
-        if request is None:
-            return []
-        if self._buffer:
-            self._chunk = bytes(self._buffer)
-            self._buffer.clear()
-            self._scanned = 0
-        return [request]
+        while self._buffer or self._big is not None:
+            if self._buffer_is_for_hiredis():
+                chunk = bytes(self._buffer)
+                self._buffer.clear()
+                self._scanned = 0
+                requests += self._take_fast(chunk)
+                continue
+            try:
+                request = self._take_exact()
+            except ProtocolError as error:
+                self._error = error
+                if not requests:
+                    raise
+                break
+            if request is None:
+                break
+            requests.append(request)
+            if not self.trusted:
+                break
+        return requests
+
+    def _buffer_is_for_hiredis(self) -> bool:
+        if self._missing or not self._retry_fast or not self.trusted:
+            return False
+        return self._buffer[0] == _STAR
 
     def _take_fast(self, chunk: bytes) -> list[list[bytes]]:
         """All requests that hiredis finds; what is left over moves to the exact parser's buffer."""
-        reader = self._reader
         requests: list[list[bytes]] = []
+        self._retry_fast = False
+        length = len(chunk)
+        if length > self.max_bulk_bytes or _may_be_a_bomb(chunk):
+            self._buffer += chunk
+            return requests
+        reader = self._reader
         total = 0
-        whole = True
         try:
             reader.feed(chunk)
-            while True:
+            while total < length:
                 request = reader.gets()
                 if request is False:
                     break
-                size = _canonical_size(request)
-                if size < 0:
-                    whole = False
+                end = _canonical_end(chunk, total, request)
+                if end < 0:
                     break
-                total += size
+                total = end
                 if request:
                     requests.append(request)
-        except HiredisError:
-            whole = False
-        length = len(chunk)
-        if total == length and whole:
-            return requests
-        self._reader = Reader()
-        if (
-            total < length
-            and (total == 0 or chunk[total - 1] == 0x0A)
-            and (not whole or reader.has_data())
-        ):
-            self._buffer += chunk[total:]
-            return requests
-        self._buffer += chunk
-        return []
+        except Exception:
+            # Its own error, or what Python says to a reply that it cannot build (a map keyed by
+            # a list): no request in either case, and the exact parser knows what is wrong.
+            pass
+        if total < length:
+            self._reader = Reader()  # forget what it has of a request that is not whole
+            self._buffer += memoryview(chunk)[total:]
+        return requests
 
     def _take_exact(self) -> list[bytes] | None:
         """One request out of the buffer, or None when it is not complete."""
@@ -175,51 +212,80 @@ class RequestParser:
             return request
 
     def _take_bulk(self) -> bytes | None:
-        if self._bulk_size < 0:
-            line = self._take_line(b"too big bulk count string")
-            if line is None:
-                return None
-            if line[:1] != b"$":
-                raise ProtocolError(b"expected '$', got '%b'" % _printable(line[:1]))
-            size = _canonical_integer(line[1:])
-            if size is None or size < 0 or size > self.max_bulk_bytes:
-                raise ProtocolError(b"invalid bulk length")
-            if size > UNAUTHENTICATED_BULK_MAX_BYTES and not self.trusted:
-                raise ProtocolError(b"unauthenticated bulk length")
-            self._bulk_size = size
-        size = self._bulk_size
-        if len(self._buffer) < size + 2:
+        if self._bulk_size < 0 and not self._take_bulk_header():
             return None
-        with memoryview(self._buffer) as view:
-            argument = bytes(view[:size])
-        del self._buffer[: size + 2]
+        size = self._bulk_size
+        buffer = self._buffer
+        if self._big is not None:
+            if self._big_missing or len(buffer) < 2:
+                return None
+            argument = self._big.getvalue()
+            self._big = None
+            del buffer[:2]
+        elif len(buffer) >= size + 2:
+            with memoryview(buffer) as view:
+                argument = bytes(view[:size])
+            del buffer[: size + 2]
+        else:
+            if size >= BIG_BULK_BYTES:
+                self._receive_in_place(size)
+            return None
         self._bulk_size = -1
         self._scanned = 0
         return argument
 
+    def _take_bulk_header(self) -> bool:
+        line = self._take_line(b"too big bulk count string")
+        if line is None:
+            return False
+        if line[:1] != b"$":
+            raise ProtocolError(b"expected '$', got '%b'" % _printable(line[:1]))
+        size = _canonical_integer(line[1:])
+        if size is None or size < 0 or size > self.max_bulk_bytes:
+            raise ProtocolError(b"invalid bulk length")
+        if size > UNAUTHENTICATED_BULK_MAX_BYTES and not self.trusted:
+            raise ProtocolError(b"unauthenticated bulk length")
+        self._bulk_size = size
+        return True
+
+    def _receive_in_place(self, size: int) -> None:
+        """Make room for a big argument at once: it is then never moved nor copied.
+
+        ``BytesIO`` writes into the zeros that it was given and hands the same object out again.
+        """
+        big = BytesIO(bytes(size))
+        held = min(size, len(self._buffer))
+        with memoryview(self._buffer) as view:
+            big.write(view[:held])
+        del self._buffer[:held]
+        self._big = big
+        self._big_missing = size - held
+
     def _take_line(self, too_big: bytes) -> bytes | None:
         """A header line without its end, or None; as in Redis any byte may follow the CR."""
-        end = self._buffer.find(b"\r", self._scanned)
-        if end < 0 or end + 1 >= len(self._buffer):
-            if len(self._buffer) > INLINE_MAX_BYTES and end < 0:
-                raise ProtocolError(too_big)
-            self._scanned = max(0, end if end >= 0 else len(self._buffer))
+        buffer = self._buffer
+        end = buffer.find(b"\r", self._scanned)
+        if (end if end >= 0 else len(buffer)) > INLINE_MAX_BYTES:
+            raise ProtocolError(too_big)
+        if end < 0 or end + 1 >= len(buffer):
+            self._scanned = end if end >= 0 else len(buffer)
             return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
+        line = bytes(buffer[:end])
+        del buffer[: end + 2]
         self._scanned = 0
         return line
 
     def _take_inline(self) -> list[bytes] | None:
         """The words of one line, maybe none; None when the line has not ended."""
-        end = self._buffer.find(b"\n", self._scanned)
+        buffer = self._buffer
+        end = buffer.find(b"\n", self._scanned)
+        if (end if end >= 0 else len(buffer)) > INLINE_MAX_BYTES:
+            raise ProtocolError(b"too big inline request")
         if end < 0:
-            if len(self._buffer) > INLINE_MAX_BYTES:
-                raise ProtocolError(b"too big inline request")
-            self._scanned = len(self._buffer)
+            self._scanned = len(buffer)
             return None
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
+        line = bytes(buffer[:end])
+        del buffer[: end + 1]
         self._scanned = 0
         words = split_words(line[:-1] if line.endswith(b"\r") else line)
         if words is None:
@@ -227,17 +293,24 @@ class RequestParser:
         return words
 
 
-def _canonical_size(request: object) -> int:
-    """The bytes that ``request`` takes when written the canonical way; -1 if it is no request."""
-    if not isinstance(request, list):
+def _may_be_a_bomb(chunk: bytes) -> bool:
+    """Whether hiredis might make room for millions of items on the word of ``chunk``."""
+    if _PERCENT in chunk or _GREATER in chunk or _TILDE in chunk:
+        return _find_large_aggregate(chunk) is not None
+    return _find_large_array(chunk) is not None
+
+
+def _canonical_end(chunk: bytes, start: int, request: object) -> int:
+    """Where ``request`` ends if it stands at ``start`` in the canonical way; -1 if it does not."""
+    if chunk[start] != _STAR or not isinstance(request, list):
         return -1
-    total = _digits(len(request)) + 3
+    end = start + _digits(len(request)) + 3
     for argument in request:
-        if not isinstance(argument, bytes):
+        if not isinstance(argument, bytes) or chunk[end] != _DOLLAR:
             return -1
         size = len(argument)
-        total += size + 6 if size < 10 else size + 5 + _digits(size)
-    return total
+        end += size + 6 if size < 10 else size + 5 + _digits(size)
+    return end
 
 
 def _digits(number: int) -> int:

@@ -1,0 +1,265 @@
+"""Bytes to requests: every request whole, one byte at a time, cut anywhere, and broken."""
+
+from __future__ import annotations
+
+import gc
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from protocol.requests import ProtocolError, RequestParser
+from support.client import encode
+
+BIG = b"x" * 70_000
+
+GOOD: list[tuple[bytes, list[list[bytes]]]] = [
+    (b"*1\r\n$4\r\nPING\r\n", [[b"PING"]]),
+    (b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", [[b"ECHO", b""]]),
+    (b"*2\r\n$4\r\nECHO\r\n$2\r\n\r\n\r\n", [[b"ECHO", b"\r\n"]]),
+    (b"*2\r\n$4\r\nECHO\r\n$12\r\n*1\r\n$4\r\nPING\r\n", [[b"ECHO", b"*1\r\n$4\r\nPING"]]),
+    (b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nTIME\r\n", [[b"PING"], [b"TIME"]]),
+    (b"*0\r\n*1\r\n$4\r\nPING\r\n", [[b"PING"]]),
+    (b"*-1\r\n*-7\r\n*1\r\n$4\r\nPING\r\n", [[b"PING"]]),
+    (b"*1\r\n$4\r\nPINGxy*1\r\n$4\r\nTIME\r\n", [[b"PING"], [b"TIME"]]),  # any two bytes end it
+    (b"*1\rx$4\rxPING\r\n", [[b"PING"]]),  # any byte may follow the CR of a header
+    (b"*1\r\n$10\r\n0123456789\r\n", [[b"0123456789"]]),
+    (encode(*range(300)), [[b"%d" % number for number in range(300)]]),
+    (encode("SET", "k", BIG) + encode("PING"), [[b"SET", b"k", BIG], [b"PING"]]),
+    (b"PING\r\n", [[b"PING"]]),
+    (b"PING\n", [[b"PING"]]),
+    (b"\r\n\n  \r\nPING\r\n", [[b"PING"]]),
+    (b"  SET  k\tv  \r\n", [[b"SET", b"k", b"v"]]),
+    (b'SET k "a b"\r\n', [[b"SET", b"k", b"a b"]]),
+    (b'SET k "\\x41\\n\\r\\t\\b\\a\\"\\\\\\q\\xZZ"\r\n', [[b"SET", b"k", b'A\n\r\t\b\a"\\qxZZ']]),
+    (b"SET k 'a \\'b\\n'\r\n", [[b"SET", b"k", b"a 'b\\n"]]),
+    (b"SET k ''\r\n", [[b"SET", b"k", b""]]),
+    (b'ab"c d"\r\n', [[b"abc d"]]),
+    (b"PING\r\n*1\r\n$4\r\nTIME\r\nECHO x\r\n", [[b"PING"], [b"TIME"], [b"ECHO", b"x"]]),
+    (b"*1\r\n$4\r\nPING\r\nTIME\r\n*1\r\n$4\r\nPING\r\n", [[b"PING"], [b"TIME"], [b"PING"]]),
+    (b">1\r\n", [[b">1"]]),  # not an aggregate: only `*` opens a request
+    (b"*1\r\n$4\r\nPING\r\n>1\r\n", [[b"PING"], [b">1"]]),
+    (b"*1\r\n$9\r\n%12345678\r\n", [[b"%12345678"]]),  # looks dangerous and is not
+    (b"*2\r\n$1\r\na\r\n$9\r\n*12345678\r\n", [[b"a", b"*12345678"]]),
+]
+
+BAD: list[tuple[bytes, bytes]] = [
+    (b"*\r\n", b"invalid multibulk length"),
+    (b"*x\r\n", b"invalid multibulk length"),
+    (b"*01\r\n", b"invalid multibulk length"),
+    (b"*+1\r\n", b"invalid multibulk length"),
+    (b"* 1\r\n", b"invalid multibulk length"),
+    (b"*-0\r\n", b"invalid multibulk length"),
+    (b"*2147483648\r\n", b"invalid multibulk length"),
+    (b"*99999999999999999999\r\n", b"invalid multibulk length"),
+    (b"*1\r\n$-1\r\n", b"invalid bulk length"),
+    (b"*1\r\n$\r\n", b"invalid bulk length"),
+    (b"*1\r\n$x\r\n", b"invalid bulk length"),
+    (b"*1\r\n$04\r\nPING\r\n", b"invalid bulk length"),
+    (b"*1\r\n$536870913\r\n", b"invalid bulk length"),
+    (b"*1\r\n+PING\r\n", b"expected '$', got '+'"),
+    (b"*1\r\n=8\r\ntxt:PING\r\n", b"expected '$', got '='"),
+    (b"*1\r\n*1\r\n$4\r\nPING\r\n", b"expected '$', got '*'"),
+    (b"*1\r\n:1\r\n", b"expected '$', got ':'"),
+    (b"*2\r\n$1\r\na\r\n*2147483647\r\n", b"expected '$', got '*'"),
+    (b"*1\r\n\r\n", b"expected '$', got ' '"),
+    (b"*1\r\n\n\r\n", b"expected '$', got ' '"),
+    # What one word lacks in length, another has too much.
+    (b"*2\r\n+0123456789\r\n=8\r\ntxt:PING\r\n", b"expected '$', got '+'"),
+    (b'SET k "a\r\n', b"unbalanced quotes in request"),
+    (b"SET k 'a\r\n", b"unbalanced quotes in request"),
+    (b'SET k "a"b\r\n', b"unbalanced quotes in request"),
+    (b"SET k 'a'b\r\n", b"unbalanced quotes in request"),
+    (b'SET k "a\\\r\n', b"unbalanced quotes in request"),
+    (b"x" * 65_537, b"too big inline request"),
+    (b"x" * 65_537 + b"\r\n", b"too big inline request"),
+    (b"*" + b"1" * 65_537, b"too big mbulk count string"),
+    (b"*1\r\n$" + b"1" * 65_537, b"too big bulk count string"),
+]
+
+
+def drain(parser: RequestParser) -> list[list[bytes]]:
+    found: list[list[bytes]] = []
+    while requests := parser.take():
+        found += requests
+    return found
+
+
+def parse(pieces: list[bytes], **options: object) -> tuple[list[list[bytes]], bytes]:
+    """All requests in ``pieces``, and the text of the error that ended them."""
+    parser = RequestParser()
+    for name, value in options.items():
+        setattr(parser, name, value)
+    found: list[list[bytes]] = []
+    for piece in pieces:
+        parser.feed(piece)
+        try:
+            while requests := parser.take():
+                found += requests
+        except ProtocolError as error:
+            return found, error.text
+    return found, b""
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    return [data[index : index + 1] for index in range(len(data))]
+
+
+def slow(data: bytes, **options: object) -> tuple[list[list[bytes]], bytes]:
+    """As ``parse``, by the exact parser alone: hiredis never sees a whole request."""
+    return parse(one_by_one(data), **options)
+
+
+@pytest.mark.parametrize(("data", "requests"), GOOD)
+def test_whole(data: bytes, requests: list[list[bytes]]) -> None:
+    assert parse([data]) == (requests, b"")
+
+
+@pytest.mark.parametrize(("data", "requests"), GOOD)
+def test_one_byte_at_a_time(data: bytes, requests: list[list[bytes]]) -> None:
+    assert slow(data) == (requests, b"")
+
+
+@pytest.mark.parametrize(("data", "requests"), GOOD)
+def test_cut_anywhere(data: bytes, requests: list[list[bytes]]) -> None:
+    step = max(1, len(data) // 400)
+    for cut in range(0, len(data), step):
+        assert parse([data[:cut], data[cut:]]) == (requests, b""), cut
+
+
+@pytest.mark.parametrize(("data", "text"), BAD)
+def test_broken(data: bytes, text: bytes) -> None:
+    before = encode("SET", "k", "v")
+    assert parse([data]) == ([], text)
+    assert parse([before + data]) == ([[b"SET", b"k", b"v"]], text)
+    if len(data) < 1000:
+        assert slow(data) == ([], text)
+        for cut in range(len(data)):
+            assert parse([data[:cut], data[cut:]])[1] == text
+
+
+def test_an_error_stays() -> None:
+    parser = RequestParser()
+    parser.feed(b"*x\r\n")
+    for _ in range(2):
+        with pytest.raises(ProtocolError):
+            parser.take()
+        parser.feed(encode("PING"))
+
+
+pieces_of_wire = st.sampled_from(
+    [
+        b"*1\r\n", b"*2\r\n", b"*3\r\n", b"*0\r\n", b"*-1\r\n", b"$1\r\na\r\n", b"$4\r\nPING\r\n",
+        b"$0\r\n\r\n", b"$10\r\n0123456789\r\n", b"$-1\r\n", b"+PING\r\n", b"+0123456789\r\n",
+        b":1\r\n", b"=8\r\ntxt:PING\r\n", b"(12\r\n", b"_\r\n", b"#t\r\n", b",1.5\r\n",
+        b"-ERR x\r\n", b">1\r\n", b"~1\r\n", b"%1\r\n", b"|1\r\n", b"PING\r\n", b"\r\n", b"\n",
+        b"\r", b"*", b"$", b"1", b"x", b"'", b'"', b"*1\r\n$4\r\nPING\r\n",
+        b"*2\r\n$4\r\nECHO\r\n$1\r\nx\r\n", b"*1234567\r\n", b"*1\r\n$4\r\nPINGab",
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=1500, deadline=None)
+@given(
+    st.lists(pieces_of_wire, max_size=12).map(b"".join), st.lists(st.integers(0, 80), max_size=3)
+)
+@example(b"*1\r\n$4\r\nPING\r\n>1\r\n$4\r\nPING\r\n", [])
+@example(b"*2\r\n+0123456789\r\n=8\r\ntxt:PING\r\n", [])
+@example(b"*1\r\n$4\r\nPING\r\n*1\r\n+PING\r\n*1\r\n$04\r\nPING\r\n", [])
+def test_however_it_arrives_the_same_comes_out(data: bytes, cuts: list[int]) -> None:
+    expected = slow(data)
+    assert parse([data]) == expected
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    assert parse([data[a:b] for a, b in pairwise(places)]) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.binary(max_size=40) | st.sampled_from([b"*", b"%", BIG]), min_size=1, max_size=8
+        ),
+        max_size=12,
+    ),
+    st.integers(1, 5000),
+)
+def test_requests_round_trip(requests: list[list[bytes]], size: int) -> None:
+    data = b"".join(encode(*request) for request in requests)
+    assert parse([data[at : at + size] for at in range(0, len(data), size)]) == (requests, b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"*11\r\n", b"unauthenticated multibulk length"),
+        (b"*1\r\n$16385\r\n", b"unauthenticated bulk length"),
+        (b"*-1\r\n*x\r\n", b"invalid multibulk length"),
+    ],
+)
+def test_bounds_before_auth(data: bytes, text: bytes) -> None:
+    assert parse([data], trusted=False) == ([], text)
+    assert slow(data, trusted=False) == ([], text)
+
+
+def test_one_request_at_a_time_before_auth() -> None:
+    parser = RequestParser()
+    parser.trusted = False
+    parser.feed(encode("AUTH", "x") + encode(*range(20)) + b"PING\r\n")
+    assert parser.take() == [[b"AUTH", b"x"]]
+    parser.trusted = True
+    assert drain(parser) == [[b"%d" % number for number in range(20)], [b"PING"]]
+
+
+def test_longest_bulk_is_configured() -> None:
+    assert parse([encode("GET", "x" * 11)], max_bulk_bytes=10) == ([], b"invalid bulk length")
+    assert parse([encode("GET", "x" * 10)], max_bulk_bytes=10)[1] == b""
+
+
+def test_a_huge_array_costs_nothing() -> None:
+    start = time.monotonic()
+    for data in (
+        b"*2147483647\r\n",
+        b"*1\r\n$4\r\nPING\r\n*2147483647\r\n$1\r\na\r\n",
+        b"*1\r\n*2147483647\r\n",
+        b"*1\r\n$1\r\na\r\n%2147483647\r\n",
+        b"*2\r\n$1\r\naxx~2147483647\r\n",
+    ):
+        for cut in range(1, len(data) - 1):
+            parse([data[:cut], data[cut:]])
+    assert time.monotonic() - start < 1.0
+
+
+def test_time_grows_with_the_bytes_and_not_faster() -> None:
+    def spent(data: bytes, size: int) -> float:
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        gc.collect()
+        gc.disable()
+        start = time.perf_counter()
+        try:
+            parse(pieces)
+            return time.perf_counter() - start
+        finally:
+            gc.enable()
+
+    for unit in (b"PING\r\n", encode("PING"), b"*1\r\n$4\r\nPINGab", b"*0\r\n", b"\n"):
+        small = min(spent(unit * 20_000, 1 << 18) for _ in range(3))
+        large = min(spent(unit * 160_000, 1 << 18) for _ in range(3))
+        assert large < 40 * small, unit
+    big = b"*1\r\n$20000000\r\n" + bytes(20_000_000) + b"\r\n"
+    assert spent(big, 4096) < 2.0
+
+
+def test_pending_bytes() -> None:
+    parser = RequestParser()
+    parser.feed(b"*2\r\n$3\r\nabc\r\n$100000\r\n")
+    assert parser.take() == []
+    assert parser.pending_bytes <= 3 + 10
+    parser.feed(b"x" * 99_999)
+    assert parser.take() == []
+    assert parser.pending_bytes == 3 + 99_999
+    parser.feed(b"x\r")
+    assert parser.take() == []
+    parser.feed(b"\n*1\r\n")
+    assert drain(parser) == [[b"abc", b"x" * 100_000]]
