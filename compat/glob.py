@@ -200,7 +200,7 @@ class _Reader:
                     table[_upper(char)] = 1
                 self._position += 1
         if negated:
-            table = bytearray([1 - taken for taken in table])
+            table = bytearray([1 - taken for taken in bytes(table)])
         found = bytes(table)
         return self._classes.setdefault(found, found)
 
