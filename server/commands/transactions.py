@@ -51,9 +51,7 @@ def multi(call: Call) -> object:
     return OK
 
 
-@command(
-    "EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",)
-)
+@command("EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",))
 def execute_queue(call: Call) -> object:
     """``EXEC``: run what MULTI queued, with nothing in between.
 
