@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -205,8 +206,8 @@ def test_every_parameter_of_redis_is_known_with_its_default(redis_server: RedisP
 
 
 @pytest.mark.judge
-def test_config_set_answers_and_stores_as_redis(fresh_redis: object) -> None:
-    redis = fresh_redis()  # type: ignore[operator]
+def test_config_set_answers_and_stores_as_redis(fresh_redis: Callable[..., RedisProcess]) -> None:
+    redis = fresh_redis()
     config = Config()
     for name, value in SETTINGS:
         if name == "oom-score-adj-values" and value == "1 2":
@@ -325,7 +326,7 @@ def test_every_active_parameter_has_its_attribute(repo: Path) -> None:
     # From the source: a compiled class has no annotations.
     tree = ast.parse((repo / "server" / "config.py").read_text())
     (body,) = [n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Config"]
-    names = [n.target.id for n in body if isinstance(n, ast.AnnAssign)]
+    names = [ast.unparse(n.target) for n in body if isinstance(n, ast.AnnAssign)]
     assert sorted(names) == sorted(row.attribute for row in ACTIVE)
 
 
@@ -353,7 +354,7 @@ def test_sensitive_parameters() -> None:
 def test_hook_sees_the_new_value_and_only_changes() -> None:
     config = Config()
     seen: list[int] = []
-    config.on_change["timeout"] = lambda: seen.append(config.timeout)  # type: ignore[func-returns-value]
+    config.on_change["timeout"] = lambda: seen.append(config.timeout)
     our_set(config, "timeout", "5")
     our_set(config, "timeout", "5")
     our_set(config, "hz", "20")

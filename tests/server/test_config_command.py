@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -94,10 +95,10 @@ def test_resetstat(server: ServerProcess) -> None:
     assert "cmdstat_get" not in server.info("commandstats")
 
 
-def test_rewrite_and_restart(fresh_server: object, tmp_path: Path) -> None:
+def test_rewrite_and_restart(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     path = tmp_path / "headrace.conf"
     path.write_text("# mine\ntimeout 7\n")
-    process = fresh_server(config="# mine\ntimeout 7\n")  # type: ignore[operator]
+    process = fresh_server(config="# mine\ntimeout 7\n")
     with process.client() as client:
         assert (
             client.call("CONFIG", "SET", "timeout", 8, "stream-node-max-entries", 9) == b"+OK\r\n"
@@ -118,32 +119,30 @@ def test_rewrite_without_a_file(client: RawClient) -> None:
     )
 
 
-def test_renamed_commands(fresh_server: object) -> None:
-    process = fresh_server(  # type: ignore[operator]
-        config='rename-command FLUSHALL ""\nrename-command ECHO say\n'
-    )
+def test_renamed_commands(fresh_server: Callable[..., ServerProcess]) -> None:
+    process = fresh_server(config='rename-command FLUSHALL ""\nrename-command ECHO say\n')
     with process.client() as client:
         assert b"unknown command 'FLUSHALL'" in client.call("FLUSHALL")
         assert b"unknown command 'ECHO'" in client.call("ECHO", "x")
         assert client.call("SAY", "x") == b"$1\r\nx\r\n"
 
 
-def test_inert_parameters_are_logged(fresh_server: object) -> None:
-    process = fresh_server("--rdbcompression", "no", "--lfu-decay-time", "2")  # type: ignore[operator]
+def test_inert_parameters_are_logged(fresh_server: Callable[..., ServerProcess]) -> None:
+    process = fresh_server("--rdbcompression", "no", "--lfu-decay-time", "2")
     process.wait_for_log("has no effect here: rdbcompression, lfu-decay-time")
 
 
-def test_pid_file(fresh_server: object, tmp_path: Path) -> None:
+def test_pid_file(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     path = tmp_path / "server.pid"
-    process = fresh_server("--pidfile", str(path))  # type: ignore[operator]
+    process = fresh_server("--pidfile", str(path))
     assert path.read_text() == f"{process.pid}\n"
     process.stop()
     assert not path.exists()
 
 
-def test_loglevel_at_run_time(fresh_server: object, tmp_path: Path) -> None:
+def test_loglevel_at_run_time(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     path = tmp_path / "server.log"
-    process = fresh_server("--logfile", str(path))  # type: ignore[operator]
+    process = fresh_server("--logfile", str(path))
     process.call("CONFIG", "SET", "loglevel", "nothing")
     process.stop()
     assert "ready to exit" not in path.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ def answers(port: int, host: str = "127.0.0.1") -> bool:
         return False
 
 
-def test_port_moves_and_clients_stay(fresh_server: object) -> None:
-    process: ServerProcess = fresh_server()  # type: ignore[operator]
+def test_port_moves_and_clients_stay(fresh_server: Callable[..., ServerProcess]) -> None:
+    process = fresh_server()
     old, new = process.port, free_port()
     with process.client() as client:
         assert client.call("CONFIG", "SET", "port", new) == b"+OK\r\n"
@@ -39,8 +40,8 @@ def test_port_moves_and_clients_stay(fresh_server: object) -> None:
         assert not answers(new)
 
 
-def test_port_that_is_taken_is_refused(fresh_server: object) -> None:
-    process: ServerProcess = fresh_server()  # type: ignore[operator]
+def test_port_that_is_taken_is_refused(fresh_server: Callable[..., ServerProcess]) -> None:
+    process = fresh_server()
     with socket.create_server(("127.0.0.1", 0)) as taken, process.client() as client:
         reply = client.call_parsed("CONFIG", "SET", "port", taken.getsockname()[1], "hz", 20)
         assert reply == WireError(
@@ -52,8 +53,8 @@ def test_port_that_is_taken_is_refused(fresh_server: object) -> None:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")
-def test_bind_at_run_time(fresh_server: object) -> None:
-    process: ServerProcess = fresh_server("--bind", "127.0.0.1")  # type: ignore[operator]
+def test_bind_at_run_time(fresh_server: Callable[..., ServerProcess]) -> None:
+    process = fresh_server("--bind", "127.0.0.1")
     assert not answers(process.port, "::1")
     with process.client() as client:
         assert client.call("CONFIG", "SET", "bind", "127.0.0.1 -::1 -192.0.2.1") == b"+OK\r\n"
@@ -69,11 +70,9 @@ def test_bind_at_run_time(fresh_server: object) -> None:
     assert not answers(process.port, "::1")
 
 
-def test_unix_socket(fresh_server: object, tmp_path: Path) -> None:
+def test_unix_socket(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     path = tmp_path / "s.sock"
-    process: ServerProcess = fresh_server(  # type: ignore[operator]
-        "--unixsocket", str(path), "--unixsocketperm", "700"
-    )
+    process = fresh_server("--unixsocket", str(path), "--unixsocketperm", "700")
     assert path.stat().st_mode & 0o777 == 0o700
     with RawClient(path=str(path)) as client:
         assert client.call("PING") == b"+PONG\r\n"
@@ -81,12 +80,10 @@ def test_unix_socket(fresh_server: object, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_address_in_use_ends_the_start(fresh_server: object) -> None:
+def test_address_in_use_ends_the_start(fresh_server: Callable[..., ServerProcess]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process: ServerProcess = fresh_server(  # type: ignore[operator]
-            port=port, start=False, check_log=False
-        )
+        process = fresh_server(port=port, start=False, check_log=False)
         process.spawn()
         assert process.wait() == 1
     assert f"Could not create server TCP listening socket 127.0.0.1:{port}" in process.log()
