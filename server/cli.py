@@ -67,7 +67,6 @@ def run(config: Config) -> int:
     # Paths in the configuration are relative to the folder of the data.
     os.chdir(config.dir)
     log.setup(config.loglevel, config.logfile)
-    config.on_change["loglevel"] = lambda: log.set_level(config.loglevel)
     config.on_change["dir"] = lambda: os.chdir(config.dir)
     config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
     tell_notes(config)
