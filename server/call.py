@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compat.errors import WRONGTYPE, CommandError
-from server.effects import EVENT_GENERIC, EVENT_NEW, Effect
+from server.effects import EVENT_GENERIC, EVENT_KEY_MISS, EVENT_NEW, Effect
 from server.session import NO_TOUCH
 from storage.keyspace import Entry, Keyspace
 from storage.types import string_bytes
@@ -89,9 +89,10 @@ class Call:
         """As ``lookup``, for a look that is no access to the value; the whole entry."""
         found = self.db.entry(key, self.now_ms)
         if found is None:
-            self.server.keyspace_misses += 1
-            if self.server.notify_flags:
-                self.server.notify_miss(self.db.index, key)
+            server = self.server
+            server.keyspace_misses += 1
+            if server.notify_flags & EVENT_KEY_MISS:
+                self.changed(key, b"keymiss", EVENT_KEY_MISS, None, 0, False)
         else:
             self.server.keyspace_hits += 1
         return found
@@ -117,6 +118,8 @@ class Call:
         ready: bool = False,
     ) -> None:
         """Report one change; see ``Effect`` for the arguments."""
+        if self.server.expired_found:  # told first, as it happened first
+            self.server.drain_expired(self)
         self.effects.append(
             Effect(self.db.index, key, event, event_class, record, dirty, touched, ready)
         )
@@ -133,6 +136,8 @@ class Call:
         ready: bool = False,
     ) -> None:
         """As ``changed``, for a key of another database or (``key`` None) for a whole one."""
+        if self.server.expired_found:
+            self.server.drain_expired(self)
         self.effects.append(
             Effect(db.index, key, event, event_class, record, dirty, touched, ready)
         )
@@ -145,9 +150,8 @@ class Call:
 
     def created(self, key: bytes) -> None:
         """Tell that ``key`` is about to be created in the database at hand."""
-        server = self.server
-        if server.notify_flags or server.blocking.key_count:
-            self.effects.append(Effect(self.db.index, key, b"new", EVENT_NEW, None, 0, False, True))
+        if self.server.notify_flags or self.server.blocking.key_count:
+            self.changed(key, b"new", EVENT_NEW, None, 0, False, True)
 
     def delete(self, key: bytes, event: bytes = b"del", dirty: int = 1) -> bool:
         """Remove ``key`` with its own effect, recorded as DEL; False when it was not there."""

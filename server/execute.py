@@ -336,7 +336,6 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     server = call.server
     call.row = row
     call.argv = argv
-    mark = len(call.effects)
     handler = row.run
     assert handler is not None
     try:
@@ -349,7 +348,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
         log.exception("command %r failed with an internal error", argv[0])
         reply = _crashed(server, row)
     if server.expired_found:
-        server.drain_expired(call, mark)
+        server.drain_expired(call)
     return reply
 
 
