@@ -40,6 +40,24 @@ class Entry:
         self.access_ms: i64 = now_ms
 
 
+class Emptied:
+    """What a database held until it was emptied, to be let go of in slices."""
+
+    def __init__(self, entries: dict[bytes, Entry], slots: list[Entry]) -> None:
+        self.entries: Final = entries
+        self.slots: Final = slots
+
+    def free_some(self, most: int, unused: list[object]) -> bool:
+        """Let go of up to ``most`` keys; True at the end. Large values go to ``unused``."""
+        entries = self.entries
+        del self.slots[-most:]
+        for _ in range(min(most, len(entries))):
+            value = entries.popitem()[1].value
+            if not isinstance(value, (bytes, int)):
+                unused.append(value)
+        return not entries
+
+
 class Keyspace:
     """The keys of one database.
 
@@ -170,10 +188,9 @@ class Keyspace:
         return stop, [self.slots[slot] for slot in range(position - 1, stop - 1, -1)]
 
     def clear(self) -> None:
-        """Drop everything. The old containers go to ``unused``: nothing is walked here."""
+        """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.entries:
-            self.unused.append(self.entries)
-            self.unused.append(self.slots)
+            self.unused.append(Emptied(self.entries, self.slots))
         self.entries = {}
         self.slots = []
         self.heap = []

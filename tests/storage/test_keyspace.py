@@ -1,0 +1,207 @@
+"""The keyspace: its invariants under any sequence of operations, and what SCAN promises."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
+
+NAMES = [b"k%d" % number for number in range(12)]
+keys = st.sampled_from(NAMES)
+moments = st.integers(0, 300)
+
+
+def keyspace() -> Keyspace:
+    return Keyspace(0, [], [])
+
+
+def check(db: Keyspace) -> None:
+    """The invariants that the class states."""
+    assert len(db.slots) == len(db.entries)
+    for slot, entry in enumerate(db.slots):
+        assert entry.slot == slot
+        assert db.entries[entry.key] is entry
+    deadlines = {entry.key: entry.expire_ms for entry in db.slots if entry.expire_ms != NO_EXPIRY}
+    assert db.volatile == len(deadlines)
+    pairs = set(db.heap)
+    assert all((deadline, key) in pairs for key, deadline in deadlines.items())
+    assert all(db.heap[(at - 1) // 2] <= db.heap[at] for at in range(1, len(db.heap)))
+    assert len(db.heap) <= max(65, 4 * db.volatile + 1) or not db.volatile
+
+
+class KeyspaceMachine(RuleBasedStateMachine):
+    """Two databases beside plain dicts of (value, deadline)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 0
+        self.expired: list[tuple[int, bytes]] = []
+        self.unused: list[object] = []
+        self.dbs = [Keyspace(index, self.expired, self.unused) for index in range(2)]
+        self.models: list[dict[bytes, tuple[int, int]]] = [{}, {}]
+
+    def forget_expired(self, index: int, key: bytes) -> None:
+        found = self.models[index].get(key)
+        if found is not None and NO_EXPIRY < found[1] <= self.now_ms:
+            del self.models[index][key]
+            assert self.expired.pop() == (index, key)
+
+    @rule(index=st.integers(0, 1), key=keys, value=st.integers(0, 9))
+    def put(self, index: int, key: bytes, value: int) -> None:
+        self.dbs[index].entry(key, self.now_ms)
+        self.forget_expired(index, key)
+        self.dbs[index].put(key, value, self.now_ms)
+        _, deadline = self.models[index].get(key, (0, NO_EXPIRY))
+        self.models[index][key] = (value, deadline)
+
+    @rule(index=st.integers(0, 1), key=keys)
+    def get(self, index: int, key: bytes) -> None:
+        found = self.dbs[index].get(key, self.now_ms)
+        self.forget_expired(index, key)
+        assert found == self.models[index].get(key, (None,))[0]
+
+    @rule(index=st.integers(0, 1), key=keys)
+    def remove(self, index: int, key: bytes) -> None:
+        assert self.dbs[index].remove(key) == self.models[index].pop(key, (None,))[0]
+
+    @rule(index=st.integers(0, 1), key=keys, deadline=moments)
+    def expire_at(self, index: int, key: bytes, deadline: int) -> None:
+        if key in self.models[index]:
+            self.dbs[index].expire_at(key, deadline)
+            self.models[index][key] = (self.models[index][key][0], deadline)
+
+    @rule(index=st.integers(0, 1), key=keys)
+    def persist(self, index: int, key: bytes) -> None:
+        value, deadline = self.models[index].get(key, (0, NO_EXPIRY))
+        assert self.dbs[index].deadline_ms(key) == deadline
+        assert self.dbs[index].persist(key) == (deadline != NO_EXPIRY)
+        if deadline != NO_EXPIRY:
+            self.models[index][key] = (value, NO_EXPIRY)
+
+    @rule(step=st.integers(1, 60))
+    def time_passes(self, step: int) -> None:
+        self.now_ms += step
+
+    @rule(index=st.integers(0, 1), most=st.integers(1, 20))
+    def expire_due(self, index: int, most: int) -> None:
+        model = self.models[index]
+        seen = self.dbs[index].expire_due(self.now_ms, most)
+        due = {key for key, (_, end) in model.items() if NO_EXPIRY < end <= self.now_ms}
+        gone = {key for _, key in self.expired}
+        assert gone <= due
+        assert gone == due or seen == most
+        for key in gone:
+            del model[key]
+        self.expired.clear()
+
+    @rule()
+    def swap(self) -> None:
+        self.dbs[0].swap(self.dbs[1])
+        self.models.reverse()
+
+    @precondition(lambda self: len(self.models[0]) > 5)
+    @rule(index=st.integers(0, 1))
+    def clear(self, index: int) -> None:
+        self.dbs[index].clear()
+        self.models[index].clear()
+
+    @invariant()
+    def holds(self) -> None:
+        assert not self.expired
+        for db, model in zip(self.dbs, self.models, strict=True):
+            check(db)
+            assert {entry.key: (entry.value, entry.expire_ms) for entry in db.slots} == model
+
+
+TestKeyspaceMachine = KeyspaceMachine.TestCase
+TestKeyspaceMachine.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+
+
+@given(seed=st.integers(0, 1 << 32), size=st.integers(0, 200), count=st.integers(1, 40))
+@settings(max_examples=150, deadline=None)
+def test_scan_returns_what_stays_whatever_else_changes(seed: int, size: int, count: int) -> None:
+    chance = random.Random(seed)
+    db = keyspace()
+    for number in range(size):
+        db.put(b"%d" % number, number, 0)
+    lasting = {key for key in db.entries if chance.random() < 0.5}
+    found: set[bytes] = set()
+    cursor = -1
+    steps = 0
+    while cursor != 0:
+        cursor, entries = db.scan(max(cursor, 0), count)
+        found.update(entry.key for entry in entries)
+        others = [key for key in db.entries if key not in lasting]
+        for key in chance.sample(others, min(len(others), chance.randrange(8))):
+            db.remove(key)
+        for _ in range(chance.randrange(4) if steps < 50 else 0):
+            db.put(b"new%d" % chance.randrange(1 << 30), 0, 0)
+        steps += 1
+    assert lasting <= found
+    check(db)
+
+
+def test_a_scan_ends_and_returns_a_quiet_database_once() -> None:
+    db = keyspace()
+    for number in range(95):
+        db.put(b"%d" % number, number, 0)
+    cursor, entries = db.scan(0, 10)
+    found = [entry.key for entry in entries]
+    while cursor:
+        cursor, entries = db.scan(cursor, 10)
+        found += [entry.key for entry in entries]
+    assert sorted(found) == sorted(db.entries)
+    assert db.scan(1 << 64, 10)[0] == 85  # a cursor of another time: from the start again
+
+
+def test_setting_one_deadline_again_and_again_costs_no_memory_and_no_walk() -> None:
+    db = keyspace()
+    for number in range(1000):
+        db.put(b"%d" % number, number, 0)
+    for moment in range(5000):
+        db.expire_at(b"1", moment)
+    assert len(db.heap) < 100
+    assert db.expire_due(4998, 100) < 100
+    assert db.deadline_ms(b"1") == 4999
+
+
+def test_while_loading_nothing_expires() -> None:
+    db = keyspace()
+    db.expire_enabled = False
+    db.put(b"k", b"v", 0)
+    db.expire_at(b"k", 10)
+    assert db.get(b"k", 100) == b"v"
+    db.expire_enabled = True
+    assert db.get(b"k", 100) is None
+    assert db.expired == [(0, b"k")]
+
+
+def test_what_was_emptied_is_let_go_of_in_slices() -> None:
+    unused: list[object] = []
+    db = Keyspace(0, [], unused)
+    large = object()
+    for number in range(10):
+        db.put(b"%d" % number, large if number == 3 else b"small", 0)
+    db.clear()
+    db.clear()
+    emptied = unused.pop()
+    assert isinstance(emptied, Emptied)
+    assert not unused
+    assert not emptied.free_some(4, unused)
+    assert not emptied.free_some(4, unused)
+    assert emptied.free_some(4, unused)
+    assert unused == [large]
+    assert not emptied.slots
+
+
+def test_mean_ttl() -> None:
+    db = keyspace()
+    assert db.mean_ttl_ms(0) == 0
+    for number, deadline in enumerate((100, 300)):
+        db.put(b"%d" % number, 0, 0)
+        db.expire_at(b"%d" % number, deadline)
+    assert db.mean_ttl_ms(50) == 150
