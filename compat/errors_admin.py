@@ -49,6 +49,8 @@ WAITAOF_WITHOUT_AOF: Final = (
     b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
+NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
+
 # DEBUG
 DEBUG_NOT_ALLOWED: Final = (
     b'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", '

@@ -10,7 +10,6 @@ import logging
 import os
 import platform
 import signal
-import stat
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from server.build import REDIS_VERSION, VERSION, build_kind
 from server.commit import Committer
 from server.connection import Connection
 from server.cron import run_cron
+from server.listeners import Listeners
 from server.loading import start_persistence
 from server.settings import Settings
 from server.state import LOADING_DATA, Host, Server
@@ -42,7 +42,7 @@ class App(Host):
         self.exit_code = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event = asyncio.Event()
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: Final = Listeners(config, self._connect)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._flush_scheduled = False
@@ -72,6 +72,10 @@ class App(Host):
         self.server.stopping = True
         self._stopped.set()
 
+    def loop_name(self) -> bytes:
+        """The module of the running loop: ``uvloop`` or ``asyncio``."""
+        return type(asyncio.get_running_loop()).__module__.split(".")[0].encode()
+
     def _time_out_waiters(self) -> None:
         self._timer = None
         next_ms = self.server.time_out_waiters(self.server.refresh_clock())
@@ -92,7 +96,7 @@ class App(Host):
         self._install_signals(loop)
         self.server.set_special(LOADING_DATA, True)
         try:
-            await self._listen(loop)
+            await self._listeners.open()
             await start_persistence(self.server)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
@@ -119,64 +123,13 @@ class App(Host):
         log.info("Received %s, scheduling shutdown...", signal.Signals(number).name)
         self.stop(0)
 
-    async def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Open every socket that the configuration asks for.
-
-        Raises:
-            OSError: naming the address, when one that is not optional cannot be opened.
-        """
-        config = self.config
-        if config.port:
-            for address in config.bind:
-                await self._listen_tcp(loop, address, config.port)
-        if config.unixsocket:
-            await self._listen_unix(loop, config.unixsocket, config.unixsocketperm)
-        if not self._listeners:
-            raise OSError("Configured to not listen anywhere, exiting.")
-
-    async def _listen_tcp(self, loop: asyncio.AbstractEventLoop, address: bytes, port: int) -> None:
-        name = address.decode()
-        optional = name.startswith("-")
-        host = name.removeprefix("-")
-        if host == "*":
-            host = "0.0.0.0"
-        elif host == "::*":
-            host = "::"
-        try:
-            listener = await loop.create_server(
-                self._connect, host, port, backlog=self.config.tcp_backlog
-            )
-        except OSError as error:
-            if optional:
-                log.debug("Not listening on %s port %d: %s", host, port, error)
-                return
-            raise OSError(
-                f"Could not create server TCP listening socket {host}:{port}: {error}"
-            ) from error
-        self._listeners.append(listener)
-
-    async def _listen_unix(self, loop: asyncio.AbstractEventLoop, path: bytes, mode: int) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            if stat.S_ISSOCK(os.stat(path).st_mode):
-                os.unlink(path)
-        try:
-            listener = await loop.create_unix_server(
-                self._connect, os.fsdecode(path), backlog=self.config.tcp_backlog
-            )
-        except OSError as error:
-            raise OSError(f"Opening Unix socket {os.fsdecode(path)}: {error}") from error
-        if mode:
-            os.chmod(path, mode)
-        self._listeners.append(listener)
-
     def _connect(self) -> asyncio.Protocol:
         return Connection(self.server)  # type: ignore[return-value]  # a protocol by its methods
 
     async def _shut_down(self) -> int:
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
-        for listener in self._listeners:
-            listener.close()
+        self._listeners.close()
         failed = not self.committer.close()
         for session in list(self.server.sessions.values()):
             if failed:  # no reply may promise what the disk does not hold
@@ -185,9 +138,6 @@ class App(Host):
             session.peer.close()
             session.peer.flush()
         await asyncio.sleep(0)
-        if self.config.unixsocket:
-            with contextlib.suppress(OSError):
-                os.unlink(self.config.unixsocket)
         log.info("Headrace is now ready to exit, bye bye...")
         return 1 if failed else self.exit_code
 

@@ -78,6 +78,7 @@ class Connection(Peer):
         session = self.session
         session.bytes_in += len(data)
         server.stats.net_input_bytes += len(data)
+        server.stats.reads += 1
         server.refresh_clock()
         session.active_ms = server.clock_ns // 1_000_000
         self._parser.feed(data)
@@ -132,7 +133,7 @@ class Connection(Peer):
             wire = out[0] if len(out) == 1 else b"".join(out)
             out.clear()
             session.bytes_out += len(wire)
-            self._server.stats.net_output_bytes += len(wire)
+            self._server.stats.note_write(len(wire))
             transport.write(wire)
         if session.special & CLOSING:
             if not self._held:
@@ -158,7 +159,7 @@ class Connection(Peer):
             return
         if wire:
             session.bytes_out += len(wire)
-            self._server.stats.net_output_bytes += len(wire)
+            self._server.stats.note_write(len(wire))
             transport.write(wire)
         if session.special & CLOSING:
             if not self._held and not session.flush_pending:
@@ -184,6 +185,10 @@ class Connection(Peer):
         self.session.special |= CLOSING
         if self._transport is not None:
             self._transport.abort()
+
+    def bound_words(self, max_bytes: int) -> None:
+        """Refuse longer words from the next request on."""
+        self._parser.max_bulk_bytes = max_bytes
 
     def pending_output_bytes(self) -> int:
         """Bytes that the transport still holds."""

@@ -1,40 +1,163 @@
-"""What happens from time to time, not because a client asked."""
+"""What happens from time to time, not because a client asked.
+
+A tick does a bounded amount of each kind of work, so that no request waits long for it: keys are
+expired for two milliseconds at most, values are let go of in slices, and of many clients only some
+are looked at, all of them about once a second.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from server.command_stats import calls_of_all
 from server.execute import finish
-from server.state import PAUSED_ALL, PAUSED_WRITES, Server
+from server.memory import give_back
+from server.session import BLOCKED, MONITORING, PAUSED, Session
+from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
+from server.sync_waits import serve_sync_waits
+from storage.keyspace import Emptied
+from storage.stream.stream import Stream
 
-EXPIRE_BATCH = 500  # keys dropped in one go, so that no client waits for more
-CRON_BUDGET_NS = 2_000_000  # what one tick may spend on expiry
+EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
+CRON_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
+FREE_BLOCKS: Final = 500  # blocks of a stream let go of in one go
+FREE_KEYS: Final = 1000  # keys of an emptied database let go of in one go
+FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
+LEAST_CLIENTS: Final = 5  # clients looked at in one tick
+TRIM_PERIOD_MS: Final = 1000  # between two attempts to get below maxmemory
+RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
+
+
+class Cron:
+    """The state of the periodic work of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._round: list[int] = []  # IDs of the clients still to be looked at in this round
+        self._trimmed_ms = 0
+        self._recent_since_ms = 0
+
+    def tick(self) -> None:
+        """One tick: expiry, idle clients, memory to let go of, samples."""
+        server = self._server
+        now_ms = server.refresh_clock()
+        if server.cron_paused:
+            return
+        self._sample(now_ms)
+        serve_sync_waits(server)
+        free_some(server)
+        self._look_at_clients(now_ms)
+        if server.active_expire and not server.special & (
+            PAUSED_ALL | PAUSED_WRITES | LOADING_DATA
+        ):
+            expire_keys(server, now_ms)
+
+    def _sample(self, now_ms: int) -> None:
+        server = self._server
+        rates = server.rates
+        if not rates.is_due(now_ms):
+            return
+        counted = server.stats
+        rates.sample(calls_of_all(), counted.net_input_bytes, counted.net_output_bytes, now_ms)
+        server.sample_memory()
+        if (
+            server.special & MEMORY_LIMITED
+            and server.memory.used_bytes > server.config.maxmemory
+            and now_ms - self._trimmed_ms >= TRIM_PERIOD_MS
+        ):
+            # What was deleted may still be held by the allocator: the limit is on the process.
+            self._trimmed_ms = now_ms
+            give_back()
+            server.sample_memory()
+
+    def _look_at_clients(self, now_ms: int) -> None:
+        """Look at some clients, so that a round over all takes about a second."""
+        server = self._server
+        if not self._round:
+            self._round = list(server.sessions)
+        count = max(LEAST_CLIENTS, len(server.sessions) // server.config.hz)
+        if now_ms - self._recent_since_ms > RECENT_MS:
+            self._recent_since_ms = now_ms
+            server.recent_max_input_bytes = 0
+            server.recent_max_output_bytes = 0
+        chosen = self._round[-count:]
+        del self._round[-count:]
+        for session_id in chosen:
+            session = server.sessions.get(session_id)
+            if session is not None:
+                look_at_client(server, session, now_ms)
+
+
+def look_at_client(server: Server, session: Session, now_ms: int) -> None:
+    """Close a client that is idle too long or does not read; note the size of its buffers."""
+    timeout_s = server.config.timeout
+    if (
+        timeout_s
+        and now_ms - session.active_ms > timeout_s * 1000
+        and not session.special & (BLOCKED | PAUSED | MONITORING)
+        and not session.channels
+        and not session.patterns
+        and not session.shard_channels
+    ):
+        session.peer.abort()
+        server.session_closed(session)
+        return
+    output_bytes = session.peer.pending_output_bytes()
+    if output_bytes:
+        server.recent_max_output_bytes = max(server.recent_max_output_bytes, output_bytes)
+        session.peer.bound_output()
+    input_bytes = session.peer.pending_input_bytes()
+    server.recent_max_input_bytes = max(server.recent_max_input_bytes, input_bytes)
 
 
 async def run_cron(server: Server) -> None:
     """Tick ``hz`` times a second until cancelled."""
+    cron = Cron(server)
     while True:
         await asyncio.sleep(1 / server.config.hz)
-        tick(server)
+        cron.tick()
 
 
-def tick(server: Server) -> None:
-    """One tick: expiry, pauses, idle clients, memory to let go of, samples."""
-    now_ms = server.refresh_clock()
-    if server.active_expire and not server.special & (PAUSED_ALL | PAUSED_WRITES):
-        expire_keys(server, now_ms)
+def free_some(server: Server) -> None:
+    """Let go of values that were deleted, as many as the budget of a tick allows."""
+    waiting = server.lazy_free
+    started_ns = server.clock_ns
+    while waiting:
+        value = waiting.pop()
+        if (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS)) or (
+            isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting)
+        ):
+            waiting.append(value)
+        else:
+            server.lazy_freed += 1
+        server.refresh_clock()
+        if server.clock_ns - started_ns > FREE_BUDGET_NS:
+            return
 
 
 def expire_keys(server: Server, now_ms: int) -> None:
     """Remove keys whose time has come, as many as the budget of a tick allows."""
     started_ns = server.clock_ns
+    capped = _expire_all(server, now_ms, started_ns)
+    server.refresh_clock()
+    spent_ns = max(0, server.clock_ns - started_ns)
+    server.stats.expiry_ns += spent_ns
+    if capped:
+        server.stats.expiry_capped += 1
+    server.latency.sample(b"expire-cycle", server.clock_ns // 1_000_000_000, spent_ns // 1_000_000)
+
+
+def _expire_all(server: Server, now_ms: int, started_ns: int) -> bool:
+    """Expire the keys of all databases; True when the time was up before the end."""
     for db in server.dbs:
         while db.expire_due(now_ms, EXPIRE_BATCH) == EXPIRE_BATCH:
             flush_expired(server)
             server.refresh_clock()
             if server.clock_ns - started_ns > CRON_BUDGET_NS:
-                return
+                return True
     flush_expired(server)
+    return False
 
 
 def flush_expired(server: Server) -> None:
@@ -42,5 +165,5 @@ def flush_expired(server: Server) -> None:
     if server.expired_found:
         call = server.call
         call.row = None
-        server.drain_expired(call, len(call.effects))
+        server.drain_expired(call)
         finish(server, call)

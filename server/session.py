@@ -55,6 +55,12 @@ class Peer:
     def abort(self) -> None:
         """Close now and forget what is pending."""
 
+    def bound_output(self) -> None:
+        """Drop a peer whose unread replies exceed client-output-buffer-limit."""
+
+    def bound_words(self, max_bytes: int) -> None:
+        """Refuse words of requests that are longer than ``max_bytes``."""
+
     def pending_output_bytes(self) -> int:
         """Bytes handed to the transport that the peer has not taken yet."""
         return 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from server.log import set_level
+from server.session import NEEDS_AUTH
 from server.state import MEMORY_LIMITED, NEVER_NS
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class Settings:
         hooks["latency-monitor-threshold"] = self.take_slowness
         hooks["slowlog-max-len"] = self.take_slowlog_length
         hooks["latency-tracking"] = self.take_latency_tracking
+        hooks["requirepass"] = self.take_password
+        hooks["loglevel"] = self.take_log_level
+        hooks["proto-max-bulk-len"] = self.take_bulk_length
         self.take_events()
         self.take_memory_limit()
         self.take_slowness()
@@ -63,6 +68,24 @@ class Settings:
     def take_latency_tracking(self) -> str | None:
         """Measure commands, or stop it."""
         self._server.track_latency = self._config.latency_tracking
+        return None
+
+    def take_password(self) -> str | None:
+        """Without a password nobody has to log in; with another one, who is in stays in."""
+        if not self._config.requirepass:
+            for session in self._server.sessions.values():
+                session.special &= ~NEEDS_AUTH
+        return None
+
+    def take_log_level(self) -> str | None:
+        """Log from the new level on."""
+        set_level(self._config.loglevel)
+        return None
+
+    def take_bulk_length(self) -> str | None:
+        """Bound the words of connected clients too."""
+        for session in self._server.sessions.values():
+            session.peer.bound_words(self._config.proto_max_bulk_len)
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -14,14 +15,15 @@ from server.blocking import Blocking
 from server.call import Call
 from server.effects import (
     EVENT_EXPIRED,
-    EVENT_KEY_MISS,
     NOTIFY_KEYEVENT,
     NOTIFY_KEYSPACE,
     Effect,
 )
 from server.latency import LatencyMonitor
+from server.memory import Memory
+from server.metrics import Rates
 from server.pubsub import PubSub
-from server.session import BLOCKED, Peer, Session
+from server.session import BLOCKED, PAUSED, Peer, Session
 from server.slowlog import SlowLog
 from server.stats import Stats
 from storage.keyspace import Keyspace
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from server.config import Config
     from server.registry import Command
     from server.rewriting import Rewriting
+    from server.sync_waits import SyncWait
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
 LOADING_DATA: Final = 1 << 0
@@ -40,6 +43,7 @@ PAUSED_ALL: Final = 1 << 3
 WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
 MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
 NEVER_NS: Final = 1 << 62
+RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
 log: Final = logging.getLogger("headrace")
 
@@ -56,6 +60,10 @@ class Host:
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
 
+    def loop_name(self) -> bytes:
+        """Which event loop runs, as INFO shows it."""
+        return b"none"
+
 
 class Server:
     """Everything that outlives a command.
@@ -67,8 +75,10 @@ class Server:
         self.config: Final = config
         self.special = 0
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
+        self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
         self.dbs: list[Keyspace] = [
-            Keyspace(index, self.expired_found) for index in range(config.databases)
+            Keyspace(index, self.expired_found, self.lazy_free)
+            for index in range(config.databases)
         ]
         self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
         self.sessions: dict[int, Session] = {}
@@ -86,6 +96,13 @@ class Server:
         self.stats: Final = Stats()
         self.slowlog: Final = SlowLog()
         self.latency: Final = LatencyMonitor()
+        self.memory: Final = Memory()
+        self.memory_sampled_at = 0  # bytes received by then
+        self.rates: Final = Rates()
+        self.recent_max_input_bytes = 0  # of any one client, as the cron saw it lately
+        self.recent_max_output_bytes = 0
+        self.cron_paused = False
+        self.sync_waits: list[SyncWait] = []  # clients of WAITAOF
         self.slow_ns = NEVER_NS  # commands at least this long get a look by SLOWLOG and LATENCY
         self.track_latency = True
         self.dirty = 0  # changes since the data was last saved
@@ -94,11 +111,11 @@ class Server:
         self.expired_keys = 0
         self.clock_ns = time.time_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
-        self.run_id = b""
+        self.run_id: Final = secrets.token_hex(20).encode()
+        self.replication_id = secrets.token_hex(20).encode()
         self.last_save_s = self.started_ms // 1000
         self.pause_end_ms = 0
         self.active_expire = True
-        self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
         self.lazy_freed = 0
         self.stopping = False
         self.host = Host()
@@ -186,14 +203,15 @@ class Server:
 
     # Effects
 
-    def drain_expired(self, call: Call, at: int) -> None:
-        """Turn keys found expired into effects, inserted at ``at``, before what followed."""
+    def drain_expired(self, call: Call) -> None:
+        """Turn keys found expired into effects, after those that there are."""
+        name = b"UNLINK" if self.config.lazyfree_lazy_expire else b"DEL"
         for db, key in self.expired_found:
             self.expired_keys += 1
-            record = [b"DEL", key]
-            effect = Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, False)
-            call.effects.insert(at, effect)
-            at += 1
+            record = [name, key]
+            call.effects.append(
+                Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, True)
+            )
         self.expired_found.clear()
 
     def apply(self, effects: list[Effect]) -> None:
@@ -263,10 +281,40 @@ class Server:
         session.peer.resume_soon()
 
     def time_out_waiters(self, now_ms: int) -> int:
-        """Answer those who waited long enough; the next deadline, or 0."""
+        """Answer those who waited long enough, end a pause; the next deadline, or 0."""
         for waiter in self.blocking.due(now_ms):
             self.unpark(waiter.session, waiter.parked.timeout_reply)
-        return self.blocking.next_deadline_ms()
+        next_ms = self.blocking.next_deadline_ms()
+        if self.pause_end_ms:
+            if self.pause_end_ms <= now_ms:
+                self.unpause()
+            elif not next_ms or self.pause_end_ms < next_ms:
+                return self.pause_end_ms
+        return next_ms
+
+    # Pauses
+
+    def pause(self, end_ms: int, writes_only: bool) -> None:
+        """Hold requests back, or only those that write, until ``end_ms`` or a later end set before.
+
+        Args:
+            end_ms: in milliseconds since 1970; 0 is no pause at all.
+        """
+        end_ms = max(self.pause_end_ms, end_ms)
+        self.unpause()  # what is held back now may be free to run under the new rule
+        if end_ms:
+            self.pause_end_ms = end_ms
+            self.set_special(PAUSED_WRITES if writes_only else PAUSED_ALL, True)
+            self.host.wake_at(end_ms)
+
+    def unpause(self) -> None:
+        """Let the requests run that a pause holds back."""
+        self.pause_end_ms = 0
+        self.set_special(PAUSED_ALL | PAUSED_WRITES, False)
+        for session in self.sessions.values():
+            if session.special & PAUSED:
+                session.special &= ~PAUSED
+                session.peer.resume_soon()
 
     # Events
 
@@ -280,11 +328,21 @@ class Server:
         if flags & NOTIFY_KEYEVENT:
             self.pubsub.publish(b"__keyevent@%d__:%b" % (db, event), key)
 
-    def notify_miss(self, db: int, key: bytes) -> None:
-        """Publish that a key looked for was not there (class m)."""
-        self.notify(db, key, b"keymiss", EVENT_KEY_MISS)
-
     # Memory
+
+    def over_maxmemory(self) -> bool:
+        """Whether more memory is in use than ``maxmemory`` allows.
+
+        The last sample tells; a new one is taken when much has come in since.
+        """
+        if self.stats.net_input_bytes - self.memory_sampled_at > RESAMPLE_BYTES:
+            self.sample_memory()
+        return self.memory.used_bytes > self.config.maxmemory
+
+    def sample_memory(self) -> int:
+        """Look how much memory is in use, in bytes."""
+        self.memory_sampled_at = self.stats.net_input_bytes
+        return self.memory.sample()
 
     def free_later(self, value: object | None) -> None:
         """Let go of a value without holding up the request: large ones are freed by the cron."""

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
+log: Final = logging.getLogger("headrace")
+
+MOST_CODES: Final = 128  # codes of errors that are counted apart
+
 
 class Stats:
     """Counted since start or since CONFIG RESETSTAT."""
@@ -13,19 +20,41 @@ class Stats:
         """Start counting anew."""
         self.connections_received = 0
         self.rejected_connections = 0
-        self.commands_processed = 0
+        self.denied_authentications = 0
         self.net_input_bytes = 0
         self.net_output_bytes = 0
+        self.reads = 0
+        self.writes = 0
         self.error_replies = 0
         self.errors_by_code: dict[bytes, int] = {}
+        self.tells_errors_apart = True
         self.unexpected_errors = 0
         self.evicted_clients = 0
         self.output_buffer_disconnections = 0
         self.query_buffer_disconnections = 0
+        self.expiry_ns = 0  # time that active expiry took
+        self.expiry_capped = 0  # how often it had to stop with keys left to expire
+
+    def note_write(self, size: int) -> None:
+        """Count one write of ``size`` bytes to a client."""
+        self.net_output_bytes += size
+        self.writes += 1
 
     def count_error(self, line: bytes) -> None:
         """Count an error reply by its code, the first word of its line."""
         self.error_replies += 1
+        if not self.tells_errors_apart:
+            return
+        by_code = self.errors_by_code
         code = line.split(b" ", 1)[0]
-        if code in self.errors_by_code or len(self.errors_by_code) < 128:
-            self.errors_by_code[code] = self.errors_by_code.get(code, 0) + 1
+        if code not in by_code and len(by_code) >= MOST_CODES:
+            log.warning(
+                "INFO errorstats stops telling errors apart: more than %d codes. "
+                "CONFIG RESETSTAT lets it start again.",
+                MOST_CODES,
+            )
+            by_code.clear()
+            by_code[b"ERRORSTATS_DISABLED"] = 1
+            self.tells_errors_apart = False
+            return
+        by_code[code] = by_code.get(code, 0) + 1

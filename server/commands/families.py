@@ -1,19 +1,26 @@
 """Every family of commands: importing this module fills the command table."""
 
+import server.commands.admin
+import server.commands.client_kill
+import server.commands.clients
 import server.commands.command
 import server.commands.config
 import server.commands.connection
+import server.commands.databases
+import server.commands.debug
+import server.commands.expire
+import server.commands.keys
+import server.commands.latency
+import server.commands.lolwut
+import server.commands.memory
+import server.commands.pubsub
+import server.commands.scan
+import server.commands.slowlog
 import server.commands.streams
-import server.commands.streams_read  # noqa: F401
-import server.commands.pubsub  # noqa: F401
-import server.commands.transactions  # noqa: F401
-import server.commands.clients  # noqa: F401
-import server.commands.client_kill  # noqa: F401
-import server.commands.databases  # noqa: F401
-import server.commands.expire  # noqa: F401
-import server.commands.keys  # noqa: F401
-import server.commands.scan  # noqa: F401
-import server.commands.strings  # noqa: F401
-import server.commands.strings_conditional  # noqa: F401
-import server.commands.strings_edit  # noqa: F401
-import server.commands.strings_many  # noqa: F401
+import server.commands.streams_read
+import server.commands.strings
+import server.commands.strings_conditional
+import server.commands.strings_edit
+import server.commands.strings_many
+import server.commands.transactions
+import server.commands.waiting  # noqa: F401

@@ -1,0 +1,278 @@
+"""INFO: the sections, and what stands in each.
+
+A section is a title and lines ``name:value``. Names and order are Redis's; what has no meaning here
+(forks, replicas, scripts) is left out or says so with the value Redis shows when it is off. Ours
+begin with ``headrace_``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from server import command_stats
+from server.build import REDIS_VERSION, VERSION, build_kind
+from server.client_info import is_subscriber
+from server.info_memory import memory
+from server.info_persistence import persistence
+from server.session import PAUSED
+
+if TYPE_CHECKING:
+    from server.state import Server
+
+Lines = list[bytes]
+Section = Callable[["Server"], Lines]
+
+_OS: Final = f"{platform.system()} {platform.release()} {platform.machine()}".encode()
+_COMPILER: Final = "".join(re.findall(r"\d+(?:\.\d+)+", platform.python_compiler())[:1]).encode()
+_NO_REPLICATION_ID: Final = b"0" * 40
+
+
+def server_section(server: Server) -> Lines:
+    """Section ``server``: versions, process, clock."""
+    config = server.config
+    uptime_s = max(0, server.clock_ns // 1_000_000 - server.started_ms) // 1000
+    lines = [
+        b"redis_version:" + REDIS_VERSION.encode(),
+        b"redis_git_sha1:00000000",
+        b"redis_git_dirty:0",
+        b"redis_build_id:0",
+        b"redis_mode:standalone",
+        b"headrace_version:" + VERSION.encode(),
+        b"headrace_build:" + build_kind().encode(),
+        b"headrace_python:" + platform.python_version().encode(),
+        b"headrace_event_loop:" + server.host.loop_name(),
+        b"os:" + _OS,
+        b"arch_bits:%d" % (sys.maxsize.bit_length() + 1),
+        b"monotonic_clock:POSIX clock_gettime",
+        b"multiplexing_api:epoll" if sys.platform == "linux" else b"multiplexing_api:kqueue",
+        b"gcc_version:" + _COMPILER,
+        b"process_id:%d" % os.getpid(),
+        b"process_supervised:no",
+        b"run_id:" + server.run_id,
+        b"tcp_port:%d" % config.port,
+        b"server_time_usec:%d" % (server.clock_ns // 1000),
+        b"uptime_in_seconds:%d" % uptime_s,
+        b"uptime_in_days:%d" % (uptime_s // 86400),
+        b"hz:%d" % config.hz,
+        b"configured_hz:%d" % config.hz,
+        b"lru_clock:%d" % (server.clock_ns // 1_000_000_000 & 0xFFFFFF),
+        b"executable:" + os.fsencode(os.path.abspath(sys.argv[0] or sys.executable)),
+        b"config_file:" + config.file,
+        b"io_threads_active:0",
+    ]
+    return lines + _listeners(server)
+
+
+def _listeners(server: Server) -> Lines:
+    config = server.config
+    lines: Lines = []
+    if config.port:
+        bound = b"".join([b",bind=" + address for address in config.bind])
+        lines.append(b"listener0:name=tcp%b,port=%d" % (bound, config.port))
+    if config.unixsocket:
+        lines.append(b"listener1:name=unix,bind=" + config.unixsocket)
+    return lines
+
+
+def clients(server: Server) -> Lines:
+    """Section ``clients``: who is connected, who waits for what."""
+    watching = subscribed = paused = 0
+    for session in server.sessions.values():
+        if session.watched:
+            watching += 1
+        if is_subscriber(session):
+            subscribed += 1
+        if session.special & PAUSED:
+            paused += 1
+    blocking = server.blocking
+    return [
+        b"connected_clients:%d" % len(server.sessions),
+        b"cluster_connections:0",
+        b"maxclients:%d" % server.config.maxclients,
+        b"client_recent_max_input_buffer:%d" % server.recent_max_input_bytes,
+        b"client_recent_max_output_buffer:%d" % server.recent_max_output_bytes,
+        b"blocked_clients:%d" % (blocking.client_count + paused),
+        b"tracking_clients:0",
+        b"pubsub_clients:%d" % subscribed,
+        b"watching_clients:%d" % watching,
+        b"clients_in_timeout_table:%d" % blocking.deadline_count,
+        b"total_watched_keys:%d" % len(server.watchers),
+        b"total_blocking_keys:%d" % blocking.key_count,
+        b"total_blocking_keys_on_nokey:0",
+    ]
+
+
+def stats(server: Server) -> Lines:
+    """Section ``stats``: counters since the start or CONFIG RESETSTAT."""
+    counted = server.stats
+    rates = server.rates
+    return [
+        b"total_connections_received:%d" % counted.connections_received,
+        b"total_commands_processed:%d" % command_stats.calls_of_all(),
+        b"instantaneous_ops_per_sec:%d" % rates.commands.per_second,
+        b"total_net_input_bytes:%d" % counted.net_input_bytes,
+        b"total_net_output_bytes:%d" % counted.net_output_bytes,
+        b"total_net_repl_input_bytes:0",
+        b"total_net_repl_output_bytes:0",
+        b"instantaneous_input_kbps:%.2f" % (rates.input_bytes.per_second / 1024),
+        b"instantaneous_output_kbps:%.2f" % (rates.output_bytes.per_second / 1024),
+        b"instantaneous_input_repl_kbps:0.00",
+        b"instantaneous_output_repl_kbps:0.00",
+        b"rejected_connections:%d" % counted.rejected_connections,
+        b"sync_full:0",
+        b"sync_partial_ok:0",
+        b"sync_partial_err:0",
+        b"expired_subkeys:0",
+        b"expired_keys:%d" % server.expired_keys,
+        b"expired_stale_perc:0.00",
+        b"expired_time_cap_reached_count:%d" % counted.expiry_capped,
+        b"expire_cycle_cpu_milliseconds:%d" % (counted.expiry_ns // 1_000_000),
+        b"evicted_keys:0",
+        b"evicted_clients:%d" % counted.evicted_clients,
+        b"evicted_scripts:0",
+        b"total_eviction_exceeded_time:0",
+        b"current_eviction_exceeded_time:0",
+        b"keyspace_hits:%d" % server.keyspace_hits,
+        b"keyspace_misses:%d" % server.keyspace_misses,
+        b"pubsub_channels:%d" % len(server.pubsub.channels),
+        b"pubsub_patterns:%d" % len(server.pubsub.patterns),
+        b"pubsubshard_channels:%d" % len(server.pubsub.shard_channels),
+        b"latest_fork_usec:0",
+        b"total_forks:0",
+        b"migrate_cached_sockets:0",
+        b"slave_expires_tracked_keys:0",
+        b"active_defrag_hits:0",
+        b"active_defrag_misses:0",
+        b"active_defrag_key_hits:0",
+        b"active_defrag_key_misses:0",
+        b"total_active_defrag_time:0",
+        b"current_active_defrag_time:0",
+        b"tracking_total_keys:0",
+        b"tracking_total_items:0",
+        b"tracking_total_prefixes:0",
+        b"unexpected_error_replies:%d" % counted.unexpected_errors,
+        b"total_error_replies:%d" % counted.error_replies,
+        b"dump_payload_sanitizations:0",
+        b"total_reads_processed:%d" % counted.reads,
+        b"total_writes_processed:%d" % counted.writes,
+        b"io_threaded_reads_processed:0",
+        b"io_threaded_writes_processed:0",
+        b"client_query_buffer_limit_disconnections:%d" % counted.query_buffer_disconnections,
+        b"client_output_buffer_limit_disconnections:%d" % counted.output_buffer_disconnections,
+        b"reply_buffer_shrinks:0",
+        b"reply_buffer_expands:0",
+        b"acl_access_denied_auth:%d" % counted.denied_authentications,
+        b"acl_access_denied_cmd:0",
+        b"acl_access_denied_key:0",
+        b"acl_access_denied_channel:0",
+    ]
+
+
+def replication(server: Server) -> Lines:
+    """Section ``replication``: a master without replicas."""
+    return [
+        b"role:master",
+        b"connected_slaves:0",
+        b"master_failover_state:no-failover",
+        b"master_replid:" + server.replication_id,
+        b"master_replid2:" + _NO_REPLICATION_ID,
+        b"master_repl_offset:0",
+        b"second_repl_offset:-1",
+        b"repl_backlog_active:0",
+        b"repl_backlog_size:1048576",
+        b"repl_backlog_first_byte_offset:0",
+        b"repl_backlog_histlen:0",
+    ]
+
+
+def cpu(server: Server) -> Lines:
+    """Section ``cpu``: seconds that the process and its children took."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    lines = [
+        b"used_cpu_sys:%.6f" % own.ru_stime,
+        b"used_cpu_user:%.6f" % own.ru_utime,
+        b"used_cpu_sys_children:%.6f" % children.ru_stime,
+        b"used_cpu_user_children:%.6f" % children.ru_utime,
+    ]
+    if sys.platform == "linux":
+        thread = resource.getrusage(resource.RUSAGE_THREAD)
+        lines.append(b"used_cpu_sys_main_thread:%.6f" % thread.ru_stime)
+        lines.append(b"used_cpu_user_main_thread:%.6f" % thread.ru_utime)
+    return lines
+
+
+def modules(server: Server) -> Lines:
+    """Section ``modules``: none."""
+    return []
+
+
+def command_statistics(server: Server) -> Lines:
+    """Section ``commandstats``."""
+    return command_stats.stats_lines()
+
+
+def error_statistics(server: Server) -> Lines:
+    """Section ``errorstats``: error replies by code."""
+    by_code = server.stats.errors_by_code
+    return [b"errorstat_%b:count=%d" % (code, by_code[code]) for code in sorted(by_code)]
+
+
+def latency_statistics(server: Server) -> Lines:
+    """Section ``latencystats``: percentiles by command."""
+    if not server.track_latency:
+        return []
+    return command_stats.latency_lines(server.config.latency_tracking_info_percentiles)
+
+
+def cluster(server: Server) -> Lines:
+    """Section ``cluster``: there is none."""
+    return [b"cluster_enabled:0"]
+
+
+def keyspace(server: Server) -> Lines:
+    """Section ``keyspace``: the databases that hold keys."""
+    now_ms = server.clock_ns // 1_000_000
+    return [
+        b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=0"
+        % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms))
+        for db in server.dbs
+        if len(db)
+    ]
+
+
+# In the order in which Redis shows them: (name to ask for, title, what it says, shown by default).
+SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
+    (b"server", b"Server", server_section, True),
+    (b"clients", b"Clients", clients, True),
+    (b"memory", b"Memory", memory, True),
+    (b"persistence", b"Persistence", persistence, True),
+    (b"stats", b"Stats", stats, True),
+    (b"replication", b"Replication", replication, True),
+    (b"cpu", b"CPU", cpu, True),
+    (b"modules", b"Modules", modules, True),
+    (b"commandstats", b"Commandstats", command_statistics, False),
+    (b"errorstats", b"Errorstats", error_statistics, True),
+    (b"latencystats", b"Latencystats", latency_statistics, False),
+    (b"cluster", b"Cluster", cluster, True),
+    (b"keyspace", b"Keyspace", keyspace, True),
+]
+
+
+def info_text(server: Server, words: list[bytes]) -> bytes:
+    """The sections that ``words`` ask for, the default ones without words."""
+    asked = {word.lower() for word in words}
+    everything = b"all" in asked or b"everything" in asked
+    default = not words or b"default" in asked
+    parts: list[bytes] = []
+    for name, title, section, is_default in SECTIONS:
+        if everything or name in asked or (default and is_default):
+            lines = [b"# " + title, *section(server)]
+            parts.append(b"".join([line + b"\r\n" for line in lines]))
+    return b"\r\n".join(parts)

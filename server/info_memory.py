@@ -1,0 +1,117 @@
+"""Section ``memory`` of INFO, and the same figures for MEMORY STATS."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from server.client_info import CLIENT_BYTES
+from server.memory import human, system_bytes
+
+if TYPE_CHECKING:
+    from server.state import Server
+
+_SYSTEM_BYTES: Final = system_bytes()
+ENTRY_BYTES: Final = 250  # a key's own objects: measured with a million of them
+EXPIRY_BYTES: Final = 100  # a deadline: a pair in the heap
+
+
+class MemoryFigures:
+    """What is known of the memory in use, in bytes; everything is part of ``used``."""
+
+    def __init__(self, server: Server) -> None:
+        self.used: Final = server.sample_memory()
+        self.peak: Final = server.memory.peak_bytes
+        self.startup: Final = server.memory.startup_bytes
+        self.clients: Final = CLIENT_BYTES * len(server.sessions)
+        self.aof_buffer: Final = server.aof.buffer_bytes if server.aof is not None else 0
+        self.keys = 0
+        self.databases: Final[list[tuple[int, int, int]]] = []
+        tables = 0
+        for db in server.dbs:
+            if len(db):
+                table = ENTRY_BYTES * len(db)
+                expiries = EXPIRY_BYTES * len(db.heap)
+                self.databases.append((db.index, table, expiries))
+                self.keys += len(db)
+                tables += table + expiries
+        self.overhead: Final = self.startup + self.clients + self.aof_buffer + tables
+        self.dataset: Final = max(0, self.used - self.overhead)
+
+    @property
+    def dataset_percentage(self) -> float:
+        """The share of the data in what was added since the start."""
+        grown = self.used - self.startup
+        return min(100.0, 100.0 * self.dataset / grown) if grown > 0 else 0.0
+
+    @property
+    def peak_percentage(self) -> float:
+        """The share of the peak that is in use."""
+        return 100.0 * self.used / self.peak
+
+    @property
+    def bytes_per_key(self) -> int:
+        """What was added since the start, by key."""
+        return max(0, self.used - self.startup) // self.keys if self.keys else 0
+
+
+def memory(server: Server) -> list[bytes]:
+    """The lines of the section; allocated, active and resident are all the resident set."""
+    figures = MemoryFigures(server)
+    config = server.config
+    used = figures.used
+    return [
+        b"used_memory:%d" % used,
+        b"used_memory_human:" + human(used),
+        b"used_memory_rss:%d" % used,
+        b"used_memory_rss_human:" + human(used),
+        b"used_memory_peak:%d" % figures.peak,
+        b"used_memory_peak_human:" + human(figures.peak),
+        b"used_memory_peak_perc:%.2f%%" % figures.peak_percentage,
+        b"used_memory_overhead:%d" % figures.overhead,
+        b"used_memory_startup:%d" % figures.startup,
+        b"used_memory_dataset:%d" % figures.dataset,
+        b"used_memory_dataset_perc:%.2f%%" % figures.dataset_percentage,
+        b"headrace_used_memory_measure:rss",
+        b"allocator_allocated:%d" % used,
+        b"allocator_active:%d" % used,
+        b"allocator_resident:%d" % used,
+        b"allocator_muzzy:0",
+        b"total_system_memory:%d" % _SYSTEM_BYTES,
+        b"total_system_memory_human:" + human(_SYSTEM_BYTES),
+        b"used_memory_lua:0",
+        b"used_memory_vm_eval:0",
+        b"used_memory_lua_human:0B",
+        b"used_memory_scripts_eval:0",
+        b"number_of_cached_scripts:0",
+        b"number_of_functions:0",
+        b"number_of_libraries:0",
+        b"used_memory_vm_functions:0",
+        b"used_memory_vm_total:0",
+        b"used_memory_vm_total_human:0B",
+        b"used_memory_functions:0",
+        b"used_memory_scripts:0",
+        b"used_memory_scripts_human:0B",
+        b"maxmemory:%d" % config.maxmemory,
+        b"maxmemory_human:" + human(config.maxmemory),
+        b"maxmemory_policy:" + config.maxmemory_policy,
+        b"allocator_frag_ratio:1.00",
+        b"allocator_frag_bytes:0",
+        b"allocator_rss_ratio:1.00",
+        b"allocator_rss_bytes:0",
+        b"rss_overhead_ratio:1.00",
+        b"rss_overhead_bytes:0",
+        b"mem_fragmentation_ratio:1.00",
+        b"mem_fragmentation_bytes:0",
+        b"mem_not_counted_for_evict:%d" % figures.aof_buffer,
+        b"mem_replication_backlog:0",
+        b"mem_total_replication_buffers:0",
+        b"mem_clients_slaves:0",
+        b"mem_clients_normal:%d" % figures.clients,
+        b"mem_cluster_links:0",
+        b"mem_aof_buffer:%d" % figures.aof_buffer,
+        b"mem_allocator:libc",
+        b"mem_overhead_db_hashtable_rehashing:0",
+        b"active_defrag_running:0",
+        b"lazyfree_pending_objects:%d" % len(server.lazy_free),
+        b"lazyfreed_objects:%d" % server.lazy_freed,
+    ]

@@ -1,0 +1,93 @@
+"""How much memory the process uses, and whether that is too much.
+
+Python keeps no count of its allocations as jemalloc does for Redis. The honest figure at hand is
+the resident set of the whole process: interpreter, code and data. ``used_memory`` is that figure;
+what the data takes is its growth since the start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import sys
+from typing import Final
+
+# glibc alone has it.
+_malloc_trim: Final = getattr(ctypes.CDLL(None), "malloc_trim", None)
+_PAGE_BYTES: Final = resource.getpagesize()
+
+
+def resident_bytes() -> int:
+    """The resident set of this process."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        # Elsewhere the peak is all there is: bytes on macOS, KiB on the BSDs.
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+
+def system_bytes() -> int:
+    """The memory of this machine, 0 when it cannot be told."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def anonymous_huge_bytes() -> int:
+    """How much of this process is in transparent huge pages, 0 when it cannot be told."""
+    try:
+        with open("/proc/self/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"AnonHugePages:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def give_back() -> None:
+    """Let the allocator return to the system what it holds without need, where it can."""
+    if _malloc_trim is not None:
+        _malloc_trim(0)
+
+
+class Memory:
+    """Samples of the memory in use, taken by the cron and before reports.
+
+    Attributes:
+        startup_bytes: at the end of loading modules, before any data.
+        used_bytes: at the last sample.
+        peak_bytes: the highest sample since the start.
+    """
+
+    def __init__(self) -> None:
+        self.startup_bytes: Final = resident_bytes()
+        self.used_bytes = self.startup_bytes
+        self.peak_bytes = self.startup_bytes
+
+    def sample(self) -> int:
+        """Look again; the bytes in use."""
+        self.used_bytes = resident_bytes()
+        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+        return self.used_bytes
+
+    @property
+    def data_bytes(self) -> int:
+        """What has been added since the start, as of the last sample."""
+        return max(0, self.used_bytes - self.startup_bytes)
+
+
+def human(size: int) -> bytes:
+    """A size for people, as INFO writes it: ``1.00M``."""
+    if size < 1024:
+        return b"%dB" % size
+    amount = float(size)
+    for unit in (b"K", b"M", b"G", b"T", b"P"):
+        amount /= 1024
+        if amount < 1024:
+            return b"%.2f%b" % (amount, unit)
+    return b"%dB" % size

@@ -1,0 +1,61 @@
+"""Clients of WAITAOF: who waits for which part of the append-only file to reach the disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from persistence.aof import AppendOnlyFile
+from server.call import Parked
+from server.session import Session
+from server.state import Server
+
+
+class SyncWait:
+    """One client that waits until everything it has written so far is on the disk."""
+
+    def __init__(
+        self, session: Session, parked: Parked, aof: AppendOnlyFile, wants_replicas: bool
+    ) -> None:
+        self.session: Final = session
+        self.parked: Final = parked
+        self.wants_replicas: Final = wants_replicas
+        self._aof: Final = aof
+        self._older_bytes: Final = aof.older_bytes
+        self._end_bytes: Final = end_of(aof)
+
+    @property
+    def over(self) -> bool:
+        """Whether the client waits no more: answered, timed out or gone."""
+        waiter = self.session.waiter
+        return waiter is None or waiter.parked is not self.parked
+
+    def is_synced(self, aof: AppendOnlyFile | None) -> bool:
+        """Whether it is there. A file that was left for another was synced before that."""
+        return (
+            aof is not self._aof
+            or aof.older_bytes != self._older_bytes
+            or aof.synced_bytes >= self._end_bytes
+        )
+
+
+def end_of(aof: AppendOnlyFile) -> int:
+    """Where the file at hand ends once all that is pending has been written."""
+    return aof.size_bytes + aof.buffer_bytes
+
+
+def serve_sync_waits(server: Server) -> None:
+    """Answer the clients whose writes have reached the disk."""
+    waits = server.sync_waits
+    if not waits:
+        return
+    still: list[SyncWait] = []
+    for wait in waits:
+        if wait.over:
+            continue
+        if not wait.is_synced(server.aof):
+            still.append(wait)
+        elif wait.wants_replicas:
+            wait.parked.timeout_reply = [1, 0]
+        else:
+            server.unpark(wait.session, [1, 0])
+    server.sync_waits = still
