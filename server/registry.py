@@ -159,14 +159,18 @@ def command(
 
 
 def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...] = ()) -> None:
-    """Declare a command that only holds subcommands; declare it before them."""
+    """Declare a command that only holds subcommands, wherever those are declared."""
     add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
+
+
+_CHILDREN: Final[dict[bytes, dict[bytes, Command]]] = {}  # of every container, met or not
 
 
 def add_row(row: Command) -> None:
     """Put a row into the table, below its container where its name has one."""
     parent, _, child = row.name.partition(b"|")
     if child:
-        TABLE[parent].subcommands[child] = row
-    else:
-        TABLE[row.name] = row
+        _CHILDREN.setdefault(parent, {})[child] = row
+        return
+    row.subcommands = _CHILDREN.setdefault(row.name, {})
+    TABLE[row.name] = row

@@ -1,0 +1,189 @@
+"""Streams against a plain list of entries: whatever is done, both say the same."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from storage.stream.stream import ID_MAX, IDNotGreater, Part, Stream
+
+GREATEST = (ID_MAX, ID_MAX)
+NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
+
+IDs = st.tuples(st.integers(0, 40), st.integers(0, 2))
+Rows = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b"]), st.sampled_from([b"", b"1", b"x" * 70])),
+    min_size=1,
+    max_size=3,
+)
+
+
+def entries(parts: list[Part], reverse: bool = False) -> list[tuple[int, int, list[bytes]]]:
+    """What a reader of the parts sees."""
+    found = []
+    for part in parts:
+        numbers = range(part.low, part.high)
+        for number in reversed(numbers) if reverse else numbers:
+            if part.dead is None or not part.dead[number]:
+                run = part.run
+                found.append((run.ms[number], run.seq[number], run.row(number)))
+    return found
+
+
+class StreamMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = Stream(100, 100)
+        self.model: list[tuple[int, int, list[bytes]]] = []
+        self.last = (0, 0)
+        self.added = 0
+        self.max_deleted = (0, 0)
+
+    @rule(new_id=IDs, pairs=Rows)
+    def append(self, new_id: tuple[int, int], pairs: list[tuple[bytes, bytes]]) -> None:
+        row = [word for pair in pairs for word in pair]
+        try:
+            self.stream.append(*new_id, row, 4096, NODE_ENTRIES)
+        except IDNotGreater:
+            assert new_id <= self.last
+            return
+        assert new_id > self.last
+        self.model.append((*new_id, row))
+        self.last = new_id
+        self.added += 1
+
+    @rule(steps=st.integers(1, 2), pairs=Rows)
+    def append_next(self, steps: int, pairs: list[tuple[bytes, bytes]]) -> None:
+        self.append((self.last[0] + steps - 1, self.last[1] + 1), pairs)
+
+    @rule(which=IDs)
+    def delete(self, which: tuple[int, int]) -> None:
+        there = [entry for entry in self.model if entry[:2] == which]
+        assert self.stream.delete(*which) == bool(there)
+        if there:
+            self.model.remove(there[0])
+            self.max_deleted = max(self.max_deleted, which)
+
+    @rule(data=st.data())
+    def delete_one_that_is_there(self, data: st.DataObject) -> None:
+        if self.model:
+            entry = data.draw(st.sampled_from(self.model))
+            self.delete((entry[0], entry[1]))
+
+    @rule(most=st.integers(0, 12))
+    def trim_to_length(self, most: int) -> None:
+        removed = self.stream.trim_to_length(most, False, 0, True)
+        assert removed == max(0, len(self.model) - most)
+        del self.model[:removed]
+
+    @rule(least=IDs)
+    def trim_below(self, least: tuple[int, int]) -> None:
+        removed = self.stream.trim_below(*least, False, 0, True)
+        kept = [entry for entry in self.model if entry[:2] >= least]
+        assert removed == len(self.model) - len(kept)
+        self.model = kept
+
+    @rule(most=st.integers(0, 12), limit=st.integers(0, 6))
+    def trim_whole_nodes(self, most: int, limit: int) -> None:
+        removed = self.stream.trim_to_length(most, True, limit, True)
+        del self.model[:removed]
+        assert not limit or removed <= limit
+        assert not removed or len(self.model) >= most
+
+    @rule()
+    def copy(self) -> None:
+        original = self.stream
+        self.stream = original.copy()
+        original.trim_to_length(0, False, 0, True)
+
+    @rule(start=IDs, end=IDs, count=st.integers(0, 5), reverse=st.booleans())
+    def read(
+        self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool
+    ) -> None:
+        found = entries(self.stream.parts(start, end, count, reverse), reverse)
+        expected = [entry for entry in self.model if start <= entry[:2] <= end]
+        if reverse:
+            expected.reverse()
+        assert found == (expected[:count] if count else expected)
+
+    @rule(place=IDs)
+    def count_before(self, place: tuple[int, int]) -> None:
+        below = [entry for entry in self.model if entry[:2] < place]
+        assert self.stream.count_before(*place) == len(below)
+
+    @invariant()
+    def agrees(self) -> None:
+        stream = self.stream
+        assert stream.length == len(self.model)
+        assert (stream.last_ms, stream.last_seq) == self.last
+        assert stream.entries_added == self.added
+        assert (stream.max_deleted_ms, stream.max_deleted_seq) == self.max_deleted
+        assert stream.first_id() == (self.model[0][:2] if self.model else (0, 0))
+        assert stream.last_entry_id() == (self.model[-1][:2] if self.model else (0, 0))
+        assert entries(stream.parts((0, 0), GREATEST, 0, False)) == self.model
+        assert (stream.node_count() == 0) == (not self.model)
+
+
+StreamMachine.TestCase.settings = settings(
+    max_examples=150, stateful_step_count=60, deadline=None
+)
+TestStream = StreamMachine.TestCase
+
+
+def filled(count: int, node_entries: int = 100) -> Stream:
+    stream = Stream(100, 100)
+    for number in range(1, count + 1):
+        stream.append(number, 0, [b"f", b"%d" % number], 4096, node_entries)
+    return stream
+
+
+def test_entries_of_a_sealed_block_come_back_as_they_were() -> None:
+    stream = Stream(100, 100)
+    rows = [[b"a", b"\x00\xff"], [b"a", b""], [b"b", b"1", b"b", b"2"], [b"a", b"x" * 5000]]
+    for number, row in enumerate(rows):
+        stream.append(ID_MAX if number == 3 else number, ID_MAX, row, 0, 2)
+    found = entries(stream.parts((0, 0), GREATEST, 0, False))
+    assert [row for _, _, row in found] == rows
+    assert found[-1][:2] == GREATEST
+
+
+def test_middle_of_a_long_stream_whose_rest_was_deleted() -> None:
+    stream = filled(5000, 10)
+    for number in range(1, 5001):
+        if number not in (1, 2500, 5000):
+            assert stream.delete(number, 0)
+    assert [entry[0] for entry in entries(stream.parts((2, 0), GREATEST, 0, False))] == [2500, 5000]
+    assert len(stream.index.blocks) < 100, "empty places were not swept up"
+    assert stream.count_before(5000, 0) == 2
+
+
+def test_the_last_node_is_reopened_when_the_one_behind_it_is_gone() -> None:
+    stream = Stream(100, 100)
+    stream.append(1, 0, [b"f", b"x" * 60], 100, 0)
+    stream.append(2, 0, [b"f", b"x" * 60], 100, 0)
+    assert stream.node_count() == 2
+    assert stream.delete(2, 0)
+    stream.append(3, 0, [b"f", b""], 100, 0)
+    assert stream.node_count() == 1
+    assert [entry[0] for entry in entries(stream.parts((0, 0), GREATEST, 0, False))] == [1, 3]
+
+
+def test_a_half_empty_block_is_packed_anew() -> None:
+    stream = filled(300)
+    block = stream.index.blocks[1]
+    before = len(block.payload)
+    for number in range(101, 161):
+        assert stream.delete(number, 0)
+    assert len(block.payload) < before * 0.6
+    assert [entry[0] for entry in entries(stream.parts((150, 0), (162, 0), 0, False))] == [161, 162]
+
+
+def test_an_entry_that_is_too_large_changes_nothing() -> None:
+    stream = filled(3)
+    value = bytes(1 << 30)
+    try:
+        stream.append(9, 0, [b"f", value], 4096, 100)
+    except Exception as error:
+        assert type(error).__name__ == "ElementsTooLarge"
+    assert (stream.length, stream.last_ms, stream.entries_added) == (3, 3, 3)
