@@ -100,6 +100,10 @@ class App(Host):
             await start_persistence(self.server)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
+            self._listeners.close()
+            for session in list(self.server.sessions.values()):
+                session.peer.abort()
+            await asyncio.sleep(0)
             return 1
         self.server.set_special(LOADING_DATA, False)
         settle_heap()
