@@ -24,6 +24,13 @@ DOCS: Final[dict[str, Doc]] = {
         "Depends on subcommand.",
         "Holds the commands about client connections.",
     ),
+    "client|caching": Doc(
+        _GROUP,
+        "6.0.0",
+        "O(1)",
+        "Says whether the keys of the next command are tracked.",
+        "mode(YES | NO)",
+    ),
     "client|getname": Doc(_GROUP, "2.6.9", "O(1)", "Tells the name this connection goes by."),
     "client|getredir": Doc(
         _GROUP,
@@ -107,6 +114,14 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "client|setname": Doc(
         _GROUP, "2.6.9", "O(1)", "Gives this connection a name.", "connection-name"
+    ),
+    "client|tracking": Doc(
+        _GROUP,
+        "6.0.0",
+        "O(1)",
+        "Turns the tracking of the keys that this connection reads off; on is not supported.",
+        "status(ON | OFF) [REDIRECT=client-id:integer] [PREFIX=prefix...] [BCAST]"
+        " [OPTIN] [OPTOUT] [NOLOOP]",
     ),
     "client|trackinginfo": Doc(
         _GROUP, "6.2.0", "O(1)", "Describes how this connection tracks the keys it reads."

@@ -20,9 +20,7 @@ HELLO_NEEDS_AUTH: Final = (
 DB_OUT_OF_RANGE: Final = b"ERR DB index is out of range"
 
 # CLIENT
-BAD_CLIENT_NAME: Final = (
-    b"ERR Client names cannot contain spaces, newlines or special characters."
-)
+BAD_CLIENT_NAME: Final = b"ERR Client names cannot contain spaces, newlines or special characters."
 BAD_CLIENT_ID: Final = b"ERR Invalid client ID"
 CLIENT_ID_NOT_POSITIVE: Final = b"ERR client-id should be greater than 0"
 BAD_MAXAGE: Final = b"ERR maxage is not an integer or out of range"
@@ -50,6 +48,12 @@ WAITAOF_WITHOUT_AOF: Final = (
 )
 
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
+
+REWRITE_IN_PROGRESS: Final = b"ERR Background append only file rewriting already in progress"
+REWRITE_IMPOSSIBLE: Final = (
+    b"ERR Can't execute an AOF background rewriting. "
+    b"Please check the server logs for more information."
+)
 
 # DEBUG
 DEBUG_NOT_ALLOWED: Final = (

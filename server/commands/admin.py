@@ -83,9 +83,7 @@ def monitor(call: Call) -> object:
     return OK
 
 
-@command(
-    "ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous")
-)
+@command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
 def role(call: Call) -> object:
     """``ROLE``. Reply: list of ``master``, the replication offset and the replicas: none."""
     return [b"master", 0, []]

@@ -14,6 +14,7 @@ import server.commands.latency
 import server.commands.lolwut
 import server.commands.memory
 import server.commands.pubsub
+import server.commands.rewrite
 import server.commands.scan
 import server.commands.slowlog
 import server.commands.streams

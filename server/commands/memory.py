@@ -114,16 +114,14 @@ def memory_doctor(call: Call) -> object:
     if figures.peak > figures.used * 3 // 2:
         reports.append(
             b" * Peak: up to %b were in use once, much more than now. New data will use what the "
-            b"allocator kept; MEMORY PURGE gives some of it back.\n"
-            % human(figures.peak)
+            b"allocator kept; MEMORY PURGE gives some of it back.\n" % human(figures.peak)
         )
     clients = list(server.sessions.values())
     waiting = sum([each.peer.pending_output_bytes() for each in clients])
     if clients and waiting // len(clients) > _LARGE_CLIENT_BYTES:
         reports.append(
             b" * Clients: %b of replies wait for clients that do not read them. CLIENT LIST shows "
-            b"them by omem; client-output-buffer-limit bounds them.\n"
-            % human(waiting)
+            b"them by omem; client-output-buffer-limit bounds them.\n" % human(waiting)
         )
     if anonymous_huge_bytes() > figures.used // 2:
         reports.append(

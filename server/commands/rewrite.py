@@ -1,0 +1,30 @@
+"""BGREWRITEAOF: write the append-only file anew."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat.errors import CommandError
+from compat.errors_admin import REWRITE_IMPOSSIBLE, REWRITE_IN_PROGRESS
+from protocol.replies import Status
+from server.call import Call
+from server.registry import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command
+from server.session import IN_MULTI
+
+_STARTED: Final = Status(b"Background append only file rewriting started")
+_SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
+
+
+@command("BGREWRITEAOF", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
+def bgrewriteaof(call: Call) -> object:
+    """``BGREWRITEAOF``: replace the append-only files by shorter ones that hold the same.
+
+    Reply: a status; that it is only scheduled inside MULTI.
+    Raises: one is on its way already.
+    """
+    rewriting = call.server.rewriting
+    if rewriting is None:
+        raise CommandError(REWRITE_IMPOSSIBLE)
+    if not rewriting.rewrite_soon():
+        raise CommandError(REWRITE_IN_PROGRESS)
+    return _SCHEDULED if call.session.special & IN_MULTI else _STARTED
