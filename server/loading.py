@@ -126,8 +126,7 @@ class Loader:
             raise PersistenceError(
                 f"{os.fsdecode(path)} cannot be read: {error.strerror}."
             ) from error
-        commands = file.name.endswith(b".aof") or file.name == self._directory.prefix
-        if reader.starts_with(b"REDIS") or not commands:
+        if reader.starts_with(b"REDIS") or file.name.endswith((b".rdb", b".hrs")):
             reader.close()
             raise PersistenceError(
                 f"{os.fsdecode(path)} is a snapshot; only files of commands can be loaded. Where "

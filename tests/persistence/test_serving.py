@@ -1,0 +1,358 @@
+"""The server and its append-only folder: what is there after a restart, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Factory
+from protocol.replies import request
+from support.client import RawClient, WireError
+from support.process import Process
+
+FOLDER = "appendonlydir"
+INCR = "appendonly.aof.1.incr.aof"
+MANIFEST = "appendonly.aof.manifest"
+
+
+def incr(server: Process) -> Path:
+    return server.directory / FOLDER / INCR
+
+
+def wait_until(server: Process, name: str, value: str) -> None:
+    deadline = time.monotonic() + 10
+    while server.info("persistence").get(name) != value:
+        assert time.monotonic() < deadline, server.info("persistence")
+        time.sleep(0.05)
+
+
+def limit_files(server: Process, size: int) -> None:
+    """Let the system refuse the server any file longer than this."""
+    hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)[1]
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def fill(client: RawClient) -> None:
+    """Streams and strings in two databases, with gaps, counters and deadlines of all kinds."""
+    client.call("SET", "text", b"\0\r\n*1\r\n\xff")
+    client.call("SET", "number", "41")
+    client.call("INCR", "number")
+    client.call("SET", "mortal", "x", "PX", "10000000")
+    for number in range(1, 251):
+        client.call("XADD", "log", f"{number}-{number % 3}", "field", f"v{number}", "b", "")
+    client.call("XDEL", "log", "250-1", "7-1", "8-2")
+    client.call("XTRIM", "log", "MAXLEN", "~", "120")
+    client.call("XADD", "empty", "5-5", "a", "b")
+    client.call("XDEL", "empty", "5-5")
+    client.call("SELECT", 3)
+    client.call("XADD", "log", "MAXLEN", "2", "*", "other", "database")
+    client.call("MULTI")
+    client.call("SET", "a", "1")
+    client.call("SELECT", 0)
+    client.call("SET", "b", "2")
+    client.call("EXEC")
+
+
+def contents(server: Process) -> dict[str, object]:
+    """Everything a client can see of every key."""
+    found: dict[str, object] = {}
+    with server.client() as client:
+        for db in (0, 3):
+            client.call("SELECT", db)
+            keys = client.call_parsed("KEYS", "*")
+            assert isinstance(keys, list)
+            for key in sorted(keys):
+                place = f"{db} {key!r}"
+                found[place + " pexpiretime"] = client.call("PEXPIRETIME", key)
+                if client.call_parsed("TYPE", key) == b"string":
+                    found[place] = client.call("GET", key)
+                    continue
+                found[place] = client.call("XRANGE", key, "-", "+")
+                info = client.call_parsed("XINFO", "STREAM", key)
+                assert isinstance(info, list)
+                facts = dict(zip(info[::2], info[1::2], strict=True))
+                for name in (b"length", b"last-generated-id", b"max-deleted-entry-id",
+                             b"entries-added", b"first-entry", b"last-entry"):  # fmt: skip
+                    found[f"{place} {name!r}"] = facts[name]
+    return found
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_everything_is_there_after_a_restart(fresh_server: Factory, policy: str) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", policy)
+    with server.client() as client:
+        fill(client)
+    before = contents(server)
+    assert len(before) > 20
+    assert contents(server.restart(crash=True)) == before
+    assert contents(server.restart()) == before
+    assert server.info("persistence")["aof_enabled"] == "1"
+
+
+def test_off_means_no_files(fresh_server: Factory) -> None:
+    server = fresh_server()
+    server.call("SET", "a", "1")
+    server.stop()
+    assert not (server.directory / FOLDER).exists()
+
+
+def test_a_torn_end_is_dropped_at_every_byte(fresh_server: Factory) -> None:
+    """The last command is cut at every byte: each time the rest is there, and writing goes on."""
+    server = fresh_server("--appendonly", "yes", debug=False)
+    server.call("SET", "whole", "1")
+    size = incr(server).stat().st_size
+    server.call("SET", "torn", "2")
+    data = incr(server).read_bytes()
+    server.kill()
+    for cut in range(size + 1, len(data)):
+        incr(server).write_bytes(data[:cut])
+        server.start()
+        assert server.call("KEYS", "*") == [b"whole"], cut
+        assert incr(server).stat().st_size == size
+        server.kill()
+    assert f"truncated at offset {size}" in server.log()
+    server.start()
+    server.call("SET", "after", "3")
+    server.restart(crash=True)
+    assert server.call("DBSIZE") == 2
+
+
+def test_an_unfinished_transaction_is_dropped(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes")
+    server.call("SET", "whole", "1")
+    size = incr(server).stat().st_size
+    server.kill()
+    with incr(server).open("ab") as file:
+        file.write(request([b"MULTI"]) + request([b"SET", b"half", b"1"]))
+    server.start()
+    assert server.call("KEYS", "*") == [b"whole"]
+    assert incr(server).stat().st_size == size
+
+
+def test_a_torn_end_is_refused_where_it_shall_be(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--aof-load-truncated", "no")
+    server.call("SET", "whole", "1")
+    server.kill()
+    with incr(server).open("ab") as file:
+        file.write(b"*1\r\n$4\r\nPI")
+    data = incr(server).read_bytes()
+    server.spawn()
+    assert server.wait() == 1
+    assert "aof-load-truncated" in server.log()
+    assert incr(server).read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (b"*1\r\n$4\r\nPANG\r\n", "unknown command 'PANG'"),
+        (b"garbage\r\n", "expected '*' before a command"),
+        (request([b"XADD", b"log", b"1-1", b"a", b"b"]), "XADD answered: ERR"),
+        (request([b"SELECT", b"99"]), "SELECT answered: ERR"),
+        (request([b"SET", b"a"]), "wrong number of arguments"),
+        (request([b"EXEC"]), "EXEC without MULTI"),
+        (request([b"MULTI"]) * 2, "EXEC before another MULTI"),
+    ],
+)
+def test_damage_is_refused_with_file_and_offset(
+    fresh_server: Factory, damage: bytes, reason: str
+) -> None:
+    server = fresh_server("--appendonly", "yes")
+    server.call("XADD", "log", "1-1", "a", "b")
+    server.kill()
+    good = incr(server).read_bytes()
+    data = good + damage + request([b"SET", b"b", b"2"])
+    incr(server).write_bytes(data)
+    server.spawn()
+    assert server.wait() == 1
+    log = server.log()
+    at = len(good) + (len(damage) // 2 if damage.count(b"MULTI") == 2 else 0)
+    assert f"{incr(server)} is damaged at offset {at}" in log
+    assert reason in log
+    assert incr(server).read_bytes() == data
+
+
+def test_two_servers_on_one_folder(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes")
+    second = fresh_server("--appendonly", "yes", directory=server.directory, start=False)
+    second.spawn()
+    assert second.wait() == 1
+    assert f"Another server (pid {server.pid})" in second.log()
+    server.call("SET", "still", "served")
+
+
+@pytest.mark.parametrize("kind", ["base.rdb", "base.hrs"])
+def test_a_snapshot_base_is_refused(fresh_server: Factory, tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / f"appendonly.aof.1.{kind}").write_bytes(b"REDIS0011")
+    (folder / MANIFEST).write_text(f"file appendonly.aof.1.{kind} seq 1 type b\n")
+    server = fresh_server("--appendonly", "yes", directory=tmp_path, start=False)
+    server.spawn()
+    assert server.wait() == 1
+    assert "is a snapshot" in server.log()
+
+
+def test_a_torn_file_that_is_not_the_last_is_refused(fresh_server: Factory, tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    torn = request([b"SET", b"a", b"1"])[:-1]
+    (folder / "one").write_bytes(torn)
+    (folder / "two").write_bytes(request([b"SET", b"b", b"1"]))
+    (folder / MANIFEST).write_text("file one seq 1 type i\nfile two seq 2 type i\n")
+    server = fresh_server("--appendonly", "yes", directory=tmp_path, start=False)
+    server.spawn()
+    assert server.wait() == 1
+    assert "this is not the last file" in server.log()
+    assert (folder / "one").read_bytes() == torn
+
+
+def test_turning_it_on_keeps_what_is_in_memory(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client:
+        fill(client)
+        assert client.call("CONFIG", "SET", "appendonly", "yes") == b"+OK\r\n"
+        client.call("SET", "later", "1")
+        before = contents(server)
+        server.kill()
+        server.options = ("--appendonly", "yes")
+        assert contents(server.start()) == before
+
+
+def test_turning_it_off_keeps_the_files(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes")
+    server.call("SET", "before", "1")
+    server.call("CONFIG", "SET", "appendonly", "no")
+    server.call("SET", "between", "1")
+    size = incr(server).stat().st_size
+    assert size == len(incr(server).read_bytes())
+    server.call("DEL", "before")
+    server.call("CONFIG", "SET", "appendonly", "yes")
+    server.call("SET", "after", "1")
+    server.restart(crash=True)
+    keys = server.call("KEYS", "*")
+    assert isinstance(keys, list)
+    assert sorted(keys) == [b"after", b"between"]
+
+
+def test_turning_it_on_inside_a_transaction_records_nothing_twice(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client:
+        client.call("MULTI")
+        client.call("XADD", "log", "1-1", "a", "b")
+        client.call("CONFIG", "SET", "appendonly", "yes")
+        client.call("XADD", "log", "2-1", "a", "b")
+        client.call("EXEC")
+        client.call("XADD", "log", "3-1", "a", "b")
+    wait_until(server, "aof_enabled", "1")
+    server.options = ("--appendonly", "yes")
+    server.restart(crash=True)
+    assert server.call("XLEN", "log") == 3
+
+
+def test_it_cannot_be_turned_on(fresh_server: Factory) -> None:
+    server = fresh_server(check_log=False)
+    (server.directory / FOLDER).write_text("in the way")
+    with pytest.raises(WireError, match="CONFIG SET failed"):
+        server.call("CONFIG", "SET", "appendonly", "yes")
+    assert server.call("CONFIG", "GET", "appendonly") == [b"appendonly", b"no"]
+
+
+def test_what_expires_is_recorded(fresh_server: Factory) -> None:
+    """Keys removed by the clock, not by a client, are in the file as removed."""
+    server = fresh_server("--appendonly", "yes")
+    server.call("SET", "mortal", "x", "PX", "30")
+    server.call("SET", "other", "x")
+    deadline = time.monotonic() + 5
+    while not incr(server).read_bytes().endswith(request([b"DEL", b"mortal"])):
+        assert time.monotonic() < deadline, incr(server).read_bytes()
+        time.sleep(0.02)
+
+
+def test_a_full_disk_refuses_writes_until_there_is_room(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "everysec", check_log=False)
+    server.call("SET", "big", "x" * 20_000)
+    good = incr(server).stat().st_size
+    limit_files(server, good + 100)
+    server.call("SET", "kept", "y" * 1000)  # executed and answered; its write fails
+    with server.client() as client:
+        deadline = time.monotonic() + 5
+        while not client.call("SET", "more", "1").startswith(b"-MISCONF"):
+            assert time.monotonic() < deadline
+        assert client.call("GET", "kept").startswith(b"$1000")
+    assert incr(server).stat().st_size == good
+    assert server.info("persistence")["aof_last_write_status"] == "err"
+    limit_files(server, resource.RLIM_INFINITY)
+    wait_until(server, "aof_last_write_status", "ok")
+    server.call("SET", "again", "1")
+    server.restart(crash=True)
+    assert server.call("EXISTS", "kept", "again") == 2
+
+
+@pytest.mark.parametrize("failing", ["write", "sync"])
+def test_always_stops_before_a_reply_leaves(fresh_server: Factory, failing: str) -> None:
+    """Nothing that was not synced is acknowledged, nor shown to others."""
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always", check_log=False)
+    if failing == "write":
+        server.call("SET", "big", "x" * 20_000)
+        limit_files(server, incr(server).stat().st_size + 10)
+    else:
+        server.stop()
+        incr(server).unlink()
+        os.symlink("/dev/null", incr(server))  # takes every write and refuses fdatasync
+        server.start()
+    with server.client() as reader, server.client() as writer:
+        assert reader.call("GET", "k") == b"$-1\r\n"
+        writer.send_command("SET", "k", "1")
+        reader.send_command("GET", "k")
+        for client in (reader, writer):
+            seen = b""
+            with contextlib.suppress(ConnectionError):
+                seen = client.rest_until_close()
+            assert seen in (b"", b"$-1\r\n")
+    assert server.wait() == 1
+    assert f"cannot {failing} the append-only file under appendfsync always" in server.log()
+
+
+def test_a_sync_that_fails_refuses_writes_under_everysec(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "everysec", check_log=False)
+    server.stop()
+    incr(server).unlink()
+    os.symlink("/dev/null", incr(server))
+    server.start()
+    with server.client() as client:
+        deadline = time.monotonic() + 10
+        while not client.call("SET", "k", "1").startswith(b"-MISCONF"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_clients_are_answered_while_data_is_loaded(fresh_server: Factory, tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / MANIFEST).write_text(f"file {INCR} seq 1 type i\n")
+    with (folder / INCR).open("wb") as file:
+        for number in range(300_000):
+            file.write(request([b"XADD", b"log", b"%d-1" % (number + 1), b"f", b"v"]))
+    server = fresh_server("--appendonly", "yes", directory=tmp_path, start=False, debug=False)
+    server.spawn()
+    seen: set[bytes] = set()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), server.client() as client:
+            reply = client.call("GET", "k")
+            seen.add(reply[:8])
+            info = client.call_parsed("INFO", "persistence")
+            assert isinstance(info, bytes)
+            if b"loading:1" in info:
+                assert b"loading_total_bytes:" in info
+            if reply == b"$-1\r\n":
+                break
+    assert b"-LOADING" in seen
+    assert server.call("XLEN", "log") == 300_000
+    assert "Loading the append-only file:" in server.log()
