@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-
 from conftest import Factory
+
 from protocol.replies import request
 from support.client import RawClient, WireError
 from support.process import Process
