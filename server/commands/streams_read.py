@@ -62,8 +62,8 @@ def xrange(call: Call) -> object:
 def xrevrange(call: Call) -> object:
     """``XREVRANGE key end start [COUNT n]``. Reply: entries, newest first."""
     argv = call.argv
-    end = range_end(argv[2])
-    return _range(call, range_start(argv[3]), end, True)
+    start = range_start(argv[3])  # looked at first, though it stands second
+    return _range(call, start, range_end(argv[2]), True)
 
 
 def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bool) -> object:

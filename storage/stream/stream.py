@@ -139,8 +139,9 @@ class Stream:
     def _seal_tail(self) -> None:
         tail = self.tail
         assert tail is not None
-        tail.seal()
-        self.index.add(tail)
+        if tail.live:
+            tail.seal()
+            self.index.add(tail)
         self.tail = None
 
     # Reading
@@ -359,6 +360,12 @@ class Stream:
             if not goes_whole:
                 high = self._entries(block).position(ms, seq)
                 count = high if block.dead is None else block.dead.count(0, 0, high)
+            if count == block.live and block is self.tail and not goes_whole:
+                # Redis trims entry by entry here and leaves a node whose last entries had been
+                # deleted before, with nothing alive in it, to be appended to.
+                block.drop_head(count)
+                self.length -= count
+                return removed + count
             if count:
                 removed += self._drop(block, place, count)
             if not goes_whole:

@@ -55,15 +55,14 @@ WRONG_CALLS = [
     "XRANGE nokey - + COUNT 0", "XRANGE nokey x +", "XRANGE str - +", "XRANGE str x +",
     "XRANGE s + -", "XREVRANGE s + -", "XREVRANGE s - +", "XREVRANGE s 2 1 COUNT 1",
     "XREVRANGE s + - COUNT 0", "XREVRANGE s + - COUNT", "XREVRANGE str + -", "XREVRANGE s x -",
-    "XREAD", "XREAD STREAMS", "XREAD STREAMS s", "XREAD STREAMS s t 0", "XREAD COUNT STREAMS s 0",
+    "XREAD", "XREAD STREAMS", "XREAD STREAMS s", "XREAD COUNT STREAMS s 0",
     "XREAD COUNT x STREAMS s 0", "XREAD COUNT -5 STREAMS s 0", "XREAD COUNT 0 STREAMS s 0",
     "XREAD COUNT 1 STREAMS s 0", "XREAD COUNT 1 COUNT 2 STREAMS s 0", "XREAD FOO STREAMS s 0",
     "XREAD BLOCK x STREAMS s 0", "XREAD BLOCK -1 STREAMS s 0", "XREAD BLOCK 0 STREAMS s 0",
-    "XREAD BLOCK 9223372036854775807 STREAMS s $",
     "XREAD STREAMS s >", "XREAD STREAMS s x", "XREAD STREAMS s -", "XREAD STREAMS s $",
     "XREAD STREAMS s s 0 0", "XREAD STREAMS s str 0 0", "XREAD STREAMS str 0", "XREAD STREAMS s t",
     "XREAD STREAMS nokey 0", "XREAD STREAMS nokey $", "XREAD NOACK STREAMS s 0",
-    "XREAD GROUP g c STREAMS s 0", "XREAD COUNT 1", "XREAD BLOCK 10 COUNT 1", "XREAD STREAMS s 0 0",
+    "XREAD GROUP g c STREAMS s 0", "XREAD COUNT 1", "XREAD BLOCK 10 COUNT 1",
     "XREAD STREAMS STREAMS s 0 0", "XREAD BLOCK 10 STREAMS s 99-0", "XREAD BLOCK 5 STREAMS nokey $",
     "XINFO", "XINFO FOO", "XINFO STREAM", "XINFO STREAM nokey", "XINFO STREAM str",
     "XINFO STREAM s FOO", "XINFO STREAM s FULL COUNT", "XINFO STREAM s FULL FOO 1",
@@ -113,7 +112,7 @@ def test_ranges_and_exclusive_bounds(stocked: Pair) -> None:
 
 
 def test_partial_ids(stocked: Pair) -> None:
-    for wanted in ("12-*", "12-*", "12", "11-*", "12-18446744073709551615", "12-*", "13-*", "14"):
+    for wanted in ("12-*", "12-*", "12", "11-*", "12-18446744073709551615", "13-*", "14"):
         stocked.both("XADD", "s", wanted, "f", "v")
     stocked.both("XADD", "new", "0-*", "f", "v")
     stocked.both("XADD", "new", "18446744073709551615-18446744073709551615", "f", "v")
@@ -162,6 +161,20 @@ def test_nodes_and_approximate_trimming(stocked: Pair, entries: int, size: int) 
         stocked.both("CONFIG", "SET", "stream-node-max-bytes", 4096)
 
 
+def test_what_is_said_since_redis_7_2(client: RawClient) -> None:
+    unbalanced = (
+        b"-ERR Unbalanced 'xread' list of streams: "
+        b"for each stream key an ID, '+', or '$' must be specified.\r\n"
+    )
+    assert client.call("XREAD", "STREAMS", "s", "t", "0") == unbalanced
+    assert client.call("XREAD", "STREAMS", "s", "0", "0") == unbalanced
+    out_of_range = b"-ERR timeout is out of range\r\n"
+    assert client.call("XREAD", "BLOCK", "9223372036854775807", "STREAMS", "s", "$") == out_of_range
+    client.call("XADD", "s", "12-18446744073709551615", "f", "v")
+    small = b"-ERR The ID specified in XADD is equal or smaller than the target stream top item\r\n"
+    assert client.call("XADD", "s", "12-*", "f", "v") == small
+
+
 def test_xadd_trims_what_it_adds(stocked: Pair) -> None:
     stocked.both("XADD", "s", "MAXLEN", "0", "20-0", "f", "v")
     stocked.both("XLEN", "s")
@@ -206,7 +219,10 @@ def log_machine(pair: Pair) -> type[RuleBasedStateMachine]:
 
         @rule(key=st.sampled_from("st"), new_id=Small, added=st.integers(0, 9), deleted=Small)
         def set_id(self, key: str, new_id: str, added: int, deleted: str) -> None:
-            pair.both("XSETID", key, new_id, "ENTRIESADDED", added, "MAXDELETEDID", deleted)
+            request = ("XSETID", key, new_id, "ENTRIESADDED", added, "MAXDELETEDID", deleted)
+            ours = pair.ours.call(*request)
+            if b"smaller than current max_deleted_entry_id" not in ours:  # Redis 7.0 has no such
+                assert ours == pair.real.call(*request), request
 
         @rule(key=st.sampled_from("st"))
         def remove(self, key: str) -> None:
