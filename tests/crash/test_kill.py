@@ -98,7 +98,7 @@ def test_nothing_acknowledged_is_lost(fresh_server: Factory, policy: str) -> Non
 
 
 def test_a_kill_during_a_rewrite(fresh_server: Factory) -> None:
-    """Rewrites one after the other under load, killed anywhere: the files always hold everything."""
+    """Rewrites one after the other under load: killed anywhere, the files hold everything."""
     chance = random.Random(5)
     server = fresh_server("--appendonly", "yes", debug=False)
     held = [0] * PRODUCERS
