@@ -261,11 +261,22 @@ class Server:
 
     def touch_database(self, db: Keyspace, replaced_by: Keyspace | None) -> None:
         """Break the watches of a database that is about to be emptied or swapped with another."""
-        for (index, key), sessions in self.watchers.items():
-            if index != db.index:
+        now_ms = self.clock_ns // 1_000_000
+        for place, sessions in self.watchers.items():
+            if place[0] != db.index:
                 continue
-            if key in db.entries or (replaced_by is not None and key in replaced_by.entries):
-                for session in sessions:
+            key = place[1]
+            found = replaced_by.entries.get(key) if replaced_by is not None else None
+            stale = found is not None and 0 <= found.expire_ms <= now_ms
+            if found is None and key not in db.entries:
+                continue
+            for session in sessions:
+                # What had expired, or comes expired, is no key to its watcher.
+                if session.watched[place] and (found is None or stale):
+                    session.watched[place] = stale
+                elif stale and key not in db.entries:
+                    session.watched[place] = True
+                else:
                     session.watch_broken = True
 
     # Blocking
