@@ -342,8 +342,8 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
         reply = handler(call)
     except CommandError as error:
         reply = _failed(server, row, error.line)
-    except StorageError as error:
-        reply = _failed(server, row, storage_error_line(error))
+    except StorageError as refusal:
+        reply = _failed(server, row, storage_error_line(refusal))
     except Exception:
         log.exception("command %r failed with an internal error", argv[0])
         reply = _crashed(server, row)

@@ -110,6 +110,28 @@ def test_an_arrow_turned_back_is_found(module: str, line: str) -> None:
     assert violations(ROOT / module, line) != []
 
 
+def names_of_two_kinds(source: str) -> list[str]:
+    """Names that handlers of different exceptions bind in one function.
+
+    mypyc gives such a name the type of the first handler, and the second fails when it is entered.
+    """
+    wrong = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        kinds: dict[str, set[str]] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                kinds.setdefault(node.name, set()).add(ast.unparse(node.type))
+        wrong += [f"{function.name}: {name}" for name, types in kinds.items() if len(types) > 1]
+    return wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_handlers_name_has_one_type(path: Path) -> None:
+    assert names_of_two_kinds(path.read_text()) == []
+
+
 def test_every_package_is_installed(repo: Path) -> None:
     """A folder with modules that pyproject.toml forgets would be missing from the wheel."""
     import tomllib
