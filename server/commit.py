@@ -206,7 +206,7 @@ class Committer:
     # Policies everysec and no
 
     def _sync_later(self, aof: AppendOnlyFile) -> None:
-        if aof.size_bytes > aof.synced_bytes and self._timer is None and self._running is None:
+        if aof.size_bytes > aof.synced_bytes and self._timer is None:
             self._arm(max(0.0, self._started_s + SYNC_PERIOD_S - time.monotonic()))
 
     def _arm(self, delay_s: float) -> None:

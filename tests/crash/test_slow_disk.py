@@ -1,0 +1,227 @@
+"""A disk whose syncs take long, or fail: the system call itself is slowed down in the server."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from support.client import RawClient, encode
+from support.process import ServerProcess
+
+from .test_kill import Producer, check
+
+# The server as it is, on a system whose fdatasync sleeps first, and fails from some call on.
+SCRIPT = """
+import os, sys, time
+delay_s, good_calls = float(sys.argv.pop(1)), int(sys.argv.pop(1))
+real, calls = os.fdatasync, 0
+def slow(fd):
+    global calls
+    calls += 1
+    time.sleep(delay_s)
+    if calls > good_calls:
+        raise OSError(5, "Input/output error")
+    real(fd)
+os.fdatasync = slow
+from server.cli import main
+sys.exit(main())
+"""
+MANY = 1 << 30
+
+
+class SlowDisk(ServerProcess):
+    """Our server on a slow disk: each sync takes ``delay_s``, those after ``good_calls`` fail."""
+
+    def __init__(
+        self, policy: str, delay_s: float, good_calls: int = MANY, check_log: bool = True
+    ) -> None:
+        super().__init__(
+            "--appendonly", "yes", "--appendfsync", policy, debug=False, check_log=check_log
+        )
+        self.delay_s = delay_s
+        self.good_calls = good_calls
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-P", "-c", SCRIPT, str(self.delay_s), str(self.good_calls)]
+
+
+@contextlib.contextmanager
+def slow_disk(policy: str, delay_s: float, good_calls: int = MANY) -> Iterator[SlowDisk]:
+    server = SlowDisk(policy, delay_s, good_calls)
+    try:
+        yield server.start()
+    finally:
+        server.discard()
+
+
+def warm_up(client: RawClient) -> None:
+    """Enough syncs for the server to notice that they are slow."""
+    for number in range(3):
+        client.call("SET", "warm", number)
+
+
+def test_nothing_acknowledged_is_lost() -> None:
+    with slow_disk("always", 0.02) as server:
+        held = [0] * 4
+        for _ in range(2):
+            producers = [Producer(server.port, f"log{n}", held[n]) for n in range(4)]
+            for producer in producers:
+                producer.start()
+            time.sleep(0.7)
+            server.kill()
+            for producer in producers:
+                producer.join(20)
+                assert not producer.trouble
+            server.start()
+            held = [check(server, producer) for producer in producers]
+        assert min(held) > 8
+
+
+def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
+    with slow_disk("always", 0.2) as server, server.client() as one, server.client() as two:
+        warm_up(one)
+        started = time.monotonic()
+        one.send_command("SET", "k", "1")
+        time.sleep(0.05)
+        two.send_command("GET", "k")  # executed during the sync: it must not show "1" before
+        assert two.read() == b"$1\r\n1\r\n"
+        assert time.monotonic() - started >= 0.19
+        assert one.read() == b"+OK\r\n"
+        started = time.monotonic()
+        assert two.call("GET", "k") == b"$1\r\n1\r\n"  # nothing is unsynced now
+        assert time.monotonic() - started < 0.15
+
+
+def test_replies_keep_their_order_and_come_once() -> None:
+    with slow_disk("always", 0.03) as server, server.client() as client:
+        warm_up(client)
+        sent = 0
+        for burst in range(1, 30):
+            commands = [encode("INCR", "n") + encode("ECHO", f"e{sent + i}") for i in range(burst)]
+            client.send(b"".join(commands))
+            sent += burst
+            time.sleep(0.004)
+        for number in range(1, sent + 1):
+            assert client.read() == b":%d\r\n" % number
+            echo = b"e%d" % (number - 1)
+            assert client.read() == b"$%d\r\n%b\r\n" % (len(echo), echo)
+        assert client.silent(0.05)
+
+
+def test_one_sync_serves_many_clients() -> None:
+    """Commands go on executing while the disk works: time is counted in syncs, not in commands."""
+    with slow_disk("always", 0.05) as server, server.client() as first:
+        warm_up(first)
+        clients = [server.client() for _ in range(30)]
+        started = time.monotonic()
+        for _ in range(5):
+            for client in clients:
+                client.send_command("INCR", "n")
+            for client in clients:
+                assert client.read().startswith(b":")
+        spent = time.monotonic() - started
+        for client in clients:
+            client.close()
+        assert spent < 5 * 0.05 * 4
+
+
+def test_quit_gets_the_replies_before_it() -> None:
+    with slow_disk("always", 0.1) as server, server.client() as client:
+        warm_up(client)
+        client.send(encode("SET", "a", "1"))
+        time.sleep(0.03)
+        client.send(encode("SET", "b", "2") + encode("QUIT"))
+        assert client.rest_until_close() == b"+OK\r\n" * 3
+
+
+def test_a_shutdown_lets_held_replies_go() -> None:
+    with slow_disk("always", 0.3) as server, server.client() as client:
+        warm_up(client)
+        client.send_command("SET", "a", "1")
+        time.sleep(0.1)
+        server.stop()
+        assert client.rest_until_close() == b"+OK\r\n"
+        server.start()
+        assert server.call("GET", "a") == b"1"
+
+
+def test_turning_it_off_lets_held_replies_go_first() -> None:
+    with slow_disk("always", 0.2) as server, server.client() as one, server.client() as two:
+        warm_up(one)
+        one.send_command("SET", "a", "1")
+        time.sleep(0.05)
+        assert two.call("CONFIG", "SET", "appendonly", "no") == b"+OK\r\n"
+        assert one.read() == b"+OK\r\n"
+        assert one.call("GET", "a") == b"$1\r\n1\r\n"
+
+
+def test_relaxing_the_policy_lets_no_reply_overtake() -> None:
+    with slow_disk("always", 0.2) as server, server.client() as one, server.client() as two:
+        warm_up(one)
+        one.send_command("INCR", "n")
+        time.sleep(0.05)
+        two.send_command("CONFIG", "SET", "appendfsync", "everysec")
+        one.send_command("INCR", "n")
+        assert [one.read(), one.read()] == [b":1\r\n", b":2\r\n"]
+        assert two.read() == b"+OK\r\n"
+
+
+def test_a_sync_that_fails_in_the_background_stops_before_a_reply_leaves() -> None:
+    with slow_disk("always", 0.05, good_calls=5) as server, server.client() as client:
+        acknowledged = 0
+        with contextlib.suppress(ConnectionError):
+            for number in range(100):
+                client.send_command("SET", "k", number)
+                if client.read() != b"+OK\r\n":
+                    break
+                acknowledged += 1
+        assert 3 <= acknowledged <= 5
+        assert server.wait() == 1
+        assert "cannot sync the append-only file under appendfsync always" in server.log()
+
+
+def test_everysec_does_not_wait_for_the_disk() -> None:
+    with slow_disk("everysec", 3.5) as server, server.client() as client:
+        slowest = 0.0
+        stop = time.monotonic() + 5
+        while time.monotonic() < stop:
+            started = time.monotonic()
+            assert client.call("INCR", "n").startswith(b":")
+            slowest = max(slowest, time.monotonic() - started)
+        assert slowest < 0.5
+        assert int(server.info("persistence")["aof_delayed_fsync"]) >= 1
+        value = server.call("GET", "n")
+        server.kill()
+        server.delay_s = 0.0
+        server.start()
+        assert server.call("GET", "n") == value
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_many_clients_at_once(policy: str) -> None:
+    """Pipelines, reads and writes mixed: every client gets exactly its own replies."""
+    with slow_disk(policy, 0.01) as server:
+        trouble: list[str] = []
+
+        def work(name: str) -> None:
+            with server.client() as client:
+                for number in range(1, 60):
+                    replies = client.pipeline(("INCR", name), ("GET", name), ("ECHO", name))
+                    value = str(number).encode()
+                    echo = b"$%d\r\n%b\r\n" % (len(name), name.encode())
+                    bulk = b"$%d\r\n%b\r\n" % (len(value), value)
+                    if replies != [b":%b\r\n" % value, bulk, echo]:
+                        trouble.append(f"{name} {number}: {replies!r}")
+
+        threads = [threading.Thread(target=work, args=(f"client{n}",)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive()
+        assert not trouble
