@@ -33,6 +33,7 @@ CACHING_WITHOUT_TRACKING: Final = (
     b"ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
     b"OPTOUT mode enabled"
 )
+NO_REDIRECT_CLIENT: Final = b"ERR The client ID you want redirect to does not exist"
 NO_TRACKING: Final = b"ERR CLIENT TRACKING is not supported by this server"
 
 # MONITOR, SLOWLOG, REPLICAOF, SHUTDOWN, WAITAOF

@@ -18,6 +18,7 @@ from typing import Final
 from compat import errors
 from protocol.replies import ErrorReply, write_reply
 from protocol.requests import ProtocolError, RequestParser
+from server.client_info import is_subscriber
 from server.execute import HELD, execute
 from server.session import (
     CLOSING,
@@ -25,7 +26,6 @@ from server.session import (
     NEEDS_AUTH,
     REPLY_SKIP,
     REPLY_SKIP_NEXT,
-    SUBSCRIBED,
     Peer,
     Session,
 )
@@ -33,6 +33,8 @@ from server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
+LARGE_READ_BYTES: Final = 4096  # what is left of smaller reads is looked at by the cron
+UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # of one write: in Redis a buffer of its own holds them
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # replies in hand at which running requests pauses
 
 
@@ -86,6 +88,8 @@ class Connection(Peer):
             self._bound_input()
             return
         self._run()
+        if len(data) >= LARGE_READ_BYTES:
+            self._bound_input()
 
     def eof_received(self) -> bool:
         """The peer will send no more: close once it has its replies."""
@@ -132,9 +136,7 @@ class Connection(Peer):
         if out:
             wire = out[0] if len(out) == 1 else b"".join(out)
             out.clear()
-            session.bytes_out += len(wire)
-            self._server.stats.note_write(len(wire))
-            transport.write(wire)
+            self._write(transport, wire)
         if session.special & CLOSING:
             if not self._held:
                 transport.close()
@@ -158,14 +160,24 @@ class Connection(Peer):
         if transport is None:
             return
         if wire:
-            session.bytes_out += len(wire)
-            self._server.stats.note_write(len(wire))
-            transport.write(wire)
+            self._write(transport, wire)
         if session.special & CLOSING:
             if not self._held and not session.flush_pending:
                 transport.close()
         elif self._stalled:
             self.bound_output()
+
+    def _write(self, transport: asyncio.Transport, wire: bytes) -> None:
+        session = self.session
+        size = len(wire)
+        if size > UNCOUNTED_OUTPUT_BYTES:
+            limit = self._server.config.output_limit(is_subscriber(session))[0]
+            if 0 < limit < size - UNCOUNTED_OUTPUT_BYTES + transport.get_write_buffer_size():
+                self._drop_reader()
+                return
+        session.bytes_out += size
+        self._server.stats.note_write(size)
+        transport.write(wire)
 
     def resume_soon(self) -> None:
         """Run what was held back in a turn of its own."""
@@ -207,8 +219,7 @@ class Connection(Peer):
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
         session = self.session
         held = self.pending_output_bytes()
-        subscriber = bool(session.special & SUBSCRIBED or session.channels or session.patterns)
-        hard, soft, seconds = self._server.config.output_limit(subscriber)
+        hard, soft, seconds = self._server.config.output_limit(is_subscriber(session))
         now_ms = self._server.clock_ns // 1_000_000
         over_soft = 0 < soft <= held
         if not over_soft:
@@ -217,9 +228,12 @@ class Connection(Peer):
             session.soft_limit_since_ms = now_ms
         elapsed_ms = now_ms - session.soft_limit_since_ms
         if 0 < hard <= held or (over_soft and elapsed_ms >= seconds * 1000):
-            self._server.stats.output_buffer_disconnections += 1
-            log.warning("client id=%d closed: output buffer limit reached", session.id)
-            self.abort()
+            self._drop_reader()
+
+    def _drop_reader(self) -> None:
+        self._server.stats.output_buffer_disconnections += 1
+        log.warning("client id=%d closed: output buffer limit reached", self.session.id)
+        self.abort()
 
     # Running requests
 
@@ -309,7 +323,7 @@ class Connection(Peer):
             self.flush_soon()
 
     def _bound_input(self) -> None:
-        """Drop a peer that sends more than client-query-buffer-limit while it cannot be served."""
+        """Drop a peer of which more than client-query-buffer-limit is held that is not run."""
         if self._parser.pending_bytes > self._server.config.client_query_buffer_limit:
             self._server.stats.query_buffer_disconnections += 1
             log.warning("client id=%d closed: query buffer limit reached", self.session.id)

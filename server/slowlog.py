@@ -34,7 +34,9 @@ class SlowLog:
         self.next_number = 0
 
     def add(self, argv: list[bytes], at_s: int, usec: int, session: Session, most: int) -> None:
-        """Log a command and forget the oldest beyond ``most``."""
+        """Log a command and forget the oldest beyond ``most``; 0 is no log at all."""
+        if not most:
+            return
         shortened = _shorten(argv)
         self.commands.appendleft(
             SlowCommand(self.next_number, at_s, usec, shortened, session.address, session.name)

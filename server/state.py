@@ -316,12 +316,14 @@ class Server:
         if end_ms:
             self.pause_end_ms = end_ms
             self.set_special(PAUSED_WRITES if writes_only else PAUSED_ALL, True)
+            self._hold_expiry(True)
             self.host.wake_at(end_ms)
 
     def unpause(self) -> None:
         """Let the requests run that a pause holds back."""
         self.pause_end_ms = 0
         self.set_special(PAUSED_ALL | PAUSED_WRITES, False)
+        self._hold_expiry(False)
         for session in self.sessions.values():
             if session.special & PAUSED:
                 session.special &= ~PAUSED
@@ -338,6 +340,10 @@ class Server:
             self.pubsub.publish(b"__keyspace@%d__:%b" % (db, key), event)
         if flags & NOTIFY_KEYEVENT:
             self.pubsub.publish(b"__keyevent@%d__:%b" % (db, event), key)
+
+    def _hold_expiry(self, held: bool) -> None:
+        for db in self.dbs:
+            db.expire_held = held
 
     # Memory
 

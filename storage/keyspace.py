@@ -79,6 +79,7 @@ class Keyspace:
         self.expired = expired
         self.unused = unused
         self.expire_enabled = True  # off while loading: the file itself says what expired
+        self.expire_held = False  # during a pause: expired keys are not found, but stay
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -89,7 +90,8 @@ class Keyspace:
         if found is None:
             return None
         if found.expire_ms != NO_EXPIRY and found.expire_ms <= now_ms and self.expire_enabled:
-            self._expire(key)
+            if not self.expire_held:
+                self._expire(key)
             return None
         return found
 

@@ -11,6 +11,7 @@ from compat.errors_admin import (
     BAD_PAUSE_MODE,
     BAD_UNBLOCK_REASON,
     CACHING_WITHOUT_TRACKING,
+    NO_REDIRECT_CLIENT,
     NO_TRACKING,
     UNBLOCKED,
     bad_client_attribute,
@@ -39,6 +40,7 @@ _OWN: Final = NOSCRIPT | LOADING | STALE
 _OTHERS: Final = ADMIN | NOSCRIPT | LOADING | STALE
 _ACL: Final = ("connection",)
 _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
+_TRACKING_FLAGS: Final = (b"BCAST", b"OPTIN", b"OPTOUT", b"NOLOOP")
 _VARYING: Final = ("nondeterministic_output",)
 
 container("CLIENT")
@@ -234,6 +236,15 @@ def client_tracking(call: Call) -> object:
 
     Raises: ON, for the server does not track what clients read.
     """
+    args = Args(call.argv, 3)
+    while args.left:
+        if args.left > 1 and args.flag(b"REDIRECT"):
+            if args.integer() not in call.server.sessions:
+                raise CommandError(NO_REDIRECT_CLIENT)
+        elif args.left > 1 and args.flag(b"PREFIX"):
+            args.word()
+        elif args.option() not in _TRACKING_FLAGS:
+            raise CommandError(SYNTAX)
     word = call.argv[2].lower()
     if word == b"on":
         raise CommandError(NO_TRACKING)
