@@ -136,7 +136,10 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
     if found.expire_ms == NO_EXPIRY:
         return -1
     left_ms = max(0, found.expire_ms - base_ms)
-    return left_ms if unit_ms == 1 else (left_ms + 500) // 1000
+    if unit_ms == 1:
+        return left_ms
+    # Half a second is not added first: the latest deadline there is would overflow.
+    return left_ms // 1000 + (1 if left_ms % 1000 >= 500 else 0)
 
 
 @command("PERSIST", arity=2, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
