@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from server.session import Peer, Session
 from server.state import WRITES_REFUSED, Server
+from server.sync_waits import serve_sync_waits
 
 if TYPE_CHECKING:
     from persistence.aof import AppendOnlyFile
@@ -133,6 +134,7 @@ class Committer:
             self._sync_failed(error)
             return False
         self._measure(time.perf_counter_ns() - started_ns)
+        serve_sync_waits(self._server)
         return True
 
     def _measure(self, spent_ns: int) -> None:
@@ -247,6 +249,7 @@ class Committer:
         self._trouble("sync", error)
 
     def _sync_succeeded(self) -> None:
+        serve_sync_waits(self._server)
         status = self._server.aof_status
         if not status.sync_ok:
             status.sync_ok = True
