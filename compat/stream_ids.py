@@ -17,9 +17,26 @@ _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
 
 
+class _Writer:
+    """Writes IDs; the text of the last millisecond is kept, for the next ID often shares it."""
+
+    def __init__(self) -> None:
+        self._ms = 0
+        self._text = b"0"
+
+    def write(self, ms: int, seq: int) -> bytes:
+        if ms != self._ms:
+            self._ms = ms
+            self._text = b"%d" % ms
+        return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+
+
+_writer: Final = _Writer()
+
+
 def format_id(ms: int, seq: int) -> bytes:
     """``<ms>-<seq>``."""
-    return b"%d" % ms + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+    return _writer.write(ms, seq)
 
 
 def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:

@@ -120,7 +120,7 @@ def bulk(data: bytes) -> bytes:
     """One bulk string, whole."""
     size = len(data)
     if size < 1024:
-        return _BULK_HEADERS[size] + data + b"\r\n"
+        return b"%b%b\r\n" % (_BULK_HEADERS[size], data)
     return b"$%d\r\n%b\r\n" % (size, data)
 
 

@@ -118,8 +118,12 @@ class Call:
         ready: bool = False,
     ) -> None:
         """Report one change; see ``Effect`` for the arguments."""
-        if self.server.expired_found:  # told first, as it happened first
-            self.server.drain_expired(self)
+        server = self.server
+        if server.expired_found:  # told first, as it happened first
+            server.drain_expired(self)
+        if not server.has_listeners():
+            server.dirty += dirty
+            return
         self.effects.append(
             Effect(self.db.index, key, event, event_class, record, dirty, touched, ready)
         )

@@ -24,7 +24,7 @@ from server.stream_args import (
     strict_id,
     strict_ids,
 )
-from storage.stream.stream import ID_MAX, IDNotGreater, Stream
+from storage.stream.stream import Stream
 
 NO_SUCH_ENTRY: Final = -1
 DELETED: Final = 1
@@ -75,13 +75,19 @@ def xadd(call: Call) -> object:
         if not make_stream:
             return None
         stream = new_stream(call)
-    ms, seq = _choose_id(stream, given, next_seq, call.now_ms)
     config = call.server.config
-    row = argv[at + 1 :]
-    stream.append(ms, seq, row, config.stream_node_max_bytes, config.stream_node_max_entries)
+    node_bytes = config.stream_node_max_bytes
+    node_entries = config.stream_node_max_entries
+    if given is None:
+        stream.append_next(call.now_ms, argv, at + 1, node_bytes, node_entries)
+    else:
+        ms, seq = given
+        if next_seq:
+            seq = stream.next_seq(ms)
+        stream.append(ms, seq, argv, at + 1, node_bytes, node_entries)
     if created:
         call.put(key, stream)
-    id_text = format_id(ms, seq)
+    id_text = format_id(stream.last_ms, stream.last_seq)
     trimmed = 0
     if options is not None and options.strategy != NO_TRIM:
         trimmed = options.trim(stream)
@@ -114,21 +120,6 @@ def _options_before_id(argv: list[bytes], options: TrimOptions) -> tuple[int, bo
     if at >= len(argv):
         raise CommandError(wrong_arity(b"xadd"))
     return at, make_stream
-
-
-def _choose_id(
-    stream: Stream, given: tuple[int, int] | None, next_seq: bool, now_ms: int
-) -> tuple[int, int]:
-    """The new entry's ID for ``*`` (``given`` None), ``ms-*`` (``next_seq``) or an ID."""
-    if given is None:
-        return stream.next_id(now_ms)
-    ms, seq = given
-    if next_seq and ms == stream.last_ms:
-        if stream.last_seq == ID_MAX:
-            stream.next_id(0)  # an exhausted stream says so first
-            raise IDNotGreater
-        return ms, stream.last_seq + 1
-    return ms, seq
 
 
 def new_stream(call: Call) -> Stream:

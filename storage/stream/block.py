@@ -26,6 +26,7 @@ from storage.stream.listpack import EMPTY_BYTES, delta_bytes, integer_bytes, tex
 
 _pack: Final = Encoder().encode
 _unpack: Final = Decoder().decode
+_NO_NAMES: Final[list[bytes]] = []
 
 
 class Run:
@@ -35,10 +36,10 @@ class Run:
     ``names`` is None and ``rows`` holds each entry's fields and values.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: list[bytes] | None) -> None:
         self.ms: list[int] = []
         self.seq: list[int] = []
-        self.names: list[bytes] | None = None
+        self.names = names
         self.flat: list[bytes] = []
         self.rows: list[list[bytes]] = []
 
@@ -56,6 +57,21 @@ class Run:
             row.append(names[offset])
             row.append(self.flat[start + offset])
         return row
+
+    def mix(self) -> None:
+        """Give each entry a row of its own: an entry with other names is about to come."""
+        self.rows = [self.row(number) for number in range(len(self.ms))]
+        self.names = None
+        self.flat = []
+
+    def copy(self) -> Run:
+        """An equal run; rows are shared, for they never change."""
+        twin = Run(self.names)
+        twin.ms = self.ms.copy()
+        twin.seq = self.seq.copy()
+        twin.flat = self.flat.copy()
+        twin.rows = self.rows.copy()
+        return twin
 
     def position(self, ms: int, seq: int) -> int:
         """The number of the first entry whose ID is not below (ms, seq)."""
@@ -76,6 +92,7 @@ class Block:
         node_bytes: what Redis's node would take.
         payload: the sealed form; empty while the block is open.
         ids_bytes: length of the payload's first part.
+        names_of_node: while open: field names of the first entry, which Redis's node stores once.
         run: the decoded form: always there while open; None when sealed.
     """
 
@@ -90,6 +107,7 @@ class Block:
         self.node_bytes = 0
         self.payload = b""
         self.ids_bytes = 0
+        self.names_of_node = _NO_NAMES
         self.run: Run | None = None
 
     def is_below(self, ms: int, seq: int) -> bool:
@@ -103,17 +121,13 @@ class Block:
 
     def _decode(self) -> Run:
         view = memoryview(self.payload)
-        run = self._decode_ids(view)
         body = cast("list[object]", _unpack(view[self.ids_bytes :]))
         if body[0] is None:
+            run = Run(None)
             run.rows = cast("list[list[bytes]]", body[1])
         else:
-            run.names = cast("list[bytes]", body[0])
+            run = Run(cast("list[bytes]", body[0]))
             run.flat = cast("list[bytes]", body[1])
-        return run
-
-    def _decode_ids(self, view: memoryview) -> Run:
-        run = Run()
         ms = 0
         seq = 0
         deltas = cast("list[int]", _unpack(view[: self.ids_bytes]))
@@ -138,17 +152,15 @@ class Block:
             self.dead = None
         ids = _pack(_deltas(run))
         self.payload = ids + _pack(_values(run))
+        self.names_of_node = _NO_NAMES
         self.ids_bytes = len(ids)
         self.run = None
 
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
         run = self._decode()
-        if run.names is not None:
-            run.rows = [run.row(number) for number in range(len(run.ms))]
-            run.names = None
-            run.flat = []
         self.run = run
+        self.names_of_node = run.row(0)[0::2]
         self.payload = b""
 
     def next_live(self, number: int) -> int:
@@ -192,48 +204,58 @@ class Block:
         twin.live = self.live
         twin.dead = None if self.dead is None else bytearray(self.dead)
         twin.node_bytes = self.node_bytes
+        twin.names_of_node = self.names_of_node
         twin.payload = self.payload
         twin.ids_bytes = self.ids_bytes
-        if self.run is not None:
-            twin.run = Run()
-            twin.run.ms = self.run.ms.copy()
-            twin.run.seq = self.run.seq.copy()
-            twin.run.rows = self.run.rows.copy()
+        twin.run = None if self.run is None else self.run.copy()
         return twin
 
 
-def open_block(ms: int, seq: int, row: list[bytes]) -> Block:
-    """A block that is open and empty, whose first entry will be (ms, seq) ``row``."""
+def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
+    """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
     block = Block(ms, seq)
-    block.run = Run()
+    names = words[at::2]
+    block.run = Run(names)
     # Counts of live and deleted entries, number of names, the names, a closing 0.
-    size = EMPTY_BYTES + 2 + 2 + integer_bytes(len(row) // 2) + 2
-    for number in range(0, len(row), 2):
-        size += text_bytes(row[number])
+    size = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
+    for name in names:
+        size += text_bytes(name)
+    block.names_of_node = names
     block.node_bytes = size
     return block
 
 
-def append(block: Block, ms: int, seq: int, row: list[bytes]) -> None:
-    """Add an entry to an open block; the ID is above all of its IDs."""
+def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None:
+    """Add the entry ``words[at:]`` to an open block; the ID is above all of its IDs."""
     run = block.run
     assert run is not None
-    rows = run.rows
     # Flags, the ID's two halves, the values or all there is, how many elements that were.
-    width = len(row)
     size = 2 + delta_bytes(ms - block.first_ms) + delta_bytes(seq - block.first_seq)
-    if not rows or has_names_of(row, rows[0]):
-        size += 2 if width < 240 else integer_bytes(width // 2 + 3)
-        for number in range(1, width, 2):
-            size += text_bytes(row[number])
+    names = block.names_of_node
+    end = len(words)
+    width = len(names)
+    if _has_names(words, at, names):
+        size += 2 if width < 120 else integer_bytes(width + 3)
+        flat = run.flat
+        mixed = run.names is None
+        for number in range(at + 1, end, 2):
+            value = words[number]
+            size += text_bytes(value)
+            if not mixed:
+                flat.append(value)
+        if mixed:
+            run.rows.append(words[at:])
     else:
-        size += integer_bytes(width // 2) + integer_bytes(width + 4)
+        if run.names is not None:
+            run.mix()
+        row = words[at:]
+        size += integer_bytes(len(row) // 2) + integer_bytes(len(row) + 4)
         for element in row:
             size += text_bytes(element)
+        run.rows.append(row)
     block.node_bytes += size
     run.ms.append(ms)
     run.seq.append(seq)
-    rows.append(row)
     if block.dead is not None:
         block.dead.append(0)
     block.last_ms = ms
@@ -242,19 +264,19 @@ def append(block: Block, ms: int, seq: int, row: list[bytes]) -> None:
     block.live += 1
 
 
-def has_names_of(row: list[bytes], other: list[bytes]) -> bool:
-    """Whether two entries have the same field names in the same order."""
-    size = len(row)
-    if size != len(other):
+def _has_names(words: list[bytes], at: int, names: list[bytes]) -> bool:
+    """Whether the entry ``words[at:]`` has these field names in this order."""
+    if len(words) - at != 2 * len(names):
         return False
-    for number in range(0, size, 2):
-        if row[number] != other[number]:
+    for name in names:
+        if words[at] != name:
             return False
+        at += 2
     return True
 
 
 def _living(run: Run, dead: bytearray) -> Run:
-    living = Run()
+    living = Run(None)
     number = dead.find(0)
     while number >= 0:
         living.ms.append(run.ms[number])
@@ -286,12 +308,12 @@ def _values(run: Run) -> list[object]:
     if run.names is not None:
         return [run.names, run.flat]
     rows = run.rows
-    first = rows[0]
+    names = rows[0][0::2]
     for row in rows:
-        if not has_names_of(row, first):
+        if not _has_names(row, 0, names):
             return [None, rows]
     flat: list[bytes] = []
     for row in rows:
         for number in range(1, len(row), 2):
             flat.append(row[number])
-    return [first[0::2], flat]
+    return [names, flat]

@@ -14,6 +14,8 @@ EMPTY_BYTES: Final = 7
 _U64: Final = 2**64
 _I64_MAX: Final = 2**63 - 1
 _I64_MIN: Final = -(2**63)
+# By number of digits, where they alone tell the size of a positive integer; else 0.
+_POSITIVE_BYTES: Final = [0, 2, 2, 0, 0, 0, 5, 0, 6, 6, 0, 10, 10, 10, 10, 10, 10, 10, 10]
 
 
 def text_bytes(text: bytes) -> int:
@@ -22,15 +24,24 @@ def text_bytes(text: bytes) -> int:
     if 0 < size <= 20:
         first = text[0]
         if first <= 0x39 and (first >= 0x30 or first == 0x2D):
-            digits = text if first != 0x2D else text[1:]
-            if digits.isdigit() and (digits[0] != 0x30 or (size == 1)):
-                number = int(text)
-                if _I64_MIN <= number <= _I64_MAX:
-                    return integer_bytes(number)
+            found = _number_bytes(text, size)
+            if found:
+                return found
     if size < 64:
         return size + 2
     size += 2 if size < 4096 else 5
     return size + _back_length(size)
+
+
+def _number_bytes(text: bytes, size: int) -> int:
+    """The size of ``text`` as an integer element; 0 when it is no canonical integer."""
+    digits = text if text[0] != 0x2D else text[1:]
+    if not digits.isdigit() or (digits[0] == 0x30 and size > 1):
+        return 0
+    if size <= 18 and text[0] != 0x2D and _POSITIVE_BYTES[size]:
+        return _POSITIVE_BYTES[size]
+    number = int(text)
+    return integer_bytes(number) if _I64_MIN <= number <= _I64_MAX else 0
 
 
 def integer_bytes(number: int) -> int:

@@ -69,28 +69,51 @@ class Stream:
         self.iids_added = 0
         self.iids_duplicates = 0
         self._hot: Block | None = None  # the block decoded last
-        self._hot_run = Run()
+        self._hot_run = Run(None)
 
     # Appending
 
-    def next_id(self, now_ms: int) -> tuple[int, int]:
-        """The ID that ``*`` stands for at ``now_ms``.
+    def next_seq(self, ms: int) -> int:
+        """The sequence that ``ms-*`` stands for.
 
         Raises:
-            IDsExhausted: when there is none left.
+            IDsExhausted, IDNotGreater: when that millisecond has none left.
         """
-        if now_ms > self.last_ms:
-            return now_ms, 0
+        if ms != self.last_ms:
+            return 0
         if self.last_seq < ID_MAX:
-            return self.last_ms, self.last_seq + 1
-        if self.last_ms < ID_MAX:
-            return self.last_ms + 1, 0
-        raise IDsExhausted
+            return self.last_seq + 1
+        raise IDsExhausted if ms == ID_MAX else IDNotGreater
+
+    def append_next(
+        self,
+        now_ms: int,
+        words: list[bytes],
+        at: int,
+        node_bytes_max: int,
+        node_entries_max: int,
+    ) -> None:
+        """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
+        if now_ms > self.last_ms:
+            self.append(now_ms, 0, words, at, node_bytes_max, node_entries_max)
+        elif self.last_seq < ID_MAX:
+            seq = self.last_seq + 1
+            self.append(self.last_ms, seq, words, at, node_bytes_max, node_entries_max)
+        elif self.last_ms < ID_MAX:
+            self.append(self.last_ms + 1, 0, words, at, node_bytes_max, node_entries_max)
+        else:
+            raise IDsExhausted
 
     def append(
-        self, ms: int, seq: int, row: list[bytes], node_bytes_max: int, node_entries_max: int
+        self,
+        ms: int,
+        seq: int,
+        words: list[bytes],
+        at: int,
+        node_bytes_max: int,
+        node_entries_max: int,
     ) -> None:
-        """Add an entry; ``row`` holds its fields and values in turn and is kept.
+        """Add an entry, whose fields and values in turn are ``words[at:]``.
 
         Args:
             node_bytes_max, node_entries_max: when to start a new node; 0 is no limit.
@@ -105,8 +128,8 @@ class Stream:
                 raise IDsExhausted
             raise IDNotGreater
         size = 0
-        for element in row:
-            size += len(element)
+        for number in range(at, len(words)):
+            size += len(words[number])
         if size > ENTRY_BYTES_MAX:
             raise ElementsTooLarge
         tail = self.tail
@@ -116,9 +139,9 @@ class Stream:
             self._seal_tail()
             tail = None
         if tail is None:
-            tail = open_block(ms, seq, row)
+            tail = open_block(ms, seq, words, at)
             self.tail = tail
-        append(tail, ms, seq, row)
+        append(tail, ms, seq, words, at)
         self.length += 1
         self.entries_added += 1
         self.last_ms = ms

@@ -44,7 +44,7 @@ class StreamMachine(RuleBasedStateMachine):
     def append(self, new_id: tuple[int, int], pairs: list[tuple[bytes, bytes]]) -> None:
         row = [word for pair in pairs for word in pair]
         try:
-            self.stream.append(*new_id, row, 4096, NODE_ENTRIES)
+            self.stream.append(*new_id, row, 0, 4096, NODE_ENTRIES)
         except IDNotGreater:
             assert new_id <= self.last
             return
@@ -98,9 +98,7 @@ class StreamMachine(RuleBasedStateMachine):
         original.trim_to_length(0, False, 0, True)
 
     @rule(start=IDs, end=IDs, count=st.integers(0, 5), reverse=st.booleans())
-    def read(
-        self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool
-    ) -> None:
+    def read(self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool) -> None:
         found = entries(self.stream.parts(start, end, count, reverse), reverse)
         expected = [entry for entry in self.model if start <= entry[:2] <= end]
         if reverse:
@@ -125,16 +123,14 @@ class StreamMachine(RuleBasedStateMachine):
         assert (stream.node_count() == 0) == (not self.model)
 
 
-StreamMachine.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=60, deadline=None
-)
+StreamMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 TestStream = StreamMachine.TestCase
 
 
 def filled(count: int, node_entries: int = 100) -> Stream:
     stream = Stream(100, 100)
     for number in range(1, count + 1):
-        stream.append(number, 0, [b"f", b"%d" % number], 4096, node_entries)
+        stream.append(number, 0, [b"f", b"%d" % number], 0, 4096, node_entries)
     return stream
 
 
@@ -142,7 +138,7 @@ def test_entries_of_a_sealed_block_come_back_as_they_were() -> None:
     stream = Stream(100, 100)
     rows = [[b"a", b"\x00\xff"], [b"a", b""], [b"b", b"1", b"b", b"2"], [b"a", b"x" * 5000]]
     for number, row in enumerate(rows):
-        stream.append(ID_MAX if number == 3 else number, ID_MAX, row, 0, 2)
+        stream.append(ID_MAX if number == 3 else number, ID_MAX, row, 0, 0, 2)
     found = entries(stream.parts((0, 0), GREATEST, 0, False))
     assert [row for _, _, row in found] == rows
     assert found[-1][:2] == GREATEST
@@ -160,11 +156,11 @@ def test_middle_of_a_long_stream_whose_rest_was_deleted() -> None:
 
 def test_the_last_node_is_reopened_when_the_one_behind_it_is_gone() -> None:
     stream = Stream(100, 100)
-    stream.append(1, 0, [b"f", b"x" * 60], 100, 0)
-    stream.append(2, 0, [b"f", b"x" * 60], 100, 0)
+    stream.append(1, 0, [b"f", b"x" * 60], 0, 100, 0)
+    stream.append(2, 0, [b"f", b"x" * 60], 0, 100, 0)
     assert stream.node_count() == 2
     assert stream.delete(2, 0)
-    stream.append(3, 0, [b"f", b""], 100, 0)
+    stream.append(3, 0, [b"f", b""], 0, 100, 0)
     assert stream.node_count() == 1
     assert [entry[0] for entry in entries(stream.parts((0, 0), GREATEST, 0, False))] == [1, 3]
 
@@ -183,7 +179,7 @@ def test_an_entry_that_is_too_large_changes_nothing() -> None:
     stream = filled(3)
     value = bytes(1 << 30)
     try:
-        stream.append(9, 0, [b"f", value], 4096, 100)
+        stream.append(9, 0, [b"f", value], 0, 4096, 100)
     except Exception as error:
         assert type(error).__name__ == "ElementsTooLarge"
     assert (stream.length, stream.last_ms, stream.entries_added) == (3, 3, 3)
