@@ -92,5 +92,5 @@ def data_digest(databases: list[Keyspace]) -> bytes:
             digest = Digest()
             digest.mix(entry.key)
             add_value(digest, entry)
-            total.value ^= digest.value
+            total.toggle(digest.value.to_bytes(_SIZE, "big"))
     return total.hexadecimal()

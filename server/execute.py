@@ -12,6 +12,7 @@ from typing import Final
 
 from compat import errors
 from compat.errors import CommandError
+from compat.errors_admin import MONITOR_TOUCHES_KEYS
 from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from server.blocking import Waiter
@@ -24,6 +25,7 @@ from server.registry import (
     LOADING,
     NO_AUTH,
     NO_MULTI,
+    READONLY,
     SKIP_MONITOR,
     SKIP_SLOWLOG,
     TABLE,
@@ -34,6 +36,7 @@ from server.session import (
     BLOCKED,
     CLOSING,
     IN_MULTI,
+    MONITORING,
     NEEDS_AUTH,
     PAUSED,
     REPLAY,
@@ -166,6 +169,8 @@ def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) ->
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
         return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
+    if special & MONITORING and row.flags & (READONLY | WRITE):
+        return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.special & LOADING_DATA and not row.flags & LOADING:
         return refuse(server, session, row, argv, errors.LOADING)
     if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):

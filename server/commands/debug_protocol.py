@@ -7,7 +7,7 @@ from compat.errors_admin import BAD_PROTOCOL_TYPE, PUSH_NEEDS_RESP3
 from protocol.replies import BigNumber, Encoded, Map, Push, Set, Verbatim, encode
 
 _AFTER_ATTRIBUTE = b"Some real reply following the attribute"
-_AFTER_PUSH = b"Some real reply following the push reply"
+_BESIDE_PUSH = b"Some real reply following the push reply"
 _POPULARITY = b"|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n"
 
 
@@ -22,7 +22,8 @@ def sample_reply(kind: bytes, resp3: bool) -> object:
     if kind == b"push":
         if not resp3:
             raise CommandError(PUSH_NEEDS_RESP3)
-        return Encoded(encode(Push([b"server-cpu-usage", 42]), True) + encode(_AFTER_PUSH, True))
+        # What is pushed while a command runs follows its reply.
+        return Encoded(encode(_BESIDE_PUSH, True) + encode(Push([b"server-cpu-usage", 42]), True))
     if kind not in _SAMPLES:
         raise CommandError(BAD_PROTOCOL_TYPE)
     return _SAMPLES[kind]
