@@ -12,6 +12,7 @@ was. So it is refused, with file and offset, like any other damage.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import time
@@ -71,7 +72,8 @@ class Replayer:
         reply = invoke(call, row, argv)
         effects = call.effects
         if effects:
-            server.tell(effects)
+            if server.watchers or server.notify_flags or server.blocking.key_count:
+                server.tell(effects)
             effects.clear()
         return reply.text if isinstance(reply, ErrorReply) else b""
 
@@ -256,10 +258,14 @@ async def start_persistence(server: Server) -> None:
     server.aof_directory = directory
     loader = Loader(server, directory)
     set_expiry(server, False)
-    while loader.load_slice(SLICE_NS):
-        await asyncio.sleep(0)
-        if server.stopping:
-            return
+    gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
+    try:
+        while loader.load_slice(SLICE_NS):
+            await asyncio.sleep(0)
+            if server.stopping:
+                return
+    finally:
+        gc.enable()
     set_expiry(server, True)
     server.dirty = 0
     loader.finish()
