@@ -55,19 +55,30 @@ def unknown_command(argv: list[bytes]) -> bytes:
     for argument in argv[1:]:
         if len(shown) >= 128:
             break
-        shown += b"'%b' " % argument[: 128 - len(shown)]
-    return b"ERR unknown command '%b', with args beginning with: %b" % (argv[0][:128], shown)
+        shown += b"'%b' " % _shortened(argument, 128 - len(shown))
+    return b"ERR unknown command '%b', with args beginning with: %b" % (
+        _shortened(argv[0], 128),
+        shown,
+    )
+
+
+def _shortened(word: bytes, most: int) -> bytes:
+    """A word as C prints it into an error: so many bytes of it, and none from a NUL on."""
+    return word[:most].partition(b"\0")[0]
 
 
 def unknown_subcommand(container: bytes, word: bytes) -> bytes:
     """For a word that is no subcommand of its container."""
-    return b"ERR unknown subcommand '%b'. Try %b HELP." % (word[:128], container.upper())
+    return b"ERR unknown subcommand '%b'. Try %b HELP." % (
+        _shortened(word, 128),
+        container.upper(),
+    )
 
 
 def bad_subcommand(container: bytes, word: bytes) -> bytes:
     """For a subcommand whose own arguments do not fit."""
     return b"ERR unknown subcommand or wrong number of arguments for '%b'. Try %b HELP." % (
-        word[:128],
+        _shortened(word, 128),
         container.upper(),
     )
 
