@@ -156,6 +156,28 @@ def test_a_key_that_had_expired_when_watched(pair: Pair) -> None:
         script(pair, "DEBUG SET-ACTIVE-EXPIRE 1")
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["SET x old PX 1", "WATCH x", "FLUSHDB"],
+        ["SET x old PX 1", "WATCH x", "SWAPDB 0 1"],
+        ["SET x old PX 1", "SELECT 1", "WATCH x", "SWAPDB 0 1"],
+        ["SET x old PX 1", "SELECT 1", "SET x new", "WATCH x", "SWAPDB 0 1"],
+        ["SET x old PX 1", "WATCH x", "SELECT 1", "SET x new", "SWAPDB 0 1"],
+        ["SET x old PX 1", "SELECT 1", "SET x old PX 1", "WATCH x", "SWAPDB 0 1"],
+    ],
+)
+def test_stale_keys_are_no_keys(pair: Pair, lines: list[str]) -> None:
+    script(pair, "DEBUG SET-ACTIVE-EXPIRE 0")
+    try:
+        for line in lines:
+            script(pair, line)
+            time.sleep(0.005 if " PX " in line else 0)
+        script(pair, "MULTI", "PING", "EXEC")
+    finally:
+        script(pair, "DEBUG SET-ACTIVE-EXPIRE 1")
+
+
 def test_exec_before_auth(pair: Pair) -> None:
     script(pair, "CONFIG SET requirepass secret")
     try:

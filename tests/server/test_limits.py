@@ -1,0 +1,201 @@
+"""What one client can cost: pipelines, large words, replies that nobody reads, input that waits."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient, encode
+from support.process import Pair, Process, ServerProcess
+
+MB = 2**20
+
+
+def memory_bytes(process: Process) -> int:
+    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError
+
+
+def flood(client: RawClient, data: bytes, seconds: float) -> int:
+    """Send without reading for as long as anything is taken; the number of bytes sent."""
+    sent = 0
+    client.sock.settimeout(0.3)
+    deadline = time.monotonic() + seconds
+    with contextlib.suppress(OSError):
+        while time.monotonic() < deadline:
+            sent += client.sock.send(data)
+    return sent
+
+
+def test_ten_thousand_commands_in_one_write(client: RawClient) -> None:
+    client.send(b"".join(encode("SET", f"k{number}", number) for number in range(10_000)))
+    assert [client.read() for _ in range(10_000)] == [b"+OK\r\n"] * 10_000
+    client.send(b"".join(encode("GET", f"k{number}") for number in range(10_000)))
+    for number in range(10_000):
+        assert client.read() == b"$%d\r\n%d\r\n" % (len(str(number)), number)
+
+
+def test_ten_thousand_inline_commands(client: RawClient) -> None:
+    client.send(b"PING\r\n" * 10_000)
+    assert [client.read() for _ in range(10_000)] == [b"+PONG\r\n"] * 10_000
+
+
+def test_one_byte_at_a_time(client: RawClient) -> None:
+    client.send_slowly(encode("SET", "k", "v") + b"GET k\r\n" + encode("DEL", "k"))
+    assert [client.read() for _ in range(3)] == [b"+OK\r\n", b"$1\r\nv\r\n", b":1\r\n"]
+
+
+def test_a_large_word(client: RawClient) -> None:
+    value = bytes(range(256)) * 4 * 16 * 1024  # 16 MB
+    assert client.call("SET", "large", value) == b"+OK\r\n"
+    assert client.call("GET", "large") == b"$%d\r\n%b\r\n" % (len(value), value)
+    client.call("DEL", "large")
+
+
+def test_longest_word_is_configured(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "SET", "proto-max-bulk-len", "1mb")
+    try:
+        with server.client() as other:
+            assert other.call("SET", "k", "x" * MB) == b"+OK\r\n"
+            other.send(b"*2\r\n$3\r\nGET\r\n$%d\r\n" % (MB + 1))
+            assert other.rest_until_close() == b"-ERR Protocol error: invalid bulk length\r\n"
+    finally:
+        client.call("CONFIG", "SET", "proto-max-bulk-len", "512mb")
+
+
+def test_a_client_that_does_not_read_is_dropped(fresh_server: Factory) -> None:
+    server = fresh_server(
+        "--client-output-buffer-limit", "normal 8mb 0 0", debug=False, check_log=False
+    )
+    server.call("SET", "k", "x" * 100_000)
+    before = memory_bytes(server)
+    with server.client() as client:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.send(encode("GET", "k") * 2000)  # 200 MB of replies
+        time.sleep(0.5)
+        assert memory_bytes(server) - before < 64 * MB
+        assert server.call("PING") == b"PONG"
+    deadline = time.monotonic() + 10
+    while server.info("clients")["connected_clients"] != "1":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_reading_pauses_while_replies_wait(fresh_server: Factory) -> None:
+    """Without a limit a client that does not read can send no more, and costs little."""
+    server = fresh_server(debug=False)
+    server.call("SET", "k", "x" * 10_000)
+    before = memory_bytes(server)
+    with server.client() as client:
+        sent = flood(client, encode("GET", "k") * 1000, 5.0)
+        assert sent < 32 * MB
+        assert memory_bytes(server) - before < 64 * MB
+        assert server.call("PING") == b"PONG"
+        # It reads after all, and gets everything that it asked for.
+        wanted = sent // len(encode("GET", "k"))
+        client.sock.settimeout(10)
+        reply = b"$10000\r\n" + b"x" * 10_000 + b"\r\n"
+        for _ in range(min(wanted, 2000)):
+            assert client.read() == reply
+
+
+def test_a_slow_subscriber_is_dropped(fresh_server: Factory) -> None:
+    server = fresh_server("--client-output-buffer-limit", "pubsub 1mb 0 0", debug=False)
+    with server.client() as slow, server.client() as fast, server.client() as publisher:
+        slow.call("SUBSCRIBE", "news")
+        fast.call("SUBSCRIBE", "news")
+        message = "x" * 100_000
+        deliveries = 0
+        while publisher.call_parsed("PUBLISH", "news", message) == 2:
+            assert fast.read().endswith(b"x\r\n")
+            deliveries += 1
+            assert deliveries < 500
+        assert deliveries > 5
+        assert server.info("stats")["client_output_buffer_limit_disconnections"] == "1"
+
+
+def test_input_of_a_blocked_client_is_bounded(fresh_server: Factory) -> None:
+    server = fresh_server("--client-query-buffer-limit", "1mb", debug=False)
+    with server.client() as client:
+        client.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        sent = flood(client, encode("PING") * 1000, 10.0)
+        assert sent < 16 * MB
+    assert server.info("stats")["client_query_buffer_limit_disconnections"] == "1"
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"*x\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-1\r\n", b"*1\r\n+OK\r\n", b"*2147483648\r\n",
+        b'SET k "a\r\n', b"SET k 'a\r\n", b'SET k "a"b\r\n',
+        b"x" * 100_000, b"*" + b"1" * 100_000, b"*1\r\n$" + b"1" * 100_000,
+        b"*1\r\n$600000000\r\n", b"PING\r\n*1\r\nPING\r\n",
+        encode("PING") + b"*1\r\n:4\r\n", b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n\r\n\r\n",
+    ],
+    ids=range(15),
+)  # fmt: skip
+def test_protocol_errors(pair: Pair, data: bytes) -> None:
+    ends: list[bytes] = []
+    for client in (pair.ours, pair.real):
+        with contextlib.suppress(ConnectionError):
+            client.send(data)
+        ends.append(client.rest_until_close())
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\nPING\r\n", b"\n\n PING \n", b"*0\r\n*-5\r\nPING\r\n", b"ECHO 'a \\' b'\r\n",
+        b'ECHO "\\x41\\n\\t\\"\\q"\r\n', b"ECHO a b c\r\n", b'""\r\n', b"'' x\r\n",
+        b"nosuch 'a b'\r\n",
+        encode("nosuch", b"\r\n\x00", "x" * 200), encode("x" * 300, *["y" * 50] * 9), encode(""),
+        encode("PING", "a", "b"), encode("config", "nosuch"), encode("GET"),
+    ],
+    ids=range(15),
+)  # fmt: skip
+def test_odd_requests(pair: Pair, data: bytes) -> None:
+    pair.both_send(data)
+
+
+@pytest.mark.judge
+def test_limits_before_auth(fresh_server: Factory, fresh_redis: Factory) -> None:
+    servers = [fresh(("--requirepass"), "secret") for fresh in (fresh_server, fresh_redis)]
+    fine = encode("AUTH", "x" * 16_384) + encode("AUTH", "secret") + encode("ECHO", "x" * 20_000)
+    for data in (
+        b"*11\r\n",
+        b"*2\r\n$4\r\nAUTH\r\n$16385\r\n",
+        encode("PING") + b"*11\r\n",
+        encode("GET", "k") + encode("NOSUCH") + encode("QUIT"),
+        fine + encode(*["MGET", *range(20)]) + b"QUIT\r\n",
+    ):
+        ends: list[bytes] = []
+        for server in servers:
+            with server.client() as client:
+                client.send(data)
+                ends.append(client.rest_until_close())
+        assert ends[0] == ends[1], data[:100]
+
+
+@pytest.mark.slow
+def test_half_a_gigabyte(fresh_server: Factory) -> None:
+    server = fresh_server(debug=False)
+    size = 512 * MB
+    with server.client(timeout_s=60) as client:
+        client.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % size)
+        block = bytes(MB)
+        for _ in range(512):
+            client.send(block)
+        client.send(b"\r\n")
+        assert client.read() == b"+OK\r\n"
+        assert client.call_parsed("STRLEN", "k") == size
+        assert memory_bytes(server) < size + 200 * MB
