@@ -44,6 +44,26 @@ WORDS = [
     b"KEA", b"y" * 300,
 ]  # fmt: skip
 
+# Calls that work, to be spoilt word by word.
+TEMPLATES = [
+    line.split()
+    for line in (
+        b"SET k v EX 100 NX GET", b"GET k", b"GETEX k PX 100", b"INCRBYFLOAT k 1.5", b"APPEND k v",
+        b"SETRANGE k 5 v", b"GETRANGE k 0 -1", b"MSET k v a b", b"MSETNX k v a b", b"INCRBY k 5",
+        b"XADD s MAXLEN ~ 10 LIMIT 5 * f v", b"XADD s 5-* f v", b"XADD s MINID = 1 * f v",
+        b"XRANGE s - + COUNT 5", b"XREVRANGE s + (0-1", b"XREAD COUNT 2 BLOCK 1 STREAMS s k 0 $",
+        b"XTRIM s MAXLEN ~ 5", b"XDEL s 0-1 1-1", b"XSETID s 9-9 ENTRIESADDED 5 MAXDELETEDID 1-1",
+        b"XINFO STREAM s FULL COUNT 1", b"XLEN s", b"EXPIRE k 100 GT", b"PEXPIREAT k 5", b"TTL k",
+        b"SCAN 0 MATCH a* COUNT 5 TYPE string", b"KEYS [a-", b"COPY k a DB 3 REPLACE", b"MOVE k 2",
+        b"RENAME k a", b"OBJECT ENCODING s", b"TOUCH k a", b"SELECT 3", b"SWAPDB 0 3", b"MULTI",
+        b"EXEC", b"DISCARD", b"WATCH k s", b"SUBSCRIBE a b", b"PSUBSCRIBE a* [b", b"UNSUBSCRIBE a",
+        b"SSUBSCRIBE a", b"PUBLISH a m", b"SPUBLISH a m", b"PUBSUB CHANNELS a*", b"HELLO 3",
+        b"HELLO 2 SETNAME x", b"RESET", b"COMMAND DOCS get", b"COMMAND GETKEYS MSET a b c d",
+        b"MEMORY USAGE s SAMPLES 5", b"DUMP k", b"RESTORE k 0 x", b"OBJECT FREQ k", b"LOLWUT 5 1 2",
+        b"SLOWLOG GET 5", b"LATENCY HISTOGRAM get", b"INFO all", b"XDELEX s KEEPREF IDS 1 0-1",
+    )
+]  # fmt: skip
+
 # What ends or silences the server, or makes it wait: no subject of this test.
 SPARED = {
     b"shutdown", b"debug", b"monitor", b"replicaof", b"slaveof", b"client", b"config", b"quit",
@@ -65,8 +85,9 @@ class Fuzzer:
         self._makers = [
             self.noise,
             self.call,
-            self.call,
-            self.mutant,
+            self.spoilt,
+            self.spoilt,
+            self.spoilt,
             self.mutant,
             self.mutant,
             self.lengths,
@@ -92,10 +113,25 @@ class Fuzzer:
         words = chance.choices(WORDS, k=chance.randint(0, 8))
         return request([*chance.choice(self._commands), *words])
 
+    def spoilt(self) -> bytes:
+        """A call that works, most often with a word changed, dropped or doubled."""
+        chance = self._random
+        words = list(chance.choice(TEMPLATES))
+        for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
+            place = chance.randrange(len(words)) if words else 0
+            kind = chance.randrange(4)
+            if kind == 0:
+                words.insert(place, chance.choice(WORDS))
+            elif kind == 1:
+                del words[place : place + 1]
+            elif words:
+                words[place] = chance.choice(WORDS)
+        return request(words)
+
     def mutant(self) -> bytes:
         """A request with some bytes changed, taken out, put in, or its end cut off."""
         chance = self._random
-        data = bytearray(self.call())
+        data = bytearray(chance.choice([self.call, self.spoilt])())
         for _ in range(chance.randint(1, 4)):
             place = chance.randrange(len(data)) if data else 0
             kind = chance.randrange(5)
@@ -149,6 +185,7 @@ class Peer:
         self.sock.setblocking(False)
         self.waiting = bytearray()
         self.carried = 0
+        self.ending = False  # all is sent: read what still comes, then the end
 
 
 def ask(port: int, *words: bytes) -> bytes:
@@ -215,34 +252,42 @@ class Campaign:
                     progress = time.monotonic()
 
     def _serve(self, peer: Peer, mask: int) -> bool:
-        """Read and write what can be; whether something went out."""
+        """Read and write what can be; whether anything moved."""
+        moved = False
         try:
             if mask & selectors.EVENT_READ:
                 data = peer.sock.recv(OUTPUT_ENOUGH)
                 self.received_bytes += len(data)
+                moved = True
                 if not data:
-                    self.closed_by_server += 1
+                    self.closed_by_server += not peer.ending
                     self._replace(peer)
                     return True
             if mask & selectors.EVENT_WRITE:
-                if not peer.waiting:
-                    if peer.carried >= CONNECTION_LIFE:
-                        self._replace(peer)
-                        return True
-                    for _ in range(4):
-                        peer.waiting += self.fuzzer.next()
-                        peer.carried += 1
-                        self.sent += 1
-                taken = peer.sock.send(peer.waiting)
-                del peer.waiting[:taken]
-                return True
+                self._write(peer)
+                moved = True
         except BlockingIOError:
-            return False
-        except (ConnectionResetError, BrokenPipeError):
+            return moved
+        except OSError:  # reset, broken, or gone before it could be ended
             self.closed_by_server += 1
             self._replace(peer)
             return True
-        return False
+        return moved
+
+    def _write(self, peer: Peer) -> None:
+        if not peer.waiting:
+            if peer.carried >= CONNECTION_LIFE:
+                # Not closed at once: a reset would make the server lose what it has not read.
+                peer.ending = True
+                peer.sock.shutdown(socket.SHUT_WR)
+                self._selector.modify(peer.sock, selectors.EVENT_READ, peer)
+                return
+            for _ in range(4):
+                peer.waiting += self.fuzzer.next()
+                peer.carried += 1
+                self.sent += 1
+        taken = peer.sock.send(peer.waiting)
+        del peer.waiting[:taken]
 
     def close(self) -> None:
         """Close all connections."""
