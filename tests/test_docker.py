@@ -56,9 +56,7 @@ def test_every_package_is_copied() -> None:
 def test_the_image_is_what_it_promises() -> None:
     assert instructions("EXPOSE") == ["6379"]
     assert instructions("VOLUME") == ["/data"]
-    assert instructions("USER") == [
-        "999:999"
-    ]  # a number: a cluster can tell it is not root
+    assert instructions("USER") == ["999:999"]  # a number: a cluster can tell it is not root
     assert instructions("WORKDIR") == ["/data"]
     assert len(instructions("FROM")) == 2
     assert "healthcheck.py" in instructions("HEALTHCHECK")[0]
