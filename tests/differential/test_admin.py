@@ -223,21 +223,9 @@ DEBUG REPLYBUFFER RESIZING 1
 """
 
 PROTOCOL_TYPES = [
-    "string",
-    "integer",
-    "double",
-    "bignum",
-    "null",
-    "array",
-    "set",
-    "map",
-    "attrib",
-    "push",
-    "verbatim",
-    "true",
-    "false",
-    "foo",
-]
+    "string", "integer", "double", "bignum", "null", "array", "set", "map", "attrib", "push",
+    "verbatim", "true", "false", "foo",
+]  # fmt: skip
 
 
 def words(line: str) -> list[bytes]:

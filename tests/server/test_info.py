@@ -1,0 +1,198 @@
+"""INFO: the sections, and figures that must follow what happens."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from support.client import RawClient
+from support.process import Process, ServerProcess
+
+DEFAULT = [
+    "Server",
+    "Clients",
+    "Memory",
+    "Persistence",
+    "Stats",
+    "Replication",
+    "CPU",
+    "Modules",
+    "Errorstats",
+    "Cluster",
+    "Keyspace",
+]
+ALL = [
+    "Server",
+    "Clients",
+    "Memory",
+    "Persistence",
+    "Stats",
+    "Replication",
+    "CPU",
+    "Modules",
+    "Commandstats",
+    "Errorstats",
+    "Latencystats",
+    "Cluster",
+    "Keyspace",
+]
+
+
+def titles(client: RawClient, *sections: str) -> list[str]:
+    text = client.call_parsed("INFO", *sections)
+    assert isinstance(text, bytes)
+    return [line[2:] for line in text.decode().splitlines() if line.startswith("# ")]
+
+
+def test_sections(client: RawClient) -> None:
+    assert titles(client) == DEFAULT
+    assert titles(client, "default") == DEFAULT
+    assert titles(client, "all") == ALL
+    assert titles(client, "EVERYTHING") == ALL
+    assert titles(client, "keyspace", "Server", "server") == ["Server", "Keyspace"]
+    assert titles(client, "default", "commandstats") == sorted(
+        [*DEFAULT, "Commandstats"], key=ALL.index
+    )
+    assert titles(client, "nothing") == []
+
+
+def test_each_line_is_a_name_and_a_value(client: RawClient) -> None:
+    text = client.call_parsed("INFO", "everything")
+    assert isinstance(text, bytes)
+    assert text.endswith(b"\r\n")
+    for line in text.split(b"\r\n"):
+        assert line == b"" or line.startswith(b"# ") or b":" in line, line
+
+
+def test_it_is_a_verbatim_string_in_resp3(client3: RawClient) -> None:
+    assert client3.call("INFO", "cluster").startswith(b"=34\r\ntxt:# Cluster\r\n")
+
+
+def test_server_section_names_the_process(server: ServerProcess) -> None:
+    info = server.info("server")
+    assert info["process_id"] == str(server.pid)
+    assert info["tcp_port"] == str(server.port)
+    assert info["redis_mode"] == "standalone"
+    assert tuple(int(part) for part in info["redis_version"].split(".")) >= (8, 8, 0)
+    assert info["headrace_version"]
+    assert info["headrace_build"] in ("pure", "compiled")
+    assert len(info["run_id"]) == 40
+
+
+def test_memory_is_the_resident_set(server: ServerProcess) -> None:
+    info = server.info("memory")
+    with open(f"/proc/{server.pid}/statm") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert abs(int(info["used_memory"]) - resident) < 8 << 20
+    assert int(info["used_memory_peak"]) >= int(info["used_memory"])
+    assert int(info["maxmemory"]) == 0
+
+
+def test_memory_grows_with_the_data(server: ServerProcess, client: RawClient) -> None:
+    before = int(server.info("memory")["used_memory_dataset"])
+    client.call("SET", "big", "x" * 30_000_000)
+    assert int(server.info("memory")["used_memory_dataset"]) > before + 25_000_000
+
+
+def test_keyspace_counts_keys_and_deadlines(server: ServerProcess, client: RawClient) -> None:
+    assert "db0" not in server.info("keyspace")
+    client.call("SET", "a", 1)
+    client.call("SET", "b", 1, "EX", 100)
+    client.call("SELECT", 7)
+    client.call("XADD", "s", "*", "a", "b")
+    info = server.info("keyspace")
+    assert info["db7"] == "keys=1,expires=0,avg_ttl=0,subexpiry=0"
+    head, _, rest = info["db0"].partition(",avg_ttl=")
+    assert head == "keys=2,expires=1"
+    assert 90_000 < int(rest.split(",")[0]) <= 100_000
+
+
+def test_commands_are_counted_by_name(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "RESETSTAT")
+    for _ in range(5):
+        client.call("GET", "a")
+    client.call("CLIENT", "ID")
+    client.call("INCRBY", "a", "b")
+    client.call("GET")
+    client.call("MULTI")
+    client.call("ECHO", "hi")
+    client.call("EXEC")
+    info = server.info("commandstats")
+    assert info["cmdstat_get"].startswith("calls=5,usec=")
+    assert info["cmdstat_get"].endswith("rejected_calls=1,failed_calls=0")
+    assert info["cmdstat_client|id"].startswith("calls=1,")
+    assert info["cmdstat_incrby"].endswith("rejected_calls=0,failed_calls=1")
+    assert info["cmdstat_echo"].startswith("calls=1,")
+    assert info["cmdstat_exec"].startswith("calls=1,")
+    total = int(server.info("stats")["total_commands_processed"])
+    assert 11 <= total <= 14
+    errors = server.info("errorstats")
+    assert errors["errorstat_ERR"] == "count=2"
+    assert server.info("stats")["total_error_replies"] == "2"
+
+
+def test_percentiles_by_command(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "RESETSTAT")
+    client.call("DEBUG", "SLEEP", "0.05")
+    line = server.info("latencystats")["latency_percentiles_usec_debug"]
+    parts = dict(part.split("=") for part in line.split(","))
+    assert list(parts) == ["p50", "p99", "p99.9"]
+    assert 50_000 <= float(parts["p50"]) <= 200_000
+    client.call("CONFIG", "SET", "latency-tracking", "no")
+    try:
+        assert server.info("latencystats") == {}
+    finally:
+        client.call("CONFIG", "SET", "latency-tracking", "yes")
+
+
+def test_clients_who_wait_listen_and_watch(server: ServerProcess, client: RawClient) -> None:
+    with server.client() as blocked, server.client() as listener:
+        before = int(server.info("clients")["connected_clients"])
+        blocked.send_command("XREAD", "BLOCK", 100_000, "STREAMS", "x", "y", "$", "$")
+        listener.call("SUBSCRIBE", "a", "b")
+        client.call("WATCH", "k1", "k2")
+        info = server.info("clients")
+        while info["blocked_clients"] != "1":
+            time.sleep(0.01)
+            info = server.info("clients")
+        assert info["connected_clients"] == str(before)
+        assert info["total_blocking_keys"] == "2"
+        assert info["clients_in_timeout_table"] == "1"
+        assert info["pubsub_clients"] == "1"
+        assert info["watching_clients"] == "1"
+        assert info["total_watched_keys"] == "2"
+        assert server.info("stats")["pubsub_channels"] == "2"
+
+
+def test_operations_per_second(server: ServerProcess, client: RawClient) -> None:
+    deadline = time.monotonic() + 10
+    while int(server.info("stats")["instantaneous_ops_per_sec"]) < 100:
+        client.pipeline(*[("PING",)] * 500)
+        assert time.monotonic() < deadline
+    assert float(server.info("stats")["instantaneous_input_kbps"]) > 0
+
+
+def test_hits_misses_and_expiries(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "RESETSTAT")
+    client.call("SET", "a", 1)
+    client.call("GET", "a")
+    client.call("GET", "none")
+    client.call("SET", "short", 1, "PX", 1)
+    deadline = time.monotonic() + 5
+    while server.info("stats")["expired_keys"] != "1":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    info = server.info("stats")
+    assert (info["keyspace_hits"], info["keyspace_misses"]) == ("1", "1")
+
+
+def test_append_only_file(fresh_server: Callable[..., Process]) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
+    with server.client() as client:
+        client.call("SET", "a", 1)
+        info = server.info("persistence")
+        assert info["aof_enabled"] == "1"
+        assert info["aof_last_write_status"] == "ok"
+        assert int(info["aof_current_size"]) > 0
+        assert info["rdb_changes_since_last_save"] == "1"
