@@ -1,4 +1,4 @@
-"""The command table: one row says what a command is; ``COMMAND``, key extraction and checks read it.
+"""The command table: one row says what a command is; everything else about it reads the row.
 
 A module of ``server.commands`` declares its rows with the ``command`` decorator; importing the
 module fills ``TABLE``. A container such as ``CONFIG`` is a row whose ``subcommands`` hold rows of

@@ -272,7 +272,7 @@ class Stream:
     def _part(
         self, block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
     ) -> Part | None:
-        """What of ``block`` lies between the bounds, cut to ``wanted`` entries if that is above 0."""
+        """What of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
         run = self._entries(block)
         low = 0
         high = len(run.ms)

@@ -18,7 +18,17 @@ INVALID_IDS = [
     b"", b"-", b"--", b"-1", b"1-", b"1--5", b"abc", b"1-abc", b"1-2-3", b"18446744073709551616",
     b"1-18446744073709551616", b"*-1", b"+", b"$", b">", b"1 ", b"1-1 ", b"0x1", b"1" * 128,
 ]  # fmt: skip
-ODD_IDS = [b"007-1", b"+9-1", b" 5-1", b"1-+5", b"1--0", b"14-00", b"\t3-3", b"1\x00-5", b"2-2\x00x"]
+ODD_IDS = [
+    b"007-1",
+    b"+9-1",
+    b" 5-1",
+    b"1-+5",
+    b"1--0",
+    b"14-00",
+    b"\t3-3",
+    b"1\x00-5",
+    b"2-2\x00x",
+]
 RANGES = [b"-", b"+", b"0", b"5", b"5-1", b"(5-1", b"(5", b"(0-0", b"(-", b"(+", b"(", b"((5",
           b"18446744073709551615-18446744073709551615",
           b"(18446744073709551615-18446744073709551615"]  # fmt: skip
@@ -48,8 +58,10 @@ WRONG_CALLS = [
     "XSETID s 0-1", "XSETID s 9-9 ENTRIESADDED", "XSETID s 9-9 ENTRIESADDED x MAXDELETEDID 1-1",
     "XSETID s 9-9 ENTRIESADDED -1 MAXDELETEDID 1-1", "XSETID s 9-9 FOO 1 BAR 2",
     "XSETID s 9-9 ENTRIESADDED 0 MAXDELETEDID 1-1", "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID x",
-    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 10-1", "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 0-0",
-    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 1-1", "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 1-1 x",
+    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 10-1",
+    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 0-0",
+    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 1-1",
+    "XSETID s 9-9 ENTRIESADDED 9 MAXDELETEDID 1-1 x",
     "XRANGE s", "XRANGE s -", "XRANGE s - + COUNT", "XRANGE s - + COUNT x", "XRANGE s - + FOO 1",
     "XRANGE s - + COUNT 1 COUNT 2", "XRANGE s - + COUNT 0", "XRANGE s - + COUNT -1",
     "XRANGE nokey - + COUNT 0", "XRANGE nokey x +", "XRANGE str - +", "XRANGE str x +",
@@ -98,7 +110,8 @@ def test_ids_are_read_as_redis_reads_them(stocked: Pair) -> None:
     for text in INVALID_IDS + ODD_IDS:
         stocked.both("XDEL", "s", text)
         stocked.both("XADD", "fresh", text, "f", "v")
-        stocked.both("XREAD", "STREAMS", "s", text) if text not in (b"+",) else None
+        if text != b"+":  # Redis 7.0 has no such
+            stocked.both("XREAD", "STREAMS", "s", text)
         stocked.both("XRANGE", "s", text, "+")
         stocked.both("XRANGE", "fresh", "-", "+")
         stocked.both("DEL", "fresh")
@@ -131,8 +144,8 @@ NODE_SIZES = [(1, 0), (2, 0), (10, 4096), (100, 4096), (0, 200), (7, 120), (128,
 @pytest.mark.parametrize(("entries", "size"), NODE_SIZES)
 def test_nodes_and_approximate_trimming(stocked: Pair, entries: int, size: int) -> None:
     chance = random.Random(entries * 1000 + size)
-    values = ["", "1", "-1", "127", "128", "-4097", "40000", "9000000", "3000000000", "007", "x" * 63,
-              "x" * 64, "y" * 500, "12345678901234567890123", "-0", "9223372036854775808"]  # fmt: skip
+    values = "1 -1 127 128 -4097 40000 9000000 3000000000 007 -0 9223372036854775808".split()
+    values += ["", "x" * 63, "x" * 64, "y" * 500, "12345678901234567890123"]
     stocked.both("CONFIG", "SET", "stream-node-max-entries", entries)
     stocked.both("CONFIG", "SET", "stream-node-max-bytes", size)
     ms = 1
@@ -147,7 +160,9 @@ def test_nodes_and_approximate_trimming(stocked: Pair, entries: int, size: int) 
                 stocked.both("XDEL", "n", key)
             if chance.random() < 0.1:
                 most = chance.randint(0, step + 1)
-                limit: list[str | int] = ["LIMIT", chance.randint(0, 30)] if chance.random() < 0.5 else []
+                limit: list[str | int] = []
+                if chance.random() < 0.5:
+                    limit = ["LIMIT", chance.randint(0, 30)]
                 operator = [] if not limit and chance.random() < 0.3 else ["~"]
                 if chance.random() < 0.5:
                     stocked.both("XTRIM", "n", "MAXLEN", *operator, most, *limit)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from storage.stream.stream import ID_MAX, IDNotGreater, Part, Stream
+from storage.stream.stream import ID_MAX, ElementsTooLarge, IDNotGreater, Part, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
@@ -178,8 +179,6 @@ def test_a_half_empty_block_is_packed_anew() -> None:
 def test_an_entry_that_is_too_large_changes_nothing() -> None:
     stream = filled(3)
     value = bytes(1 << 30)
-    try:
+    with pytest.raises(ElementsTooLarge):
         stream.append(9, 0, [b"f", value], 0, 4096, 100)
-    except Exception as error:
-        assert type(error).__name__ == "ElementsTooLarge"
     assert (stream.length, stream.last_ms, stream.entries_added) == (3, 3, 3)
