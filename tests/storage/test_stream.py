@@ -121,7 +121,7 @@ class StreamMachine(RuleBasedStateMachine):
         assert stream.first_id() == (self.model[0][:2] if self.model else (0, 0))
         assert stream.last_entry_id() == (self.model[-1][:2] if self.model else (0, 0))
         assert entries(stream.parts((0, 0), GREATEST, 0, False)) == self.model
-        assert (stream.node_count() == 0) == (not self.model)
+        assert stream.node_count() if self.model else stream.node_count() <= 1
 
 
 StreamMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
