@@ -42,7 +42,7 @@ PAUSED_WRITES: Final = 1 << 2
 PAUSED_ALL: Final = 1 << 3
 WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
 MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
-NEVER_NS: Final = 1 << 62
+NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
 log: Final = logging.getLogger("headrace")

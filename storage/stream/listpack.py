@@ -12,6 +12,7 @@ from typing import Final
 
 EMPTY_BYTES: Final = 7
 _U64: Final = 2**64
+_SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
 _I64_MAX: Final = 2**63 - 1
 _I64_MIN: Final = -(2**63)
 # By number of digits, where they alone tell the size of a positive integer; else 0.
@@ -61,8 +62,8 @@ def integer_bytes(number: int) -> int:
 
 def delta_bytes(delta: int) -> int:
     """As ``integer_bytes``, for the difference of two unsigned 64-bit numbers, which wraps."""
-    if 0 <= delta <= 127:
-        return 2
+    if -_SMALL < delta < _SMALL:
+        return integer_bytes(delta)
     wrapped = delta % _U64
     return integer_bytes(wrapped - _U64 if wrapped > _I64_MAX else wrapped)
 
