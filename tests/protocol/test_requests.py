@@ -224,8 +224,12 @@ def test_a_huge_array_costs_nothing() -> None:
         b"*1\r\n$4\r\nPING\r\n*2147483647\r\n$1\r\na\r\n",
         b"*1\r\n*2147483647\r\n",
         b"*1\r\n$1\r\na\r\n%2147483647\r\n",
+        b"*1\r\n>2147483647\r\n:1\r\n",
+        b"*1\r\n|1147483647\r\n:1\r\n",
+        b"*1\r\n$600\r\n" + b"x" * 600 + b"\r\n*1\r\n*2147483647\r\n",
         b"*2\r\n$1\r\naxx~2147483647\r\n",
     ):
+        parse([data])
         for cut in range(1, len(data) - 1):
             parse([data[:cut], data[cut:]])
     assert time.monotonic() - start < 1.0
