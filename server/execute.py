@@ -227,11 +227,7 @@ def _needs_memory(session: Session, row: Command) -> bool:
     if row.flags & DENYOOM:
         return True
     transaction = session.transaction
-    if transaction is None:
-        return False
-    if row.name == b"exec":
-        return transaction.grows
-    return row.name not in _UNQUEUED  # a queue takes memory whatever stands in it
+    return row.name == b"exec" and transaction is not None and transaction.grows
 
 
 def _is_paused(server: Server, session: Session, row: Command) -> bool:

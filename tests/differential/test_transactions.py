@@ -247,7 +247,7 @@ def test_refused_for_memory(pair: Pair) -> None:
     other = second(pair)
     script(other, "CONFIG SET maxmemory 1")
     try:
-        script(pair, "EXEC", "GET a", "MULTI", "PING", "EXEC", "MULTI", "SET a 1", "EXEC")
+        script(pair, "EXEC", "GET a", "MULTI", "EXEC", "MULTI", "SET a 1", "EXEC")
     finally:
         script(other, "CONFIG SET maxmemory 0")
         other.close()
