@@ -360,3 +360,27 @@ def test_clients_are_answered_while_data_is_loaded(fresh_server: Factory, tmp_pa
     assert spent is not None
     if float(spent[1]) > 1.2:  # a line every second
         assert "Loading the append-only file:" in server.log()
+
+
+def test_debug_reloads(fresh_server: Factory) -> None:
+    """The data survives its way through commands, and through the files."""
+    server = fresh_server("--appendonly", "yes", "--enable-debug-command", "yes")
+    with server.client() as client:
+        fill(client)
+        before = contents(server)
+        for way in ("RELOAD", "LOADAOF"):
+            assert client.call("DEBUG", way) == b"+OK\r\n"
+            assert contents(server) == before
+        client.call("SET", "after", "1")
+    assert server.restart(crash=True).call("EXISTS", "after", "text") == 2
+
+
+def test_a_base_is_written_with_the_file_off(fresh_server: Factory) -> None:
+    server = fresh_server()
+    server.call("SET", "k", "v")
+    server.call("BGREWRITEAOF")
+    wait_until(server, "aof_rewrites", "1")
+    manifest = (server.directory / FOLDER / MANIFEST).read_text()
+    assert manifest == "file appendonly.aof.1.base.aof seq 1 type b\n"
+    server.options = ("--appendonly", "yes")
+    assert server.restart().call("GET", "k") == b"v"
