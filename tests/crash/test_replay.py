@@ -78,6 +78,7 @@ def stream_command(chance: random.Random, number: int) -> list[Argument]:
     entry = f"{number}-{chance.randint(0, 2)}"
     old = f"{chance.randint(0, number)}-{chance.randint(0, 2)}"
     count = chance.randint(0, 30)
+    plain: list[Argument] = ["XADD", key, entry, "f", "v"]
     return chance.choice(
         [
             ["XADD", key, entry, "f", "v"],
@@ -91,7 +92,7 @@ def stream_command(chance: random.Random, number: int) -> list[Argument]:
             ["XTRIM", key, "MAXLEN", "~", count],
             ["XTRIM", key, "MINID", "~", old],
             ["XSETID", key, f"{number}-9"],
-            *[["XADD", key, entry, "f", "v"]] * 10,
+            *([plain] * 10),
         ]
     )
 
