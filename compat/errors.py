@@ -240,3 +240,5 @@ EXEC_ABORTED: Final = b"EXECABORT Transaction discarded because of previous erro
 def exec_refused(line: bytes) -> bytes:
     """For EXEC that was not run for the reason in another error line."""
     return b"EXECABORT Transaction discarded because of: " + line.removeprefix(b"ERR ")
+
+FUNCTION_FLUSH_MODE: Final = b"ERR FUNCTION FLUSH only supports SYNC|ASYNC option"
