@@ -33,8 +33,8 @@ from server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
-LARGE_READ_BYTES: Final = 4096  # what is left of smaller reads is looked at by the cron
-UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # of one write: in Redis a buffer of its own holds them
+LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
+UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # replies in hand at which running requests pauses
 
 
@@ -86,10 +86,8 @@ class Connection(Peer):
         self._parser.feed(data)
         if self._queue or self._stalled or session.special & HOLD:
             self._bound_input()
-            return
-        self._run()
-        if len(data) >= LARGE_READ_BYTES:
-            self._bound_input()
+        elif len(data) < LARGE_READ_BYTES or not self._bound_input():
+            self._run()
 
     def eof_received(self) -> bool:
         """The peer will send no more: close once it has its replies."""
@@ -172,7 +170,7 @@ class Connection(Peer):
         size = len(wire)
         if size > UNCOUNTED_OUTPUT_BYTES:
             limit = self._server.config.output_limit(is_subscriber(session))[0]
-            if 0 < limit < size - UNCOUNTED_OUTPUT_BYTES + transport.get_write_buffer_size():
+            if 0 < limit < size + transport.get_write_buffer_size():
                 self._drop_reader()
                 return
         session.bytes_out += size
@@ -322,12 +320,14 @@ class Connection(Peer):
             session.flush_pending = True
             self.flush_soon()
 
-    def _bound_input(self) -> None:
-        """Drop a peer of which more than client-query-buffer-limit is held that is not run."""
-        if self._parser.pending_bytes > self._server.config.client_query_buffer_limit:
-            self._server.stats.query_buffer_disconnections += 1
-            log.warning("client id=%d closed: query buffer limit reached", self.session.id)
-            self.abort()
+    def _bound_input(self) -> bool:
+        """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""
+        if self._parser.pending_bytes <= self._server.config.client_query_buffer_limit:
+            return False
+        self._server.stats.query_buffer_disconnections += 1
+        log.warning("client id=%d closed: query buffer limit reached", self.session.id)
+        self.abort()
+        return True
 
 
 def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:

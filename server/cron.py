@@ -24,6 +24,7 @@ CRON_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
 FREE_BLOCKS: Final = 500  # blocks of a stream let go of in one go
 FREE_KEYS: Final = 1000  # keys of an emptied database let go of in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
+FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let go of
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
 TRIM_PERIOD_MS: Final = 1000  # between two attempts to get below maxmemory
 RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
@@ -115,7 +116,13 @@ async def run_cron(server: Server) -> None:
     """Tick ``hz`` times a second until cancelled."""
     cron = Cron(server)
     while True:
-        await asyncio.sleep(1 / server.config.hz)
+        left_s = 1 / server.config.hz
+        while server.lazy_free and left_s > FREE_PAUSE_S:
+            await asyncio.sleep(FREE_PAUSE_S)
+            left_s -= FREE_PAUSE_S
+            server.refresh_clock()
+            free_some(server)
+        await asyncio.sleep(left_s)
         cron.tick()
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from server.state import Server
 
 _SYSTEM_BYTES: Final = system_bytes()
-ENTRY_BYTES: Final = 250  # a key's own objects: measured with a million of them
-EXPIRY_BYTES: Final = 100  # a deadline: a pair in the heap
+ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them
+EXPIRY_BYTES: Final = 200  # a deadline: measured likewise
 
 
 class MemoryFigures:

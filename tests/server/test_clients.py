@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -124,7 +125,7 @@ def test_others_in_a_transaction_and_blocked(server: ServerProcess, client: RawC
         mine, other = number(blocked), number(client)
         blocked.send_command("XREAD", "BLOCK", 0, "STREAMS", "nothing", "$")
         eventually(lambda: listed(client, "ID", str(mine))[0]["flags"] == "b")
-        line = [each for each in listed(client) if each["multi"] != "-1"][0]
+        line = next(each for each in listed(client) if each["multi"] != "-1")
         assert (line["flags"], line["multi"], line["cmd"]) == ("x", "1", "set")
         assert int(line["multi-mem"]) >= 100
         assert other != mine
@@ -291,9 +292,7 @@ def test_a_request_over_the_input_limit_is_dropped(
     server = fresh_server("--client-query-buffer-limit", "1mb")
     with server.client() as client:
         client.send(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n")
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             client.send(b"x" * 2_000_000)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
         assert client.rest_until_close() == b""
     assert server.info("stats")["client_query_buffer_limit_disconnections"] == "1"

@@ -10,33 +10,13 @@ from support.client import RawClient
 from support.process import Process, ServerProcess
 
 DEFAULT = [
-    "Server",
-    "Clients",
-    "Memory",
-    "Persistence",
-    "Stats",
-    "Replication",
-    "CPU",
-    "Modules",
-    "Errorstats",
-    "Cluster",
-    "Keyspace",
-]
+    "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
+    "Errorstats", "Cluster", "Keyspace",
+]  # fmt: skip
 ALL = [
-    "Server",
-    "Clients",
-    "Memory",
-    "Persistence",
-    "Stats",
-    "Replication",
-    "CPU",
-    "Modules",
-    "Commandstats",
-    "Errorstats",
-    "Latencystats",
-    "Cluster",
-    "Keyspace",
-]
+    "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
+    "Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace",
+]  # fmt: skip
 
 
 def titles(client: RawClient, *sections: str) -> list[str]:
