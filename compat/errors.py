@@ -28,6 +28,8 @@ INTERNAL: Final = b"ERR internal error"
 def wrong_arity(full_name: bytes) -> bytes:
     """For a command, or ``container|subcommand``, called with too few or too many words."""
     return b"ERR wrong number of arguments for '%b' command" % full_name
+
+
 NO_AUTH: Final = b"NOAUTH Authentication required."
 NOT_IN_MULTI: Final = b"ERR Command not allowed inside a transaction"
 LOADING: Final = b"LOADING Redis is loading the dataset in memory"
@@ -101,6 +103,7 @@ def config_rewrite_failed(reason: bytes) -> bytes:
     """For CONFIG REWRITE that could not write the file."""
     return b"ERR Rewriting config file: %b" % reason
 
+
 # Streams
 INVALID_STREAM_ID: Final = b"ERR Invalid stream ID specified as stream command argument"
 XADD_ZERO_ID: Final = b"ERR The ID specified in XADD must be greater than 0-0"
@@ -119,12 +122,8 @@ TWO_STRATEGIES: Final = (
 LIMIT_WITHOUT_STRATEGY: Final = (
     b"ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
 )
-LIMIT_WITHOUT_TILDE: Final = (
-    b"ERR syntax error, LIMIT cannot be used without the special ~ option"
-)
-XTRIM_WITHOUT_STRATEGY: Final = (
-    b"ERR syntax error, XTRIM must be called with a trimming strategy"
-)
+LIMIT_WITHOUT_TILDE: Final = b"ERR syntax error, LIMIT cannot be used without the special ~ option"
+XTRIM_WITHOUT_STRATEGY: Final = b"ERR syntax error, XTRIM must be called with a trimming strategy"
 INVALID_RANGE_START: Final = b"ERR invalid start ID for the interval"
 INVALID_RANGE_END: Final = b"ERR invalid end ID for the interval"
 NUMIDS_NOT_POSITIVE: Final = b"ERR Number of IDs must be a positive integer"
@@ -161,9 +160,7 @@ MAXSIZE_NOT_POSITIVE: Final = b"ERR MAXSIZE must be a positive integer"
 
 def only_for_groups(option: bytes) -> bytes:
     """For an option of XREADGROUP given to XREAD."""
-    return (
-        b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % option
-    )
+    return b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % option
 
 
 def not_between(low: int, high: int) -> bytes:
@@ -198,9 +195,7 @@ def unknown_type(name: bytes) -> bytes:
 
 # Expiry
 
-EXPIRE_NX_EXCLUDES: Final = (
-    b"ERR NX and XX, GT or LT options at the same time are not compatible"
-)
+EXPIRE_NX_EXCLUDES: Final = b"ERR NX and XX, GT or LT options at the same time are not compatible"
 EXPIRE_GT_LT: Final = b"ERR GT and LT options at the same time are not compatible"
 
 
@@ -224,9 +219,7 @@ ADD_NOT_FINITE: Final = b"ERR increment would produce NaN or Infinity"
 INVALID_NUMKEYS: Final = b"ERR invalid numkeys value"
 WRONG_PAIR_COUNT: Final = b"ERR wrong number of key-value pairs"
 DIGEST_LENGTH: Final = b"ERR must be exactly 16 hexadecimal characters"
-CONDITION_NEEDS_STRING: Final = (
-    b"ERR Key should be of string type if conditions are specified"
-)
+CONDITION_NEEDS_STRING: Final = b"ERR Key should be of string type if conditions are specified"
 INVALID_CONDITION: Final = b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
 
 
@@ -240,5 +233,6 @@ EXEC_ABORTED: Final = b"EXECABORT Transaction discarded because of previous erro
 def exec_refused(line: bytes) -> bytes:
     """For EXEC that was not run for the reason in another error line."""
     return b"EXECABORT Transaction discarded because of: " + line.removeprefix(b"ERR ")
+
 
 FUNCTION_FLUSH_MODE: Final = b"ERR FUNCTION FLUSH only supports SYNC|ASYNC option"

@@ -77,8 +77,7 @@ class Server:
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
         self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
         self.dbs: list[Keyspace] = [
-            Keyspace(index, self.expired_found, self.lazy_free)
-            for index in range(config.databases)
+            Keyspace(index, self.expired_found, self.lazy_free) for index in range(config.databases)
         ]
         self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
         self.sessions: dict[int, Session] = {}
@@ -209,9 +208,7 @@ class Server:
         for db, key in self.expired_found:
             self.expired_keys += 1
             record = [name, key]
-            call.effects.append(
-                Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, True)
-            )
+            call.effects.append(Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, True))
         self.expired_found.clear()
 
     def has_listeners(self) -> bool:
