@@ -36,6 +36,11 @@ LOADING: Final = b"LOADING Redis is loading the dataset in memory"
 OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
 MISCONF_AOF: Final = b"MISCONF Errors writing to the AOF file: %b"
 PROTOCOL: Final = b"ERR Protocol error: %b"
+PROTECTED_MODE: Final = (
+    b"DENIED Redis is running in protected mode because protected mode is enabled and no password "
+    b"is set for the default user. In this mode connections are only accepted from the loopback "
+    b"interface. Set a password with requirepass, or turn protected-mode off, to accept others."
+)
 TOO_MANY_CLIENTS: Final = b"ERR max number of clients reached"
 INVALID_COMMAND: Final = b"ERR Invalid command specified"
 INVALID_ARGUMENT_COUNT: Final = b"ERR Invalid number of arguments specified for command"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import Final
 
 from compat import errors
@@ -65,6 +66,14 @@ class Connection(Peer):
             transport.close()
             self.session.closed = True
             return
+        config = server.config
+        if config.protected_mode and not config.requirepass and is_remote(transport):
+            server.stats.rejected_connections += 1
+            transport.write(b"-" + errors.PROTECTED_MODE + b"\r\n")
+            transport.close()
+            self.session.closed = True
+            return
+        keep_alive(transport, config.tcp_keepalive)
         session = Session(server.next_session_id, server.dbs[0], now_ms, self)
         server.next_session_id += 1
         describe_endpoints(session, transport)
@@ -328,6 +337,30 @@ class Connection(Peer):
         log.warning("client id=%d closed: query buffer limit reached", self.session.id)
         self.abort()
         return True
+
+
+def is_remote(transport: asyncio.Transport) -> bool:
+    """Whether the peer is on another machine."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple):
+        return False
+    host = str(peer[0]).removeprefix("::ffff:")
+    return not (host.startswith("127.") or host == "::1")
+
+
+def keep_alive(transport: asyncio.Transport, interval_s: int) -> None:
+    """Have the kernel probe a silent TCP peer after ``interval_s`` seconds; 0 is never."""
+    sock = transport.get_extra_info("socket")
+    if not interval_s or sock is None or sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", interval_s),
+        ("TCP_KEEPINTVL", max(1, interval_s // 3)),
+        ("TCP_KEEPCNT", 3),
+    ):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:

@@ -147,7 +147,7 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         0,
         -100,
         LONG_MAX,
-        doc="Memory of all clients above which the largest are closed; 0 is no limit.",
+        doc="Kept and shown; clients are bounded one by one, see `client-output-buffer-limit`.",
     ),
 )
 
@@ -189,7 +189,7 @@ FILES: Final[tuple[Parameter, ...]] = (
     YesNo(
         "aof-use-rdb-preamble",
         True,
-        doc="Write base files in the compact form; `no` writes commands that Redis reads too.",
+        doc="Kept and shown; base files are always written as commands, which Redis reads too.",
     ),
     YesNo(
         "aof-timestamp-enabled", False, doc="Write the time into the append-only file, as comments."
@@ -197,34 +197,34 @@ FILES: Final[tuple[Parameter, ...]] = (
     YesNo(
         "no-appendfsync-on-rewrite",
         False,
-        doc="Do not force the file to disk while a rewrite is under way.",
+        doc="Kept and shown; a rewrite is forced to disk before anything else is.",
     ),
     Integer(
         "auto-aof-rewrite-percentage",
         100,
         0,
         INT_MAX,
-        doc="Growth since the last rewrite that starts the next one; 0 is never.",
+        doc="Kept and shown; no rewrite starts by itself, see BGREWRITEAOF.",
     ),
     Memory(
         "auto-aof-rewrite-min-size",
         64 * MB,
         0,
         LONG_MAX,
-        doc="Size below which no rewrite starts by itself.",
+        doc="Kept and shown; no rewrite starts by itself.",
     ),
     Save(
         "save",
         [(3600, 1), (300, 100), (60, 10000)],
         flags=MULTI,
-        doc="Save a snapshot when so many seconds have passed and so many changes were made.",
+        doc="Kept and shown; there are no snapshots: `appendonly` keeps the data.",
     ),
     Text(
         "dbfilename",
         b"dump.rdb",
         flags=PROTECTED,
         base_name_of="filename",
-        doc="Name of the snapshot, inside `dir`.",
+        doc="Kept and shown; there are no snapshots.",
     ),
 )
 
@@ -310,19 +310,23 @@ PROCESS: Final[tuple[Parameter, ...]] = (
     Integer(
         "hz", 10, 0, INT_MAX, clamp=(1, 500), doc="How often per second background work is done."
     ),
-    YesNo("dynamic-hz", True, doc="Do it more often when there are many clients."),
+    YesNo("dynamic-hz", True, doc="Kept and shown; the work of a tick is bounded instead."),
     Integer(
         "active-expire-effort",
         1,
         1,
         10,
-        doc="How much time goes into finding expired keys.",
+        doc="Kept and shown; expired keys stand in order of time and are not searched for.",
     ),
-    YesNo("lazyfree-lazy-eviction", False, doc="Free evicted values in the background."),
-    YesNo("lazyfree-lazy-expire", False, doc="Free expired values in the background."),
-    YesNo("lazyfree-lazy-server-del", False, doc="Free overwritten values in the background."),
-    YesNo("lazyfree-lazy-user-del", False, doc="Make DEL act as UNLINK."),
-    YesNo("lazyfree-lazy-user-flush", False, doc="Make FLUSHDB and FLUSHALL act as with ASYNC."),
+    YesNo("lazyfree-lazy-eviction", False, doc="Kept and shown; nothing is evicted."),
+    YesNo("lazyfree-lazy-expire", False, doc="Record what expires as UNLINK, not DEL."),
+    YesNo("lazyfree-lazy-server-del", False, doc="Kept and shown; freeing is always lazy."),
+    YesNo("lazyfree-lazy-user-del", False, doc="Kept and shown; DEL always acts as UNLINK."),
+    YesNo(
+        "lazyfree-lazy-user-flush",
+        False,
+        doc="Kept and shown; FLUSHDB and FLUSHALL always act as with ASYNC.",
+    ),
     Choice(
         "enable-debug-command",
         b"no",
@@ -343,21 +347,21 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         10,
         0,
         INT_MAX,
-        doc="Seconds that a shutdown may wait for what is under way.",
+        doc="Kept and shown; there is nothing that a shutdown would wait for.",
     ),
     ChoiceSet(
         "shutdown-on-sigint",
         b"default",
         _ON_SIGNAL,
         flags=MULTI,
-        doc="What SHUTDOWN is given when SIGINT arrives.",
+        doc="Kept and shown; SIGINT finishes the append-only file and ends the server.",
     ),
     ChoiceSet(
         "shutdown-on-sigterm",
         b"default",
         _ON_SIGNAL,
         flags=MULTI,
-        doc="What SHUTDOWN is given when SIGTERM arrives.",
+        doc="Kept and shown; SIGTERM finishes the append-only file and ends the server.",
     ),
 )
 
