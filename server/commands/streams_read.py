@@ -9,7 +9,7 @@ from typing import Final
 
 from compat import errors
 from compat.errors import CommandError, bad_subcommand
-from compat.numbers import INT64_MAX, parse_integer
+from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY, Encoded, Map
 from server.call import Call, Parked
@@ -34,6 +34,7 @@ from server.stream_args import (
     stream_to_read,
     strict_id,
 )
+from server.timeouts import deadline_of
 from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
@@ -90,7 +91,8 @@ class ReadOptions:
         count: the most entries of each stream; 0 is all.
         max_count: the most entries of all streams together; 0 is all.
         max_size: about how long the reply may be, in bytes; 0 is any length.
-        block_ms: how long to wait; -1 is not at all, 0 for ever.
+        block: whether to wait.
+        deadline_ms: until when; 0 is for ever.
         streams_at: where the keys start.
     """
 
@@ -98,7 +100,8 @@ class ReadOptions:
         self.count = 0
         self.max_count = 0
         self.max_size = 0
-        self.block_ms = -1
+        self.block = False
+        self.deadline_ms = 0
         self.streams_at = 0
 
 
@@ -117,12 +120,14 @@ def xread(call: Call) -> object:
     Complexity: O(log n + answer) for each stream. Source: xreadCommand.
     """
     argv = call.argv
-    options = _read_options(argv)
+    options = _read_options(argv, call.now_ms)
     width = (len(argv) - options.streams_at) // 2
     keys = argv[options.streams_at : options.streams_at + width]
-    streams = [stream_to_read(call, key) for key in keys]
+    streams: list[Stream | None] = []
     after: list[tuple[int, int]] = []
-    for number, stream in enumerate(streams):
+    for number, key in enumerate(keys):
+        stream = stream_to_read(call, key)
+        streams.append(stream)
         after.append(_resolve(argv[options.streams_at + width + number], stream))
     found: list[tuple[object, object]] = []
     entries_left = options.max_count
@@ -144,12 +149,12 @@ def xread(call: Call) -> object:
             break
     if found:
         return Map(found) if call.session.resp3 else [[key, entries] for key, entries in found]
-    if options.block_ms < 0 or not call.may_block:
+    if not options.block or not call.may_block:
         return NULL_ARRAY
     return _park(call, options, keys, after)
 
 
-def _read_options(argv: list[bytes]) -> ReadOptions:
+def _read_options(argv: list[bytes], now_ms: int) -> ReadOptions:
     options = ReadOptions()
     at = 1
     while at < len(argv):
@@ -159,7 +164,8 @@ def _read_options(argv: list[bytes]) -> ReadOptions:
             options.streams_at = at + 1
             break
         if word == b"block" and more:
-            options.block_ms = _timeout(argv[at + 1])
+            options.block = True
+            options.deadline_ms = deadline_of(argv[at + 1], now_ms)
         elif word == b"count" and more:
             options.count = max(0, integer(argv[at + 1]))
         elif word == b"maxcount" and more:
@@ -178,15 +184,6 @@ def _read_options(argv: list[bytes]) -> ReadOptions:
     if 0 < options.max_count < options.count:
         raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
     return options
-
-
-def _timeout(text: bytes) -> int:
-    number = parse_integer(text)
-    if number is None:
-        raise CommandError(errors.TIMEOUT_NOT_INTEGER)
-    if number < 0:
-        raise CommandError(errors.TIMEOUT_NEGATIVE)
-    return number
 
 
 def _positive(text: bytes, refusal: bytes) -> int:
@@ -260,12 +257,7 @@ def _park(
     for number, (ms, seq) in enumerate(after):
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
-    deadline_ms = 0
-    if options.block_ms:
-        deadline_ms = call.now_ms + options.block_ms
-        if deadline_ms > INT64_MAX:
-            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
-    return Parked(keys, deadline_ms, argv, NULL_ARRAY, after)
+    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)
 
 
 container("XINFO")
