@@ -1,0 +1,57 @@
+"""Stream IDs as text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id
+
+Halves = st.integers(0, ID_MAX)
+
+
+@given(ms=Halves, seq=Halves)
+def test_what_is_written_reads_back(ms: int, seq: int) -> None:
+    assert format_id(ms, seq) == b"%d-%d" % (ms, seq)
+    assert parse_id(format_id(ms, seq)) == (ms, seq)
+
+
+@given(st.binary(max_size=140))
+def test_anything_reads_as_an_id_or_as_none(text: bytes) -> None:
+    found = parse_id(text)
+    assert found is None or (0 <= found[0] <= ID_MAX and 0 <= found[1] <= ID_MAX)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b"7", (7, 5)),
+        (b"007-1", (7, 1)),
+        (b"+9-1", (9, 1)),
+        (b" 5-1", (5, 1)),
+        (b"1-+5", (1, 5)),
+        (b"1--0", (1, 0)),
+        (b"14-00", (14, 0)),
+        (b"1-2\x00x", (1, 2)),
+        (b"18446744073709551615-18446744073709551615", (ID_MAX, ID_MAX)),
+        (b"11-", None),
+        (b"-12", None),
+        (b"--", None),
+        (b"13-1x", None),
+        (b"1--5", None),
+        (b"18446744073709551616-0", None),
+        (b"-", None),
+        (b"+", None),
+        (b"", None),
+        (b"1" * 128, None),
+    ],
+)
+def test_odd_forms(text: bytes, place: tuple[int, int] | None) -> None:
+    assert parse_id(text, 5) == place
+
+
+def test_bounds_have_ends() -> None:
+    assert parse_bound(b"-") == (0, 0)
+    assert parse_bound(b"+") == (ID_MAX, ID_MAX)
+    assert parse_bound(b"3") == (3, 0)
