@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import importlib
 import logging
@@ -18,7 +17,7 @@ from persistence.errors import PersistenceError
 from server.build import REDIS_VERSION, VERSION, build_kind
 from server.commit import Committer
 from server.connection import Connection
-from server.cron import run_cron
+from server.cron import Cron
 from server.listeners import Listeners
 from server.loading import start_persistence
 from server.settings import Settings
@@ -108,11 +107,10 @@ class App(Host):
         self.server.set_special(LOADING_DATA, False)
         settle_heap()
         log.info("Ready to accept connections")
-        cron = loop.create_task(run_cron(self.server))
+        cron = Cron(self.server)
+        cron.start()
         await self._stopped.wait()
-        cron.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await cron
+        cron.stop()
         return await self._shut_down()
 
     def _install_signals(self, loop: asyncio.AbstractEventLoop) -> None:

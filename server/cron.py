@@ -31,13 +31,46 @@ RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remem
 
 
 class Cron:
-    """The state of the periodic work of one server."""
+    """The periodic work of one server: it ticks ``hz`` times a second from ``start`` to ``stop``.
+
+    Timers, not a coroutine: to cancel one that is compiled makes newer Pythons complain.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server: Final = server
+        self._timer: asyncio.TimerHandle | None = None
+        self._left_s = 0.0  # until the next tick
         self._round: list[int] = []  # IDs of the clients still to be looked at in this round
         self._trimmed_ms = 0
         self._recent_since_ms = 0
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._left_s = 1 / self._server.config.hz
+        self._sleep()
+
+    def stop(self) -> None:
+        """Tick no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _sleep(self) -> None:
+        """Wait for the next tick, or less while there is memory to let go of in between."""
+        pause_s = self._left_s
+        if self._server.lazy_free and pause_s > FREE_PAUSE_S:
+            pause_s = FREE_PAUSE_S
+        self._left_s -= pause_s
+        self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
+
+    def _wake(self) -> None:
+        if self._left_s > 0:
+            self._server.refresh_clock()
+            free_some(self._server)
+        else:
+            self.tick()
+            self._left_s = 1 / self._server.config.hz
+        self._sleep()
 
     def tick(self) -> None:
         """One tick: expiry, idle clients, memory to let go of, samples."""
@@ -110,20 +143,6 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
         session.peer.bound_output()
     input_bytes = session.peer.pending_input_bytes()
     server.recent_max_input_bytes = max(server.recent_max_input_bytes, input_bytes)
-
-
-async def run_cron(server: Server) -> None:
-    """Tick ``hz`` times a second until cancelled."""
-    cron = Cron(server)
-    while True:
-        left_s = 1 / server.config.hz
-        while server.lazy_free and left_s > FREE_PAUSE_S:
-            await asyncio.sleep(FREE_PAUSE_S)
-            left_s -= FREE_PAUSE_S
-            server.refresh_clock()
-            free_some(server)
-        await asyncio.sleep(left_s)
-        cron.tick()
 
 
 def free_some(server: Server) -> None:
