@@ -218,7 +218,7 @@ def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
     )
     if server.special & MEMORY_LIMITED and _needs_memory(session, row) and server.over_maxmemory():
         return errors.OUT_OF_MEMORY
-    if server.special & WRITES_REFUSED and writes:
+    if server.special & WRITES_REFUSED and (writes or row.name == b"ping"):
         return errors.MISCONF_AOF % server.write_error
     return b""
 

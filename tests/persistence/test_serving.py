@@ -285,6 +285,7 @@ def test_a_full_disk_refuses_writes_until_there_is_room(fresh_server: Factory) -
         deadline = time.monotonic() + 5
         while not client.call("SET", "more", "1").startswith(b"-MISCONF"):
             assert time.monotonic() < deadline
+        assert client.call("PING").startswith(b"-MISCONF")
         assert client.call("GET", "kept").startswith(b"$1000")
     assert incr(server).stat().st_size == good
     assert server.info("persistence")["aof_last_write_status"] == "err"
