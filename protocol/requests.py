@@ -72,7 +72,7 @@ class RequestParser:
         self._big: BytesIO | None = None  # the argument at hand, when it is a big one
         self._big_missing = 0  # bytes that it still lacks
         self._retry_fast = False  # hiredis may have the rest of the buffer
-        self._error: ProtocolError | None = None  # to raise once what came before has been taken
+        self._error: bytes | None = None  # to raise once what came before has been taken
 
     def feed(self, data: bytes) -> None:
         """Add what arrived; nothing is parsed before ``take``."""
@@ -111,7 +111,7 @@ class RequestParser:
                 have been returned by earlier calls.
         """
         if self._error is not None:
-            raise self._error
+            raise ProtocolError(self._error)
         requests: list[list[bytes]] = []
         chunk = self._chunk
         if chunk:
@@ -132,7 +132,8 @@ class RequestParser:
             try:
                 request = self._take_exact()
             except ProtocolError as error:
-                self._error = error
+                # The text alone: the exception would hold the frames that it passes, and us.
+                self._error = error.text
                 if not requests:
                     raise
                 break

@@ -10,7 +10,7 @@ its deadline.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from server.registry import Command
     from server.session import Session
 
+SMALL_HEAP: Final = 64
 Place = tuple[int, bytes]  # index of the database, key
 
 
@@ -85,7 +86,10 @@ class Blocking:
         self._stand(waiter)
 
     def unpark(self, session: Session) -> None:
-        """End the wait of ``session``, if it waits."""
+        """End the wait of ``session``, if it waits.
+
+        Its deadline stays in the heap until it surfaces, or most of the heap is over.
+        """
         waiter = session.waiter
         if waiter is None:
             return
@@ -95,6 +99,10 @@ class Blocking:
         self.client_count -= 1
         if waiter.deadline_ms:
             self.deadline_count -= 1
+            deadlines = self._deadlines
+            if len(deadlines) > SMALL_HEAP and len(deadlines) > 4 * self.deadline_count:
+                self._deadlines = [each for each in deadlines if each[2].active]
+                heapify(self._deadlines)
 
     def key_ready(self, db: int, key: bytes) -> None:
         """Note that who waits for ``key`` may be served, if somebody does."""

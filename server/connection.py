@@ -22,9 +22,12 @@ from protocol.requests import ProtocolError, RequestParser
 from server.client_info import is_subscriber
 from server.execute import HELD, execute
 from server.session import (
+    BLOCKED,
     CLOSING,
     HOLD,
     NEEDS_AUTH,
+    NOBODY,
+    PAUSED,
     REPLY_SKIP,
     REPLY_SKIP_NEXT,
     Peer,
@@ -49,6 +52,7 @@ class Connection(Peer):
         self._queue: list[list[bytes]] = []  # requests parsed and not run
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
+        self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.dbs[0], 0, self)
 
@@ -99,19 +103,25 @@ class Connection(Peer):
             self._run()
 
     def eof_received(self) -> bool:
-        """The peer will send no more: close once it has its replies."""
-        return False
+        """The peer will send no more: close once it has its replies, which may be on hold."""
+        if self._transport is None or self.session.closed:
+            return False
+        self._ended = True
+        self._close_if_done()
+        self._send()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the session and break the cycle between us and the transport."""
+        """Forget the session, and break the cycles that the garbage collector may never meet."""
         self._server.session_closed(self.session)
+        self.session.peer = NOBODY
         self._queue.clear()
         self._transport = None
 
     def pause_writing(self) -> None:
         """The transport holds more than the peer takes: run and read nothing more."""
         self._stalled = True
-        if self._transport is not None:
+        if self._transport is not None and not self._ended:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -119,7 +129,8 @@ class Connection(Peer):
         self._stalled = False
         self.session.soft_limit_since_ms = 0
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+            if not self._ended:
+                self._transport.resume_reading()
             self.resume_soon()
 
     # Peer
@@ -273,7 +284,21 @@ class Connection(Peer):
             self._server.stats.count_error(line)
             write_reply(session.out, ErrorReply(line), session.resp3)
             session.special |= CLOSING
+        if self._ended:
+            self._close_if_done()
         self._send()
+
+    def _close_if_done(self) -> None:
+        """Close a peer that sends no more when all it sent has been run.
+
+        One that is blocked waits no longer, as in Redis: nothing may be given to who has left.
+        """
+        session = self.session
+        if session.special & BLOCKED:
+            self._server.blocking.unpark(session)
+        elif self._queue or self._stalled or self._resuming or session.special & PAUSED:
+            return
+        session.special |= CLOSING
 
     def _run_batch(self, requests: list[list[bytes]]) -> bool:
         """Run requests in order; False when some had to be left in the queue."""
@@ -298,7 +323,7 @@ class Connection(Peer):
                 del out[pieces:]
                 session.respond(reply)
                 out.extend(messages)
-            if session.special & (REPLY_SKIP | REPLY_SKIP_NEXT):
+            if session.special & (REPLY_SKIP | REPLY_SKIP_NEXT) and not session.special & BLOCKED:
                 self._pass_skip()
             for number in range(pieces, len(out)):
                 held_bytes += len(out[number])

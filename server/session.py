@@ -70,6 +70,9 @@ class Peer:
         return 0
 
 
+NOBODY: Final = Peer()
+
+
 class Transaction:
     """The queue between MULTI and EXEC."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from compat.quoting import quoted
 from persistence.aof import AppendOnlyFile
 from persistence.directory import AofDirectory
+from protocol.replies import ErrorReply
 from server.aof_status import AofStatus
 from server.blocking import Blocking
 from server.call import Call
@@ -23,7 +24,7 @@ from server.latency import LatencyMonitor
 from server.memory import Memory
 from server.metrics import Rates
 from server.pubsub import PubSub
-from server.session import BLOCKED, PAUSED, Peer, Session
+from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
 from server.slowlog import SlowLog
 from server.stats import Stats
 from storage.keyspace import Keyspace
@@ -84,14 +85,14 @@ class Server:
         self.next_session_id = 1
         self.pubsub = PubSub()
         self.blocking = Blocking()
-        self.watchers: dict[tuple[int, bytes], list[Session]] = {}
+        self.watchers: dict[tuple[int, bytes], dict[Session, None]] = {}
         self.aof: AppendOnlyFile | None = None  # where records go; None when it is off
         self.aof_directory: AofDirectory | None = None  # the folder that the file lies in
         self.aof_status: Final = AofStatus()
         self.committer: Committer | None = None  # writes the file and sends what waits for that
         self.rewriting: Rewriting | None = None  # turns the file on and off and writes it anew
         self.notify_flags = 0
-        self.monitors: list[Session] = []
+        self.monitors: dict[Session, None] = {}
         self.stats: Final = Stats()
         self.slowlog: Final = SlowLog()
         self.latency: Final = LatencyMonitor()
@@ -119,7 +120,7 @@ class Server:
         self.stopping = False
         self.host = Host()
         self.write_error = b""  # why WRITES_REFUSED is set
-        self.call: Final = Call(self, Session(0, self.dbs[0], self.started_ms, Peer()))
+        self.call: Final = Call(self, Session(0, self.dbs[0], self.started_ms, NOBODY))
         self.flushing: list[Session] = []  # sessions with output to send at the end of this turn
 
     # Sessions
@@ -138,7 +139,7 @@ class Server:
         self.unwatch(session)
         self.pubsub.drop_session(session)
         if session in self.monitors:
-            self.monitors.remove(session)
+            del self.monitors[session]
             self.set_special(MONITORED, bool(self.monitors))
         session.transaction = None
         session.out.clear()
@@ -180,13 +181,13 @@ class Server:
             return
         found = db.entries.get(key)
         session.watched[place] = found is not None and 0 <= found.expire_ms <= now_ms
-        self.watchers.setdefault(place, []).append(session)
+        self.watchers.setdefault(place, {})[session] = None
 
     def unwatch(self, session: Session) -> None:
         """End all of a session's watches."""
         for place in session.watched:
             others = self.watchers[place]
-            others.remove(session)
+            del others[session]
             if not others:
                 del self.watchers[place]
         session.watched.clear()
@@ -294,13 +295,30 @@ class Server:
             return
         self.blocking.unpark(session)
         session.special &= ~BLOCKED
-        session.deliver(reply)
+        if session.special & REPLY_SKIP:
+            session.special ^= REPLY_SKIP
+        else:
+            session.deliver(reply)
         session.peer.resume_soon()
+
+    def end_wait(self, session: Session, reply: object) -> None:
+        """As ``unpark``, for a request that is not run again: it counts now."""
+        waiter = session.waiter
+        if waiter is None:
+            return
+        row = waiter.row
+        row.calls += 1
+        if self.track_latency:
+            row.quick_calls += 1
+        if isinstance(reply, ErrorReply):
+            row.failed_calls += 1
+            self.stats.count_error(reply.text)
+        self.unpark(session, reply)
 
     def time_out_waiters(self, now_ms: int) -> int:
         """Answer those who waited long enough, end a pause; the next deadline, or 0."""
         for waiter in self.blocking.due(now_ms):
-            self.unpark(waiter.session, waiter.parked.timeout_reply)
+            self.end_wait(waiter.session, waiter.parked.timeout_reply)
         next_ms = self.blocking.next_deadline_ms()
         if self.pause_end_ms:
             if self.pause_end_ms <= now_ms:

@@ -57,5 +57,5 @@ def serve_sync_waits(server: Server) -> None:
         elif wait.wants_replicas:
             wait.parked.timeout_reply = [1, 0]
         else:
-            server.unpark(wait.session, [1, 0])
+            server.end_wait(wait.session, [1, 0])
     server.sync_waits = still

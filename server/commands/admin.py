@@ -78,7 +78,7 @@ def monitor(call: Call) -> object:
         raise CommandError(MONITOR_IN_MULTI)
     if not session.special & MONITORING:
         session.special |= MONITORING
-        call.server.monitors.append(session)
+        call.server.monitors[session] = None
         call.server.set_special(MONITORED, True)
     return OK
 

@@ -211,10 +211,9 @@ def client_unblock(call: Call) -> object:
     if session is None or session.waiter is None:
         return 0
     if reason == b"error":
-        call.server.stats.count_error(UNBLOCKED)
-        call.server.unpark(session, ErrorReply(UNBLOCKED))
+        call.server.end_wait(session, ErrorReply(UNBLOCKED))
     else:
-        call.server.unpark(session, session.waiter.parked.timeout_reply)
+        call.server.end_wait(session, session.waiter.parked.timeout_reply)
     return 1
 
 

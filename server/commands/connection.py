@@ -209,7 +209,7 @@ def stop_monitoring(server: Server, session: Session) -> None:
     """Show a session no more commands of others."""
     if session.special & MONITORING:
         session.special &= ~MONITORING
-        server.monitors.remove(session)
+        del server.monitors[session]
         server.set_special(MONITORED, bool(server.monitors))
 
 
