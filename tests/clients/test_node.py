@@ -1,0 +1,98 @@
+"""Clients that are not in Python: node-redis and ioredis, at the versions of ``node/``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from support.build import ROOT
+from support.process import ServerProcess
+
+SCRIPTS = ROOT / "tests/clients/node"
+INSTALL_TIMEOUT_S = 240
+RUN_TIMEOUT_S = 60
+
+
+def unavailable(reason: str) -> NoReturn:
+    """A developer may do without node; what CI runs may not."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def install(into: Path) -> None:
+    """Install what the lock file names into a new folder."""
+    fresh = Path(tempfile.mkdtemp(prefix="install-", dir=into.parent))
+    try:
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(SCRIPTS / name, fresh)
+        words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=fresh,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=INSTALL_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            unavailable(f"npm ci took longer than {INSTALL_TIMEOUT_S} s")
+        if done.returncode != 0:
+            unavailable(f"npm ci failed: {done.stderr[-2000:]}")
+        if not into.exists():  # another run of the tests may have been faster
+            fresh.rename(into)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def node_modules(pytestconfig: pytest.Config) -> Path:
+    """The installed packages, in pytest's cache: one folder for each state of the lock file."""
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            unavailable(f"{program} is not installed")
+    assert pytestconfig.cache is not None
+    lock = hashlib.sha256((SCRIPTS / "package-lock.json").read_bytes()).hexdigest()[:16]
+    folder = Path(pytestconfig.cache.mkdir("node-clients")) / lock
+    if not folder.exists():
+        install(folder)
+    return folder / "node_modules"
+
+
+@pytest.mark.parametrize(
+    ("script", "protocol"),
+    [("node_redis.js", 2), ("node_redis.js", 3), ("ioredis.js", 2)],
+)
+def test_client_from_npm(
+    script: str, protocol: int, node_modules: Path, server: ServerProcess
+) -> None:
+    done = subprocess.run(
+        ["node", "--test-reporter=tap", SCRIPTS / script],
+        env={
+            **os.environ,
+            "NODE_PATH": str(node_modules),
+            "HEADRACE_PORT": str(server.port),
+            "HEADRACE_PROTOCOL": str(protocol),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=RUN_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "# fail 0" in done.stdout
+    assert "# pass 0" not in done.stdout
+
+
+def test_the_lock_names_no_registry() -> None:
+    """It would be the one of whoever wrote the file last."""
+    assert '"resolved"' not in (SCRIPTS / "package-lock.json").read_text()
