@@ -30,7 +30,7 @@ COMPILED_PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
 EXCLUDE = {
     "server/__main__.py": "run by name with `python -m server`; runpy needs its source",
     "server/cli.py": "runs once, at start",
-    "server/config_docs.py": "run by name with `python -m server.config_docs`",
+    "server/config/docs.py": "run by name with `python -m server.config.docs`",
 }
 
 

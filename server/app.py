@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.errors import PersistenceError
 from server.build import REDIS_VERSION, VERSION, build_kind
-from server.commit import Committer
+from server.config.settings import Settings
 from server.connection import Connection
 from server.cron import Cron
+from server.durability.commit import Committer
+from server.durability.loading import start_persistence
 from server.listeners import Listeners
-from server.loading import start_persistence
-from server.settings import Settings
 from server.state import LOADING_DATA, Host, Server
 
 if TYPE_CHECKING:
-    from server.config import Config
+    from server.config.config import Config
 
 log: Final = logging.getLogger("headrace")
 

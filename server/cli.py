@@ -10,10 +10,10 @@ import textwrap
 
 from server import log
 from server.build import REDIS_VERSION, VERSION, build_kind
-from server.config import Config
-from server.config_file import Arguments, ConfigError, Loader
+from server.config.config import Config
+from server.config.files import Arguments, ConfigError, Loader
+from server.config.parameters import SECTIONS
 from server.file_limit import clients_possible
-from server.parameters import SECTIONS
 from server.registry import TABLE
 
 USAGE = """\

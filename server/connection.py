@@ -19,8 +19,8 @@ from typing import Final
 from compat import errors
 from protocol.replies import ErrorReply, write_reply
 from protocol.requests import ProtocolError, RequestParser
-from server.client_info import is_subscriber
 from server.execute import HELD, execute
+from server.info.client_line import is_subscriber
 from server.session import (
     BLOCKED,
     CLOSING,

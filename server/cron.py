@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from server.command_stats import calls_of_all
+from server.durability.sync_waits import serve_sync_waits
 from server.execute import finish
-from server.memory import give_back
+from server.info.command_stats import calls_of_all
+from server.info.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
-from server.sync_waits import serve_sync_waits
 from storage.keyspace import Emptied
 from storage.stream.stream import Stream
 

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable
 from typing import Final
 
-from server.config import Config
+from server.config.config import Config
 
 log: Final = logging.getLogger("headrace")
 

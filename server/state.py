@@ -11,30 +11,30 @@ from compat.quoting import quoted
 from persistence.aof import AppendOnlyFile
 from persistence.directory import AofDirectory
 from protocol.replies import ErrorReply
-from server.aof_status import AofStatus
 from server.blocking import Blocking
 from server.call import Call
+from server.durability.aof_status import AofStatus
 from server.effects import (
     EVENT_EXPIRED,
     NOTIFY_KEYEVENT,
     NOTIFY_KEYSPACE,
     Effect,
 )
-from server.latency import LatencyMonitor
-from server.memory import Memory
-from server.metrics import Rates
+from server.info.latency import LatencyMonitor
+from server.info.memory import Memory
+from server.info.metrics import Rates
+from server.info.slowlog import SlowLog
+from server.info.stats import Stats
 from server.pubsub import PubSub
 from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
-from server.slowlog import SlowLog
-from server.stats import Stats
 from storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
-    from server.commit import Committer
-    from server.config import Config
+    from server.config.config import Config
+    from server.durability.commit import Committer
+    from server.durability.rewriting import Rewriting
+    from server.durability.sync_waits import SyncWait
     from server.registry import Command
-    from server.rewriting import Rewriting
-    from server.sync_waits import SyncWait
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
 LOADING_DATA: Final = 1 << 0

@@ -17,7 +17,7 @@ from compat.numbers import parse_integer
 from protocol.replies import NO_REPLY, OK, Verbatim
 from server.call import Call
 from server.commands.help import show_help
-from server.info import info_text
+from server.info.sections import info_text
 from server.registry import (
     ADMIN,
     ALLOW_BUSY,

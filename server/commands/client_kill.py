@@ -17,8 +17,8 @@ from compat.errors_admin import (
 from compat.numbers import parse_integer
 from protocol.replies import OK
 from server.call import Call
-from server.client_info import CLIENT_TYPES, client_type
 from server.commands.connection import DEFAULT_USER
+from server.info.client_line import CLIENT_TYPES, client_type
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, command
 from server.session import CLOSING, Session
 

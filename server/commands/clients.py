@@ -22,9 +22,9 @@ from compat.numbers import parse_integer
 from protocol.replies import NO_REPLY, OK, ErrorReply, Map, Set, Verbatim
 from server.args import Args
 from server.call import Call
-from server.client_info import CLIENT_TYPES, client_line, client_type
 from server.commands.connection import is_plain
 from server.commands.help import show_help
+from server.info.client_line import CLIENT_TYPES, client_line, client_type
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, command, container
 from server.session import (
     NO_EVICT,

@@ -9,11 +9,11 @@ from compat.errors import CONFIG_NO_FILE, SYNTAX, CommandError, config_rewrite_f
 from protocol.replies import OK, Map
 from server.call import Call
 from server.commands.help import show_help
-from server.config_rewrite import rewrite
-from server.parameters import is_sensitive
+from server.config.parameters import is_sensitive
+from server.config.rewrite import rewrite
+from server.config.settings import allowed_by
 from server.redaction import REDACTED
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, TABLE, command, container
-from server.settings import allowed_by
 from server.state import LOADING_DATA
 
 log: Final = logging.getLogger("headrace")

@@ -30,11 +30,11 @@ from protocol.replies import OK, ErrorReply, Status
 from server.call import Call
 from server.commands.debug_protocol import sample_reply
 from server.commands.memory import value_bytes
-from server.config_rewrite import rewrite
+from server.config.rewrite import rewrite
+from server.config.settings import allowed_by
 from server.digest import data_digest, value_digest
-from server.loading import reload_aof, reload_from_memory
+from server.durability.loading import reload_aof, reload_from_memory
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, command
-from server.settings import allowed_by
 from storage.keyspace import Entry
 from storage.types import encoding, string_bytes
 

@@ -8,9 +8,9 @@ from compat.errors import CommandError
 from compat.errors_admin import no_latency_samples
 from protocol.replies import Map, Verbatim
 from server.call import Call
-from server.command_stats import all_rows, cumulative
 from server.commands.help import show_help
-from server.latency_report import doctor, graph
+from server.info.command_stats import all_rows, cumulative
+from server.info.latency_report import doctor, graph
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, TABLE, Command, command, container
 
 _FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE

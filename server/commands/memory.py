@@ -10,8 +10,8 @@ from protocol.replies import OK, Map, Verbatim
 from server.args import Args
 from server.call import Call
 from server.commands.help import show_help
-from server.info_memory import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
-from server.memory import anonymous_huge_bytes, give_back, human
+from server.info.memory import anonymous_huge_bytes, give_back, human
+from server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
 from storage.keyspace import NO_EXPIRY
 from storage.stream.stream import Stream

@@ -10,8 +10,8 @@ from compat.numbers import parse_integer
 from protocol.replies import OK
 from server.call import Call
 from server.commands.help import show_help
+from server.info.slowlog import SlowCommand
 from server.registry import ADMIN, LOADING, STALE, command, container
-from server.slowlog import SlowCommand
 
 DEFAULT_COUNT: Final = 10
 _FLAGS: Final = ADMIN | LOADING | STALE

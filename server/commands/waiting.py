@@ -9,8 +9,8 @@ from compat.errors_admin import NOT_POSITIVE, WAITAOF_WITHOUT_AOF
 from compat.numbers import parse_integer
 from server.args import Args
 from server.call import Call, Parked
+from server.durability.sync_waits import SyncWait, end_of
 from server.registry import BLOCKING, command
-from server.sync_waits import SyncWait, end_of
 from server.timeouts import deadline_of
 
 _TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")

@@ -15,9 +15,9 @@ import pytest
 from compat.parameters import INT_MAX
 from server import cli, log
 from server.build import VERSION
-from server.config import Config
-from server.config_file import Arguments, ConfigError, Loader
-from server.parameters import ACTIVE
+from server.config.config import Config
+from server.config.files import Arguments, ConfigError, Loader
+from server.config.parameters import ACTIVE
 from support import build
 from support.process import judge_program
 

@@ -12,12 +12,12 @@ import pytest
 from compat.config_names import INERT
 from compat.errors import CommandError
 from compat.parameters import memory_size, memory_text
-from server.config import Config
-from server.config_docs import render
-from server.config_file import Arguments, Loader
-from server.config_rewrite import MARK, UNKNOWN, rewrite, rewritten
-from server.notifications import flags_of, letters_of
-from server.parameters import ACTIVE, ALL, BY_NAME, is_sensitive
+from server.config.config import Config
+from server.config.docs import render
+from server.config.files import Arguments, Loader
+from server.config.notifications import flags_of, letters_of
+from server.config.parameters import ACTIVE, ALL, BY_NAME, is_sensitive
+from server.config.rewrite import MARK, UNKNOWN, rewrite, rewritten
 from support.client import WireError
 from support.process import RedisProcess
 
@@ -324,7 +324,7 @@ def test_every_active_parameter_has_its_attribute(repo: Path) -> None:
     for row in ACTIVE:
         assert type(getattr(config, row.attribute)) is type(row.default), row.name
     # From the source: a compiled class has no annotations.
-    tree = ast.parse((repo / "server" / "config.py").read_text())
+    tree = ast.parse((repo / "server" / "config" / "config.py").read_text())
     (body,) = [n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Config"]
     names = [ast.unparse(n.target) for n in body if isinstance(n, ast.AnnAssign)]
     assert sorted(names) == sorted(row.attribute for row in ACTIVE)
@@ -498,5 +498,5 @@ def test_rewrite_of_defaults_removes_nothing_and_adds_no_values() -> None:
 
 def test_document_tells_what_the_table_says(repo: Path) -> None:
     assert (repo / "docs" / "configuration.md").read_text() == render(), (
-        "run: python -m server.config_docs > docs/configuration.md"
+        "run: python -m server.config.docs > docs/configuration.md"
     )

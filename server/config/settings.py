@@ -13,7 +13,7 @@ from server.session import NEEDS_AUTH
 from server.state import MEMORY_LIMITED, NEVER_NS
 
 if TYPE_CHECKING:
-    from server.config import Config
+    from server.config.config import Config
     from server.session import Session
     from server.state import Server
 

@@ -15,7 +15,7 @@ from compat.parameters import (
     text,
 )
 from compat.quoting import quoted
-from server.notifications import flags_of, letters_of
+from server.config.notifications import flags_of, letters_of
 
 MAX_BIND_ADDRESSES: Final = 16
 MAX_SAVE_CHANGES: Final = (1 << 31) - 1

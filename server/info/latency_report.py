@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.latency import LatencySeries
+from server.info.latency import LatencySeries
 
 if TYPE_CHECKING:
     from server.state import Server

@@ -1,7 +1,7 @@
 """The configuration: a typed attribute for each parameter, CONFIG GET and CONFIG SET.
 
-What can be set is declared in ``server.parameters``; reading files and command lines is in
-``server.config_file``. A part of the server that must act when a value changes registers a
+What can be set is declared in ``server.config.parameters``; reading files and command lines is in
+``server.config.files``. A part of the server that must act when a value changes registers a
 function in ``Config.on_change``; it may refuse, and then nothing of the whole CONFIG SET holds.
 """
 
@@ -22,8 +22,8 @@ from compat.parameters import (
     BadValue,
     Parameter,
 )
-from server.config_kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
-from server.parameters import ACTIVE, ALL, BY_NAME
+from server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
+from server.config.parameters import ACTIVE, ALL, BY_NAME
 
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"

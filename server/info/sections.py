@@ -15,11 +15,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from server import command_stats
 from server.build import REDIS_VERSION, VERSION, build_kind
-from server.client_info import is_subscriber
-from server.info_memory import memory
-from server.info_persistence import persistence
+from server.info import command_stats
+from server.info.client_line import is_subscriber
+from server.info.memory_section import memory
+from server.info.persistence_section import persistence
 from server.session import PAUSED
 
 if TYPE_CHECKING:

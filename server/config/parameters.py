@@ -31,7 +31,7 @@ from compat.parameters import (
     Text,
     YesNo,
 )
-from server.config_kinds import (
+from server.config.kinds import (
     Bind,
     Directory,
     KeyspaceEvents,

@@ -13,8 +13,8 @@ import tempfile
 from typing import Final
 
 from protocol.inline import split_words
-from server.config import Config
-from server.parameters import ALL, BY_NAME
+from server.config.config import Config
+from server.config.parameters import ALL, BY_NAME
 
 MARK: Final = b"# Appended by CONFIG REWRITE"
 UNKNOWN: Final = b"# not understood: "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.client_info import CLIENT_BYTES
-from server.memory import human, system_bytes
+from server.info.client_line import CLIENT_BYTES
+from server.info.memory import human, system_bytes
 
 if TYPE_CHECKING:
     from server.state import Server

@@ -27,9 +27,9 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from server.durability.sync_waits import serve_sync_waits
 from server.session import Peer, Session
 from server.state import WRITES_REFUSED, Server
-from server.sync_waits import serve_sync_waits
 
 if TYPE_CHECKING:
     from persistence.aof import AppendOnlyFile

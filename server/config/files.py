@@ -18,8 +18,8 @@ from compat.parameters import MULTI, BadValue, Parameter
 from compat.quoting import quoted
 from protocol.inline import split_words
 from server.build import VERSION
-from server.config import Config
-from server.parameters import ALL, BY_NAME
+from server.config.config import Config
+from server.config.parameters import ALL, BY_NAME
 
 MAX_INCLUDE_DEPTH: Final = 16
 BAD_QUOTES: Final = "Unbalanced quotes in configuration line"

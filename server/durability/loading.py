@@ -27,8 +27,8 @@ from persistence.manifest import AofFile
 from persistence.reader import AofReader
 from protocol.replies import ErrorReply
 from server.call import Call
+from server.durability.rewriting import Rewriting
 from server.execute import find_row, invoke
-from server.rewriting import Rewriting
 from server.session import REPLAY, Peer, Session
 from server.state import Server
 

@@ -1,6 +1,6 @@
 """Writes ``docs/configuration.md`` from the table of parameters.
 
-``python -m server.config_docs > docs/configuration.md``; a test fails when the two differ.
+``python -m server.config.docs > docs/configuration.md``; a test fails when the two differ.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final
 
 from compat.config_names import INERT, OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
 from compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
-from server.parameters import SECTIONS
+from server.config.parameters import SECTIONS
 
 HEAD: Final = """\
 # Configuration
 
-<!-- Written by `python -m server.config_docs > docs/configuration.md`. -->
+<!-- Written by `python -m server.config.docs > docs/configuration.md`. -->
 
 Headrace is configured as redis-server is: by a file, by options of the command line, and at run
 time by CONFIG SET.

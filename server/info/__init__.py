@@ -1,0 +1,1 @@
+"""What the server can tell of itself: INFO, statistics, slow commands, latency, memory."""
