@@ -56,6 +56,7 @@ def config_resetstat(call: Call) -> object:
     """``CONFIG RESETSTAT``: set the counters that INFO shows to zero. Reply: OK."""
     server = call.server
     server.stats.reset()
+    server.rates.reset()
     server.keyspace_hits = 0
     server.keyspace_misses = 0
     server.expired_keys = 0

@@ -37,10 +37,16 @@ class Rates:
     """All rates that INFO shows."""
 
     def __init__(self) -> None:
-        self.commands: Final = Rate()
-        self.input_bytes: Final = Rate()
-        self.output_bytes: Final = Rate()
+        self.commands = Rate()
+        self.input_bytes = Rate()
+        self.output_bytes = Rate()
         self.sampled_ms = 0
+
+    def reset(self) -> None:
+        """Start anew with counters that start anew."""
+        self.commands = Rate()
+        self.input_bytes = Rate()
+        self.output_bytes = Rate()
 
     def is_due(self, now_ms: int) -> bool:
         """Whether the last sample is old enough for a new one."""
