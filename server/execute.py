@@ -11,8 +11,7 @@ import time
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError
-from compat.errors_admin import MONITOR_TOUCHES_KEYS
+from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from server.blocking import Waiter

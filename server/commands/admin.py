@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from compat.errors import SYNTAX, CommandError
-from compat.errors_admin import (
+from compat.errors import (
     BAD_MASTER_PORT,
     MONITOR_IN_MULTI,
     NO_REPLICATION,
     NO_SHUTDOWN,
     SHUTDOWN_FAILED,
+    SYNTAX,
+    CommandError,
 )
 from compat.numbers import parse_integer
 from protocol.replies import NO_REPLY, OK, Verbatim

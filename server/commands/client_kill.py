@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import server.commands.clients  # noqa: F401  (it declares the container)
-from compat.errors import SYNTAX, CommandError
-from compat.errors_admin import (
+from compat.errors import (
     BAD_MAXAGE,
     CLIENT_ID_NOT_POSITIVE,
     MAXAGE_NOT_POSITIVE,
     NO_SUCH_CLIENT,
+    SYNTAX,
+    CommandError,
     no_such_user,
     unknown_client_type,
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import SYNTAX, CommandError
-from compat.errors_admin import (
+from compat.errors import (
     BAD_CLIENT_ID,
     BAD_CLIENT_NAME,
     BAD_PAUSE_MODE,
@@ -13,7 +12,9 @@ from compat.errors_admin import (
     CACHING_WITHOUT_TRACKING,
     NO_REDIRECT_CLIENT,
     NO_TRACKING,
+    SYNTAX,
     UNBLOCKED,
+    CommandError,
     bad_client_attribute,
     unknown_client_attribute,
     unknown_client_type,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
-from compat.errors import SYNTAX, CommandError, wrong_arity
-from compat.errors_admin import (
+from compat.errors import (
     AUTH_WITHOUT_PASSWORD,
     BAD_CLIENT_NAME,
     BAD_PROTOCOL_VERSION,
     DB_OUT_OF_RANGE,
     HELLO_NEEDS_AUTH,
     NO_SUCH_PROTOCOL,
+    SYNTAX,
     WRONG_PASSWORD,
+    CommandError,
     bad_hello_option,
+    wrong_arity,
 )
 from compat.numbers import parse_integer
 from protocol.replies import OK, PONG, Map, Status

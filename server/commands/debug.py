@@ -9,18 +9,16 @@ from collections.abc import Callable
 from typing import Final
 
 from compat.errors import (
-    NO_SUCH_KEY,
-    NOT_AN_INTEGER,
-    CommandError,
-    bad_subcommand,
-)
-from compat.errors_admin import (
     BAD_PACKED_THRESHOLD,
     BAD_RELOAD_OPTION,
     DEBUG_NOT_ALLOWED,
     LOADAOF_FAILED,
+    NO_SUCH_KEY,
+    NOT_AN_INTEGER,
     NOT_POSITIVE,
     RELOAD_FAILED,
+    CommandError,
+    bad_subcommand,
 )
 from compat.glob import matches
 from compat.numbers import parse_integer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from compat.errors import CommandError
-from compat.errors_admin import BAD_PROTOCOL_TYPE, PUSH_NEEDS_RESP3
+from compat.errors import BAD_PROTOCOL_TYPE, PUSH_NEEDS_RESP3, CommandError
 from protocol.replies import BigNumber, Encoded, Map, Push, Set, Verbatim, encode
 
 _AFTER_ATTRIBUTE = b"Some real reply following the attribute"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import CommandError
-from compat.errors_admin import no_latency_samples
+from compat.errors import CommandError, no_latency_samples
 from protocol.replies import Map, Verbatim
 from server.call import Call
 from server.commands.help import show_help

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import CommandError
-from compat.errors_admin import REWRITE_IMPOSSIBLE, REWRITE_IN_PROGRESS
+from compat.errors import REWRITE_IMPOSSIBLE, REWRITE_IN_PROGRESS, CommandError
 from protocol.replies import Status
 from server.call import Call
 from server.registry import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import CommandError, bad_subcommand
-from compat.errors_admin import BAD_SLOWLOG_COUNT
+from compat.errors import BAD_SLOWLOG_COUNT, CommandError, bad_subcommand
 from compat.numbers import parse_integer
 from protocol.replies import OK
 from server.call import Call

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import CommandError, not_between
-from compat.errors_admin import NOT_POSITIVE, WAITAOF_WITHOUT_AOF
+from compat.errors import NOT_POSITIVE, WAITAOF_WITHOUT_AOF, CommandError, not_between
 from compat.numbers import parse_integer
 from server.args import Args
 from server.call import Call, Parked
