@@ -43,19 +43,23 @@ class Entry:
 class Emptied:
     """What a database held until it was emptied, to be let go of in slices."""
 
-    def __init__(self, entries: dict[bytes, Entry], slots: list[Entry]) -> None:
+    def __init__(
+        self, entries: dict[bytes, Entry], slots: list[Entry], heap: list[tuple[int, bytes]]
+    ) -> None:
         self.entries: Final = entries
         self.slots: Final = slots
+        self.heap: Final = heap
 
     def free_some(self, most: int, unused: list[object]) -> bool:
         """Let go of up to ``most`` keys; True at the end. Large values go to ``unused``."""
         entries = self.entries
         del self.slots[-most:]
+        del self.heap[-most:]
         for _ in range(min(most, len(entries))):
             value = entries.popitem()[1].value
             if not isinstance(value, (bytes, int)):
                 unused.append(value)
-        return not entries
+        return not entries and not self.heap
 
 
 class Keyspace:
@@ -192,7 +196,7 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.entries:
-            self.unused.append(Emptied(self.entries, self.slots))
+            self.unused.append(Emptied(self.entries, self.slots, self.heap))
         self.entries = {}
         self.slots = []
         self.heap = []

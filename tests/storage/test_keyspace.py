@@ -186,6 +186,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     large = object()
     for number in range(10):
         db.put(b"%d" % number, large if number == 3 else b"small", 0)
+        db.expire_at(b"%d" % number, 100)
     db.clear()
     db.clear()
     emptied = unused.pop()
@@ -196,6 +197,20 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     assert emptied.free_some(4, unused)
     assert unused == [large]
     assert not emptied.slots
+    assert not emptied.heap
+
+
+def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
+    unused: list[object] = []
+    db = Keyspace(0, [], unused)
+    db.put(b"k", b"v", 0)
+    for deadline in range(100, 110):
+        db.expire_at(b"k", deadline)
+    db.clear()
+    emptied = unused.pop()
+    assert isinstance(emptied, Emptied)
+    assert not emptied.free_some(6, unused)
+    assert emptied.free_some(6, unused)
 
 
 def test_mean_ttl() -> None:
