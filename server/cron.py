@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from server.durability.sync_waits import serve_sync_waits
-from server.execute import finish
+from server.execute import finish, serve_ready
 from server.info.command_stats import calls_of_all
 from server.info.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
@@ -64,13 +64,17 @@ class Cron:
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
 
     def _wake(self) -> None:
-        if self._left_s > 0:
-            self._server.refresh_clock()
-            free_some(self._server)
-        else:
-            self.tick()
+        due = self._left_s <= 0
+        if due:
             self._left_s = 1 / self._server.config.hz
-        self._sleep()
+        try:
+            if due:
+                self.tick()
+            else:
+                self._server.refresh_clock()
+                free_some(self._server)
+        finally:
+            self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
     def tick(self) -> None:
         """One tick: expiry, idle clients, memory to let go of, samples."""
@@ -193,3 +197,5 @@ def flush_expired(server: Server) -> None:
         call.row = None
         server.drain_expired(call)
         finish(server, call)
+        if server.blocking.ready:
+            serve_ready(server)
