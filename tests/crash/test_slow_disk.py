@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
 import threading
 import time
@@ -95,6 +96,14 @@ def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
         started = time.monotonic()
         assert two.call("GET", "k") == b"$1\r\n1\r\n"  # nothing is unsynced now
         assert time.monotonic() - started < 0.15
+
+
+def test_a_peer_that_stops_sending_gets_its_replies() -> None:
+    with slow_disk("always", 0.1) as server, server.client() as client:
+        warm_up(client)
+        client.send(encode("SET", "k", 1) + encode("GET", "k"))
+        client.sock.shutdown(socket.SHUT_WR)
+        assert client.rest_until_close() == b"+OK\r\n$1\r\n1\r\n"
 
 
 def test_replies_keep_their_order_and_come_once() -> None:

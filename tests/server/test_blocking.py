@@ -416,6 +416,7 @@ def test_client_unblock_and_an_entry_in_one_transaction(scene: Scene) -> None:
 def test_calls_count_once_when_they_end(scene: Scene) -> None:
     waiter = scene.waiter()
     client_id = waiter.call_parsed("CLIENT", "ID")
+    assert isinstance(client_id, int)
     scene.do("CONFIG", "RESETSTAT")
     scene.block(waiter, "XREAD", "BLOCK", 0, "STREAMS", "s", "$")
     assert scene.calls("xread")["calls"] == 0
