@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from support.redis_py import Client, Entries, by_stream, wait_until
+from support.redis_py import Client, Entries, by_stream
+from support.waiting import wait_until
 
 # What redis-py has deprecated or calls an experiment is ours to serve all the same.
 OLD_OR_NEW = pytest.mark.filterwarnings("ignore:Call to .*(deprecated|experimental)")

@@ -13,7 +13,8 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from support.process import ServerProcess
-from support.redis_py import Client, wait_until
+from support.redis_py import Client
+from support.waiting import wait_until
 
 # Connections
 
