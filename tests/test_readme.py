@@ -13,6 +13,7 @@ import pytest
 
 from support.build import ROOT, environment
 from support.process import ServerProcess
+from support.waiting import wait_until
 
 README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -98,12 +99,46 @@ def test_the_table_names_exactly_the_commands_there_are(server: ServerProcess) -
     assert sorted(there - told) == [], "there, but not told"
 
 
-def test_parameters_and_their_defaults(server: ServerProcess) -> None:
+def table_of_parameters() -> list[tuple[str, str]]:
+    """Each parameter with the default that is told; a row may hold several of both."""
     section = README.partition("## Configure")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    for name in (name for row in rows for name in re.findall(r"`([a-z-]+)`", row)):
+    told: list[tuple[str, str]] = []
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            names, defaults = (re.findall(r"`([^`]+)`", cell) for cell in line.split("|")[1:3])
+            if len(names) > len(defaults):
+                defaults += [""] * (len(names) - len(defaults))
+            told += zip(names, defaults, strict=False)
+    return told
+
+
+def test_parameters_and_their_defaults(fresh_server: Callable[..., ServerProcess]) -> None:
+    server = fresh_server()
+    for name, default in table_of_parameters():
         name = "stream-node-max-bytes" if name == "-bytes" else name
-        assert server.call("CONFIG", "GET", name), name
+        reply = server.call("CONFIG", "GET", name)
+        assert isinstance(reply, list), name
+        assert len(reply) == 2, name
+        if name not in ("port", "dir"):  # the test's own
+            assert reply[1].decode() == default, name
+
+
+def test_the_reader_in_a_second_terminal(fresh_server: Callable[..., ServerProcess]) -> None:
+    found = re.search(r"`(XREAD BLOCK [^`]+)`", README)
+    assert found is not None
+    server = fresh_server()
+    with subprocess.Popen(
+        [need("redis-cli"), "-p", str(server.port), *shlex.split(found[1])],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as reader:
+        try:
+            wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
+            server.call("XADD", "rides", "1-1", "driver", "ada")
+            shown, _ = reader.communicate(timeout=10)
+        finally:
+            reader.kill()
+    assert shown.split() == ["rides", "1-1", "driver", "ada"]
 
 
 def test_links_lead_somewhere() -> None:
