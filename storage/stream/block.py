@@ -26,6 +26,7 @@ from storage.stream.listpack import EMPTY_BYTES, delta_bytes, integer_bytes, tex
 
 _pack: Final = Encoder().encode
 _unpack: Final = Decoder().decode
+RECENT_BLOCKS: Final = 8
 _NO_NAMES: Final[list[bytes]] = []
 
 
@@ -94,6 +95,7 @@ class Block:
         ids_bytes: length of the payload's first part.
         names_of_node: while open: field names of the first entry, which Redis's node stores once.
         run: the decoded form: always there while open; None when sealed.
+        recent: the decoded form of a sealed block that was read a moment ago.
     """
 
     def __init__(self, ms: int, seq: int) -> None:
@@ -109,6 +111,7 @@ class Block:
         self.ids_bytes = 0
         self.names_of_node = _NO_NAMES
         self.run: Run | None = None
+        self.recent: Run | None = None
 
     def is_below(self, ms: int, seq: int) -> bool:
         """Whether every ID the block ever held is below (ms, seq)."""
@@ -117,7 +120,13 @@ class Block:
     def entries(self) -> Run:
         """The decoded entries, the dead ones included."""
         run = self.run
-        return run if run is not None else self._decode()
+        if run is None:
+            run = self.recent
+            if run is None:
+                run = self._decode()
+                self.recent = run
+                _recent.add(self)
+        return run
 
     def _decode(self) -> Run:
         view = memoryview(self.payload)
@@ -155,11 +164,13 @@ class Block:
         self.names_of_node = _NO_NAMES
         self.ids_bytes = len(ids)
         self.run = None
+        self.recent = None
 
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
         run = self._decode()
         self.run = run
+        self.recent = None
         self.names_of_node = run.row(0)[0::2]
         self.payload = b""
 
@@ -209,6 +220,28 @@ class Block:
         twin.ids_bytes = self.ids_bytes
         twin.run = None if self.run is None else self.run.copy()
         return twin
+
+
+class _Recent:
+    """The sealed blocks read last, of all streams; the newest takes the place of the oldest.
+
+    Readers follow each other closely and stretches cross from block to block, so a few are enough;
+    more would cost memory and make short streams faster than long ones.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[Block | None] = [None] * RECENT_BLOCKS
+        self._next = 0
+
+    def add(self, block: Block) -> None:
+        oldest = self._blocks[self._next]
+        if oldest is not None:
+            oldest.recent = None
+        self._blocks[self._next] = block
+        self._next = (self._next + 1) % RECENT_BLOCKS
+
+
+_recent: Final = _Recent()
 
 
 def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:

@@ -68,8 +68,6 @@ class Stream:
         self.idmp_maxsize = idmp_maxsize
         self.iids_added = 0
         self.iids_duplicates = 0
-        self._hot: Block | None = None  # the block decoded last
-        self._hot_run = Run(None)
 
     # Appending
 
@@ -153,8 +151,6 @@ class Stream:
         if not index.entries:
             return None
         block = index.pop()
-        if self._hot is block:
-            self._hot = None
         block.reopen()
         self.tail = block
         return block
@@ -203,7 +199,7 @@ class Stream:
             count = index.entries
         if block is None or not block.live:
             return count
-        high = self._entries(block).position(ms, seq)
+        high = block.entries().position(ms, seq)
         if block.dead is None:
             return count + high
         return count + block.dead.count(0, 0, high)
@@ -273,7 +269,7 @@ class Stream:
         self, block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
     ) -> Part | None:
         """What of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
-        run = self._entries(block)
+        run = block.entries()
         low = 0
         high = len(run.ms)
         if (block.first_ms, block.first_seq) < start:
@@ -299,15 +295,6 @@ class Stream:
                 high = _nth(dead, low, high, wanted)
         return Part(run, dead, low, high)
 
-    def _entries(self, block: Block) -> Run:
-        """The decoded entries of a block; the last one decoded is remembered."""
-        if block.run is not None:
-            return block.run
-        if self._hot is not block:
-            self._hot_run = block.entries()
-            self._hot = block
-        return self._hot_run
-
     # Removing
 
     def delete(self, ms: int, seq: int) -> bool:
@@ -318,7 +305,7 @@ class Stream:
         block = index.blocks[place] if sealed else self.tail
         if block is None or not block.live:
             return False
-        run = self._entries(block)
+        run = block.entries()
         number = run.position(ms, seq)
         if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
             return False
@@ -338,11 +325,8 @@ class Stream:
             if not block.live:
                 self.tail = None
             return
-        if not block.live or block.is_sparse():
-            if self._hot is block:
-                self._hot = None
-            if block.live and place != self.index.first():
-                block.seal()
+        if block.live and block.is_sparse() and place != self.index.first():
+            block.seal()
         self.index.shrink(place, count)
 
     def trim_to_length(self, most: int, approximate: bool, limit: int, whole_nodes: bool) -> int:
@@ -381,7 +365,7 @@ class Stream:
                 break
             count = block.live
             if not goes_whole:
-                high = self._entries(block).position(ms, seq)
+                high = block.entries().position(ms, seq)
                 count = high if block.dead is None else block.dead.count(0, 0, high)
             if count == block.live and block is self.tail and not goes_whole:
                 # Redis trims entry by entry here and leaves a node whose last entries had been
