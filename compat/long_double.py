@@ -28,12 +28,16 @@ _INFINITE: Final = re.compile(rb"[+-]?(?:inf|infinity)\Z", re.IGNORECASE)
 
 
 class LongDouble:
-    """A finite value, or an infinite one, of which nothing else matters."""
+    """A finite value, or an infinite one, whose mantissa is 1 or -1."""
 
     def __init__(self, mantissa: int, exponent: int, infinite: bool = False) -> None:
         self.mantissa: Final = mantissa
         self.exponent: Final = exponent
         self.infinite: Final = infinite
+
+
+GREATEST: Final = LongDouble((1 << MANTISSA_BITS) - 1, GREATEST_EXPONENT)
+LEAST: Final = LongDouble(1 - (1 << MANTISSA_BITS), GREATEST_EXPONENT)
 
 
 def from_integer(value: int) -> LongDouble:
@@ -52,19 +56,32 @@ def parse(word: bytes) -> LongDouble | None:
     if found is not None:
         return _from_hexadecimal(found)
     if _INFINITE.match(word):
-        return LongDouble(0, 0, True)
+        return _infinity(word[0] == 0x2D)
     return None
 
 
 def add(left: LongDouble, right: LongDouble) -> LongDouble:
     """The sum, rounded once; infinite when it overflows or one side is infinite."""
-    if left.infinite or right.infinite:
-        return LongDouble(0, 0, True)
+    if left.infinite:
+        return left
+    if right.infinite:
+        return right
     exponent = min(left.exponent, right.exponent)
-    total = (left.mantissa << (left.exponent - exponent)) + (
-        right.mantissa << (right.exponent - exponent)
-    )
-    return _rounded(total, 1, exponent) or LongDouble(0, 0, True)
+    total = _shifted(left, exponent) + _shifted(right, exponent)
+    return _rounded(total, 1, exponent) or _infinity(total < 0)
+
+
+def negated(value: LongDouble) -> LongDouble:
+    """The number with the other sign."""
+    return LongDouble(-value.mantissa, value.exponent, value.infinite)
+
+
+def exceeds(left: LongDouble, right: LongDouble) -> bool:
+    """Whether ``left`` is the greater one."""
+    if left.infinite or right.infinite:
+        return _side(left) > _side(right)
+    exponent = min(left.exponent, right.exponent)
+    return _shifted(left, exponent) > _shifted(right, exponent)
 
 
 def text(value: LongDouble) -> bytes:
@@ -80,6 +97,20 @@ def text(value: LongDouble) -> bytes:
         if decimals:
             digits += (b".%017d" % decimals).rstrip(b"0")
     return b"-" + digits if value.mantissa < 0 and digits != b"0" else digits
+
+
+def _infinity(negative: bool) -> LongDouble:
+    return LongDouble(-1 if negative else 1, 0, True)
+
+
+def _side(value: LongDouble) -> int:
+    """-1 and 1 for the infinities, 0 for all between."""
+    return value.mantissa if value.infinite else 0
+
+
+def _shifted(value: LongDouble, exponent: int) -> int:
+    """The mantissa that goes with a lesser exponent."""
+    return value.mantissa << (value.exponent - exponent)
 
 
 def _from_decimal(found: re.Match[bytes]) -> LongDouble | None:

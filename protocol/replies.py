@@ -14,6 +14,7 @@ value               RESP2                    RESP3
 ``ErrorReply``      ``-CODE text``           the same
 ``bool``            ``:1`` or ``:0``         ``#t`` or ``#f``
 ``float``           bulk string              ``,`` double
+``Decimal(digits)`` bulk string              ``,`` double
 ``Map(pairs)``      flat array of 2n items   ``%n`` map
 ``Set(items)``      array                    ``~n`` set
 ``Push(items)``     array                    ``>n`` push
@@ -81,6 +82,13 @@ class BigNumber:
 
     def __init__(self, value: int) -> None:
         self.value: Final = value
+
+
+class Decimal:
+    """A fraction that is written out already, with more digits than a float may hold."""
+
+    def __init__(self, digits: bytes) -> None:
+        self.digits: Final = digits
 
 
 class Verbatim:
@@ -215,6 +223,8 @@ def _write_rare(out: list[bytes], reply: object, resp3: bool) -> None:
     elif isinstance(reply, float):
         text = double(reply)
         out.append(b"," + text + b"\r\n" if resp3 else bulk(text))
+    elif isinstance(reply, Decimal):
+        out.append(b"," + reply.digits + b"\r\n" if resp3 else bulk(reply.digits))
     elif isinstance(reply, Set):
         out.append((b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items))
         for item in reply.items:

@@ -9,7 +9,7 @@ from compat.numbers import INT64_MAX, parse_integer
 from server.args import Args
 from server.call import Call
 from server.effects import EVENT_GENERIC
-from server.expiry import overwritten
+from server.expiry import has_passed, overwritten
 from storage.keyspace import NO_EXPIRY, Entry
 
 # Conditions of SET, MSETEX and DELEX.
@@ -32,7 +32,7 @@ _EXPIRY: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
 
 
 class StringOptions:
-    """The options of SET, GETEX and MSETEX.
+    """The options of SET, GETEX, MSETEX and INCREX.
 
     Attributes:
         condition: one of the constants above.
@@ -94,6 +94,10 @@ class StringOptions:
         Raises: CommandError for what is no integer, not positive or too far away.
         """
         return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
+
+    def has_passed(self, call: Call, moment_ms: int) -> bool:
+        """Whether the moment was given as an absolute one and is over."""
+        return self.ttl in (b"EXAT", b"PXAT") and has_passed(call, moment_ms)
 
 
 def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:

@@ -11,7 +11,7 @@ from server.args import Args
 from server.call import Call
 from server.commands.strings_conditional import holds
 from server.effects import EVENT_GENERIC, EVENT_STRING
-from server.expiry import delete_expired, has_passed, set_deadline
+from server.expiry import delete_expired, set_deadline
 from server.registry import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from server.string_values import (
     ALWAYS,
@@ -175,7 +175,7 @@ def getex(call: Call) -> object:
         return None
     moment_ms = options.deadline_ms(call)
     if moment_ms >= 0:
-        if options.ttl in (b"EXAT", b"PXAT") and has_passed(call, moment_ms):
+        if options.has_passed(call, moment_ms):
             delete_expired(call, key)
         else:
             set_deadline(call, key, moment_ms)

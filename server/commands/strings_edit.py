@@ -62,15 +62,16 @@ def _operand(call: Call) -> int:
 def _add(call: Call, operand: int) -> object:
     key = call.argv[1]
     found = writable(call, key)
-    total = operand if found is None else _number(found.value) + operand
+    total = operand if found is None else integer_of(found.value) + operand
     if not INT64_MIN <= total <= INT64_MAX:
         raise CommandError(ADD_OVERFLOW)
-    _replace(call, key, found, total)
+    replace(call, key, found, total)
     call.changed(key, b"incrby", EVENT_STRING, call.argv)
     return total
 
 
-def _number(value: object) -> int:
+def integer_of(value: object) -> int:
+    """The number that a string spells; raises for one that spells none."""
     if isinstance(value, int):
         return value
     number = parse_integer(string_bytes(value) or b"")
@@ -79,7 +80,7 @@ def _number(value: object) -> int:
     return number
 
 
-def _replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
+def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
     """Set a string that is ``found`` or missing; a deadline stays."""
     if found is None:
         call.put(key, value)
@@ -96,7 +97,7 @@ def incrbyfloat(call: Call) -> object:
     """
     key = call.argv[1]
     found = writable(call, key)
-    augend = long_double.from_integer(0) if found is None else _long_double(found.value)
+    augend = long_double.from_integer(0) if found is None else long_double_of(found.value)
     addend = long_double.parse(call.argv[2])
     if augend is None or addend is None:
         raise CommandError(NOT_A_FLOAT)
@@ -104,12 +105,13 @@ def incrbyfloat(call: Call) -> object:
     if total.infinite:
         raise CommandError(ADD_NOT_FINITE)
     text = long_double.text(total)
-    _replace(call, key, found, text)
+    replace(call, key, found, text)
     call.changed(key, b"incrbyfloat", EVENT_STRING, [b"SET", key, text, b"KEEPTTL"])
     return text
 
 
-def _long_double(value: object) -> LongDouble | None:
+def long_double_of(value: object) -> LongDouble | None:
+    """The number that a string spells for INCRBYFLOAT, or None."""
     if isinstance(value, int):
         return long_double.from_integer(value)
     return long_double.parse(string_bytes(value) or b"")
