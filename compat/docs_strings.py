@@ -71,6 +71,15 @@ DOCS: Final[dict[str, Doc]] = {
     "incrbyfloat": Doc(
         _GROUP, "2.6.0", "O(1)", "Adds a decimal amount to a number.", "key increment:double"
     ),
+    "increx": Doc(
+        _GROUP,
+        "8.8.0",
+        "O(1)",
+        "Adds to a number within bounds and sets or takes off its expiry.",
+        "key [increment(BYFLOAT=float:double | BYINT=integer:integer)] [SATURATE]"
+        " [LBOUND=lowerbound] [UBOUND=upperbound]"
+        " [expiration(" + _EXPIRATION.format("", "") + " | PERSIST)] [ENX]",
+    ),
     "mget": Doc(_GROUP, "1.0.0", "O(N) for N keys", "Reads several strings at once.", "key..."),
     "mset": Doc(
         _GROUP, "1.0.1", "O(N) for N keys", "Sets several strings at once.", "data(key value)..."

@@ -221,11 +221,27 @@ NEGATIVE_OFFSET: Final = b"ERR offset is out of range"
 ADD_OVERFLOW: Final = b"ERR increment or decrement would overflow"
 NEGATE_OVERFLOW: Final = b"ERR decrement would overflow"
 ADD_NOT_FINITE: Final = b"ERR increment would produce NaN or Infinity"
+ENX_WITHOUT_EXPIRY: Final = b"ERR ENX flag requires an expiration"
+BOUNDS_CROSSED: Final = b"ERR LBOUND can't be greater than UBOUND"
+INCREMENT_INFINITE: Final = b"ERR BYFLOAT increment cannot be Infinity"
+VALUE_INFINITE: Final = b"ERR value cannot be Infinity"
+APPLIED_OVERFLOW: Final = b"ERR applied increment would overflow"
+APPLIED_INFINITE: Final = b"ERR applied increment would be Infinity"
 INVALID_NUMKEYS: Final = b"ERR invalid numkeys value"
 WRONG_PAIR_COUNT: Final = b"ERR wrong number of key-value pairs"
 DIGEST_LENGTH: Final = b"ERR must be exactly 16 hexadecimal characters"
 CONDITION_NEEDS_STRING: Final = b"ERR Key should be of string type if conditions are specified"
 INVALID_CONDITION: Final = b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+
+
+def not_integer(what: bytes) -> bytes:
+    """For one of several numbers of a request that is no integer."""
+    return b"ERR %b is not an integer or out of range" % what
+
+
+def not_float(what: bytes) -> bytes:
+    """For one of several numbers of a request that is no number at all."""
+    return b"ERR %b is not a valid float" % what
 
 
 NESTED_MULTI: Final = b"ERR MULTI calls can not be nested"

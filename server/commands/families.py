@@ -23,6 +23,7 @@ import server.commands.streams_read
 import server.commands.strings
 import server.commands.strings_conditional
 import server.commands.strings_edit
+import server.commands.strings_increx
 import server.commands.strings_many
 import server.commands.transactions
 import server.commands.waiting  # noqa: F401

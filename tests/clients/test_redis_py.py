@@ -85,6 +85,16 @@ def test_counters(r: Client) -> None:
         r.incr("n")
 
 
+def test_counters_with_bounds(r: Client) -> None:
+    assert r.increx("n") == [1, 1]
+    assert r.increx("n", byint=5, ubound=3) == [1, 0]
+    assert r.increx("n", byint=5, lbound=0, ubound=3, saturate=True, ex=100) == [3, 2]
+    assert r.increx("n", px=50_000, enx=True) == [4, 1]
+    assert r.ttl("n") == 100
+    assert [float(n) for n in r.increx("n", byfloat=0.5, persist=True)] == [4.5, 0.5]
+    assert r.ttl("n") == -1
+
+
 def test_many_strings(r: Client) -> None:
     assert r.mset({"a": 1, "b": 2}) is True
     assert r.mget("a", "none", "b") == ["1", None, "2"]
