@@ -14,6 +14,7 @@ from typing import Final
 
 from storage.errors import StorageError
 from storage.stream.block import Block, Run, append, open_block
+from storage.stream.groups import Group
 from storage.stream.index import BlockIndex
 
 ID_MAX: Final = 2**64 - 1
@@ -51,6 +52,7 @@ class Stream:
         last_ms, last_seq: the last ID generated; it never goes back when entries are deleted.
         max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
         entries_added: entries ever added.
+        groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map, fixed when the stream is made.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
     """
@@ -66,6 +68,7 @@ class Stream:
         self.entries_added = 0
         self.idmp_duration_s = idmp_duration_s
         self.idmp_maxsize = idmp_maxsize
+        self.groups: dict[bytes, Group] = {}
         self.iids_added = 0
         self.iids_duplicates = 0
         self._hot: Block | None = None  # the block decoded last
@@ -434,6 +437,9 @@ class Stream:
 
     def free_some(self, most: int) -> bool:
         """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
+        if self.groups:
+            self.groups.popitem()[1].clear()
+            return False
         blocks = self.index.blocks
         del blocks[-most:]
         return not blocks
@@ -449,6 +455,7 @@ class Stream:
         twin.max_deleted_ms = self.max_deleted_ms
         twin.max_deleted_seq = self.max_deleted_seq
         twin.entries_added = self.entries_added
+        twin.groups = {name: group.copy() for name, group in self.groups.items()}
         return twin
 
 
