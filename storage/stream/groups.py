@@ -86,7 +86,7 @@ class Group:
         return [self.consumers[name] for name in sorted(self.consumers)]
 
     def room(self) -> int:
-        """How many new entries may be delivered now; ``UNLIMITED`` where nothing holds them back."""
+        """How many new entries may go out now; ``UNLIMITED`` where nothing holds them back."""
         if self.max_pending:
             return max(0, self.max_pending - self.pel.size)
         return UNLIMITED
