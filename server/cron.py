@@ -12,6 +12,7 @@ from typing import Final
 
 from server.command_stats import calls_of_all
 from server.execute import finish
+from server.idle_consumers import Sweep
 from server.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
@@ -38,9 +39,10 @@ class Cron:
         self._round: list[int] = []  # IDs of the clients still to be looked at in this round
         self._trimmed_ms = 0
         self._recent_since_ms = 0
+        self._idle_consumers: Final = Sweep(server)
 
     def tick(self) -> None:
-        """One tick: expiry, idle clients, memory to let go of, samples."""
+        """One tick: expiry, idle clients and consumers, memory to let go of, samples."""
         server = self._server
         now_ms = server.refresh_clock()
         if server.cron_paused:
@@ -53,6 +55,17 @@ class Cron:
             PAUSED_ALL | PAUSED_WRITES | LOADING_DATA
         ):
             expire_keys(server, now_ms)
+        if server.config.stream_consumer_reclaim_ms:
+            self._reclaim_consumers()
+
+    def _reclaim_consumers(self) -> None:
+        """Remove some of the consumers that are idle, and make that known."""
+        server = self._server
+        call = server.call
+        call.row = None
+        self._idle_consumers.run(server.refresh_clock())
+        if call.effects:
+            finish(server, call)
 
     def _sample(self, now_ms: int) -> None:
         server = self._server
