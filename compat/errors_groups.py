@@ -17,6 +17,8 @@ XCLAIM_TIME: Final = b"ERR Invalid TIME option argument for XCLAIM"
 XCLAIM_RETRYCOUNT: Final = b"ERR Invalid RETRYCOUNT option argument for XCLAIM"
 XAUTOCLAIM_MIN_IDLE: Final = b"ERR Invalid min-idle-time argument for XAUTOCLAIM"
 XAUTOCLAIM_COUNT: Final = b"ERR COUNT must be > 0"
+MAX_PENDING_NEGATIVE: Final = b"ERR MAX-PENDING must be 0 or a positive integer"
+READ_GROUP_INCOMPLETE: Final = b"ERR XREAD-GROUP requires the GROUP and NAME options"
 
 
 def no_such_group(group: bytes, key: bytes) -> bytes:
