@@ -80,6 +80,17 @@ DOCS: Final[dict[str, Doc]] = {
         " [MAXSIZE=maxsize:integer@8.10.0] [BLOCK=milliseconds:integer]"
         " STREAMS=streams(key... id...)",
     ),
+    "xreadgroup": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(N) for N entries answered",
+        "Reads for a consumer of a group what is new, or what it has pending already.",
+        "GROUP=group-block(group consumer) [COUNT=count:integer]"
+        " [MAXCOUNT=maxcount:integer@8.10.0] [MAXSIZE=maxsize:integer@8.10.0]"
+        " [BLOCK=milliseconds:integer] [CLAIM=min-idle-time:integer@8.4.0] [NOACK]"
+        " STREAMS=streams(key... id...)",
+        history=(("8.4.0", "CLAIM option."),),
+    ),
     "xrevrange": Doc(
         _GROUP,
         "5.0.0",

@@ -194,8 +194,14 @@ def stream_to_read(call: Call, key: bytes) -> Stream | None:
     raise CommandError(errors.WRONGTYPE)
 
 
-def write_entries(out: list[bytes], parts: list[Part], reverse: bool) -> int:
-    """Append the wire form of all entries of ``parts`` to ``out``; how many there are."""
+def write_entries(
+    out: list[bytes], parts: list[Part], reverse: bool, head: bytes = PAIR, tail: bytes = b""
+) -> int:
+    """Append the wire form of all entries of ``parts`` to ``out``; how many there are.
+
+    Args:
+        head, tail: what stands before the ID and after the fields of each entry.
+    """
     count = 0
     for part in parts:
         numbers = range(part.high - 1, part.low - 1, -1) if reverse else range(part.low, part.high)
@@ -207,11 +213,13 @@ def write_entries(out: list[bytes], parts: list[Part], reverse: bool) -> int:
             if dead is not None and dead[number]:
                 continue
             row = run.row(number)
-            out.append(PAIR)
+            out.append(head)
             out.append(bulk(format_id(all_ms[number], all_seq[number])))
             out.append(array_header(len(row)))
             for element in row:
                 out.append(bulk(element))
+            if tail:
+                out.append(tail)
             count += 1
     return count
 

@@ -10,6 +10,7 @@ import server.commands.databases
 import server.commands.debug
 import server.commands.expire
 import server.commands.functions
+import server.commands.group_read
 import server.commands.keys
 import server.commands.latency
 import server.commands.lolwut

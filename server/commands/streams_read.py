@@ -9,9 +9,9 @@ from typing import Final
 
 from compat import errors
 from compat.errors import CommandError, bad_subcommand
-from compat.numbers import INT64_MAX, parse_integer
+from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
-from protocol.replies import NULL_ARRAY, Encoded, Map
+from protocol.replies import NULL_ARRAY, Encoded, Map, array_header, bulk
 from server.call import Call, Parked
 from server.commands.help import show_help
 from server.keyspecs import xread_keys
@@ -27,18 +27,22 @@ from server.registry import (
     container,
 )
 from server.stream_args import (
+    PAIR,
     entries_reply,
     integer,
     range_end,
     range_start,
     stream_to_read,
     strict_id,
+    write_entries,
 )
+from server.timeouts import deadline_of
 from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
 FULL_ENTRIES: Final = 10
+NO_CLAIM: Final = -1
 
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
@@ -84,21 +88,31 @@ def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bo
 
 
 class ReadOptions:
-    """The options of XREAD.
+    """The options of XREAD and XREADGROUP.
 
     Attributes:
         count: the most entries of each stream; 0 is all.
         max_count: the most entries of all streams together; 0 is all.
         max_size: about how long the reply may be, in bytes; 0 is any length.
-        block_ms: how long to wait; -1 is not at all, 0 for ever.
+        block: whether to wait.
+        deadline_ms: until when; 0 is for ever.
         streams_at: where the keys start.
+        group, consumer: who reads; ``grouped`` tells whether they were given.
+        noack: new entries are not kept pending.
+        claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
     """
 
     def __init__(self) -> None:
+        self.grouped = False
+        self.group = b""
+        self.consumer = b""
+        self.noack = False
+        self.claim_ms = NO_CLAIM
         self.count = 0
         self.max_count = 0
         self.max_size = 0
-        self.block_ms = -1
+        self.block = False
+        self.deadline_ms = 0
         self.streams_at = 0
 
 
@@ -117,39 +131,77 @@ def xread(call: Call) -> object:
     Complexity: O(log n + answer) for each stream. Source: xreadCommand.
     """
     argv = call.argv
-    options = _read_options(argv)
+    options = read_options(argv, call.now_ms, False)
     width = (len(argv) - options.streams_at) // 2
     keys = argv[options.streams_at : options.streams_at + width]
-    streams = [stream_to_read(call, key) for key in keys]
+    streams: list[Stream | None] = []
     after: list[tuple[int, int]] = []
-    for number, stream in enumerate(streams):
+    for number, key in enumerate(keys):
+        stream = stream_to_read(call, key)
+        streams.append(stream)
         after.append(_resolve(argv[options.streams_at + width + number], stream))
-    found: list[tuple[object, object]] = []
+    reply = StreamsReply(call.session.resp3)
     entries_left = options.max_count
     bytes_left = options.max_size
     for number, stream in enumerate(streams):
         if stream is None:
             continue
-        parts = _parts_after(stream, after[number], _least(options.count, entries_left))
+        parts = parts_after(stream, after[number], _least(options.count, entries_left))
         if not parts:
             continue
         if options.max_size:
-            parts, taken = _within(parts, bytes_left, not found)
+            parts, taken = within(parts, bytes_left, not reply.streams)
             bytes_left -= taken
         if parts:
-            found.append((keys[number], entries_reply(parts, False)))
+            reply.add(keys[number])
+            reply.close(write_entries(reply.pieces, parts, False))
         if options.max_count:
             entries_left -= count_entries(parts)
         if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
             break
-    if found:
-        return Map(found) if call.session.resp3 else [[key, entries] for key, entries in found]
-    if options.block_ms < 0 or not call.may_block:
+    if reply.streams:
+        return reply.whole()
+    if not options.block or not call.may_block:
         return NULL_ARRAY
     return _park(call, options, keys, after)
 
 
-def _read_options(argv: list[bytes]) -> ReadOptions:
+class StreamsReply:
+    """The reply of a read, as it grows: streams, each with its entries.
+
+    Attributes:
+        pieces: where the entries of the stream at hand are to be appended.
+        streams: how many streams there are.
+    """
+
+    def __init__(self, resp3: bool) -> None:
+        self.pieces: list[bytes] = [b""]
+        self.streams = 0
+        self._resp3: Final = resp3
+        self._header_at = 0
+
+    def add(self, key: bytes) -> None:
+        """Begin a stream."""
+        self.streams += 1
+        pieces = self.pieces
+        if not self._resp3:
+            pieces.append(PAIR)
+        pieces.append(bulk(key))
+        self._header_at = len(pieces)
+        pieces.append(b"")
+
+    def close(self, entries: int) -> None:
+        """End a stream to which so many entries have been appended."""
+        self.pieces[self._header_at] = array_header(entries)
+
+    def whole(self) -> Encoded:
+        """All of it: a map in RESP3, in RESP2 an array of pairs."""
+        self.pieces[0] = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
+        return Encoded(b"".join(self.pieces))
+
+
+def read_options(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
+    """The options of XREAD, or of XREADGROUP, up to where the keys start."""
     options = ReadOptions()
     at = 1
     while at < len(argv):
@@ -159,7 +211,8 @@ def _read_options(argv: list[bytes]) -> ReadOptions:
             options.streams_at = at + 1
             break
         if word == b"block" and more:
-            options.block_ms = _timeout(argv[at + 1])
+            options.block = True
+            options.deadline_ms = deadline_of(argv[at + 1], now_ms)
         elif word == b"count" and more:
             options.count = max(0, integer(argv[at + 1]))
         elif word == b"maxcount" and more:
@@ -167,26 +220,41 @@ def _read_options(argv: list[bytes]) -> ReadOptions:
         elif word == b"maxsize" and more:
             options.max_size = _positive(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
         elif (word == b"group" and more >= 2) or word == b"noack" or (word == b"claim" and more):
-            raise CommandError(errors.only_for_groups(word.upper()))
+            if not for_group:
+                raise CommandError(errors.only_for_groups(word.upper()))
+            at = _group_option(options, argv, at, word)
+            continue
         else:
             raise CommandError(errors.SYNTAX)
         at += 2
     if not options.streams_at:
         raise CommandError(errors.SYNTAX)
     if (len(argv) - options.streams_at) % 2:
-        raise CommandError(errors.XREAD_UNBALANCED)
+        raise CommandError(errors.XREADGROUP_UNBALANCED if for_group else errors.XREAD_UNBALANCED)
+    if for_group and not options.grouped:
+        raise CommandError(errors.GROUP_MISSING)
     if 0 < options.max_count < options.count:
         raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
     return options
 
 
-def _timeout(text: bytes) -> int:
-    number = parse_integer(text)
-    if number is None:
-        raise CommandError(errors.TIMEOUT_NOT_INTEGER)
-    if number < 0:
-        raise CommandError(errors.TIMEOUT_NEGATIVE)
-    return number
+def _group_option(options: ReadOptions, argv: list[bytes], at: int, word: bytes) -> int:
+    """Read an option that only XREADGROUP has; the position after it."""
+    if word == b"group":
+        options.grouped = True
+        options.group = argv[at + 1]
+        options.consumer = argv[at + 2]
+        return at + 3
+    if word == b"noack":
+        options.noack = True
+        return at + 1
+    min_idle_ms = parse_integer(argv[at + 1])
+    if min_idle_ms is None:
+        raise CommandError(errors.CLAIM_NOT_INTEGER)
+    if min_idle_ms < 0:
+        raise CommandError(errors.CLAIM_NEGATIVE)
+    options.claim_ms = min_idle_ms
+    return at + 2
 
 
 def _positive(text: bytes, refusal: bytes) -> int:
@@ -210,7 +278,8 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
     return strict_id(text)
 
 
-def _parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+    """Where the entries after an ID are, up to ``count`` of them; 0 is all."""
     if after >= (stream.last_ms, stream.last_seq) or not stream.length:
         return []
     ms, seq = after
@@ -232,7 +301,7 @@ def count_entries(parts: list[Part]) -> int:
     return count
 
 
-def _within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
+def within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
     """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
     kept: list[Part] = []
     taken = 0
@@ -260,12 +329,7 @@ def _park(
     for number, (ms, seq) in enumerate(after):
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
-    deadline_ms = 0
-    if options.block_ms:
-        deadline_ms = call.now_ms + options.block_ms
-        if deadline_ms > INT64_MAX:
-            raise CommandError(errors.TIMEOUT_OUT_OF_RANGE)
-    return Parked(keys, deadline_ms, argv, NULL_ARRAY, after)
+    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)
 
 
 container("XINFO")

@@ -73,6 +73,9 @@ class Stream:
         self.iids_duplicates = 0
         self._hot: Block | None = None  # the block decoded last
         self._hot_run = Run(None)
+        self._first_ms = 0  # of the first live entry, while ``_first_known``
+        self._first_seq = 0
+        self._first_known = False
 
     # Appending
 
@@ -174,17 +177,37 @@ class Stream:
 
     def first_id(self) -> tuple[int, int]:
         """The ID of the first live entry; (0, 0) when there is none."""
-        for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, False):
-            number = part.low
-            return part.run.ms[number], part.run.seq[number]
-        return 0, 0
+        if not self.length:
+            return 0, 0
+        if not self._first_known:
+            for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, False):
+                self._first_ms = part.run.ms[part.low]
+                self._first_seq = part.run.seq[part.low]
+                self._first_known = True
+        return self._first_ms, self._first_seq
 
     def last_entry_id(self) -> tuple[int, int]:
         """The ID of the last live entry; (0, 0) when there is none."""
+        tail = self.tail
+        if tail is not None and tail.live and (tail.dead is None or not tail.dead[-1]):
+            return tail.last_ms, tail.last_seq
         for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, True):
             number = part.high - 1
             return part.run.ms[number], part.run.seq[number]
         return 0, 0
+
+    def contains(self, ms: int, seq: int) -> bool:
+        """Whether there is a live entry with this ID. Complexity: O(log n)."""
+        index = self.index
+        place = index.find(ms, seq)
+        block = index.blocks[place] if place < len(index.blocks) else self.tail
+        if block is None or not block.live:
+            return False
+        run = self._entries(block)
+        number = run.position(ms, seq)
+        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
+            return False
+        return block.dead is None or not block.dead[number]
 
     def has_after(self, ms: int, seq: int) -> bool:
         """Whether a live entry has an ID above (ms, seq)."""
@@ -193,6 +216,23 @@ class Stream:
         ):
             return False
         return self.last_entry_id() > (ms, seq)
+
+    def one(self, ms: int, seq: int) -> Part | None:
+        """Where the live entry with this ID is to be found; None when there is none."""
+        if not self.length:
+            return None
+        index = self.index
+        place = index.find(ms, seq)
+        block = index.blocks[place] if place < len(index.blocks) else self.tail
+        if block is None or not block.live:
+            return None
+        run = self._entries(block)
+        number = run.position(ms, seq)
+        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
+            return None
+        if block.dead is not None and block.dead[number]:
+            return None
+        return Part(run, None, number, number + 1)
 
     def count_before(self, ms: int, seq: int) -> int:
         """How many live entries have an ID below (ms, seq). Complexity: O(log n)."""
@@ -328,7 +368,9 @@ class Stream:
         if block.dead is not None and block.dead[number]:
             return False
         block.bury(number)
+        stays = self._first_known and (ms, seq) != (self._first_ms, self._first_seq)
         self._shrunk(block, place, 1)
+        self._first_known = stays
         if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
             self.max_deleted_ms = ms
             self.max_deleted_seq = seq
@@ -337,6 +379,7 @@ class Stream:
     def _shrunk(self, block: Block, place: int, count: int) -> None:
         """Account for ``count`` entries that ``block``, at ``place`` or the tail, has lost."""
         self.length -= count
+        self._first_known = False
         if block is self.tail:
             if not block.live:
                 self.tail = None
@@ -391,6 +434,7 @@ class Stream:
                 # deleted before, with nothing alive in it, to be appended to.
                 block.drop_head(count)
                 self.length -= count
+                self._first_known = False
                 return removed + count
             if count:
                 removed += self._drop(block, place, count)
@@ -424,9 +468,11 @@ class Stream:
         return self.index.live_blocks + (1 if self.tail is not None else 0)
 
     def used_bytes(self, samples: int) -> int:
-        """About how much memory the entries take, from ``samples`` blocks (0: all of them)."""
+        """About how much memory it takes; that of the entries from ``samples`` blocks (0: all)."""
         blocks = self.index.blocks
         total = 200
+        for group in self.groups.values():
+            total += group.used_bytes()
         if self.tail is not None:
             total += 2 * self.tail.node_bytes + 64 * self.tail.total
         sampled = blocks if samples <= 0 else blocks[-samples:]
@@ -437,8 +483,9 @@ class Stream:
 
     def free_some(self, most: int) -> bool:
         """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
-        if self.groups:
-            self.groups.popitem()[1].clear()
+        for name, group in self.groups.items():
+            if group.free_some():
+                del self.groups[name]
             return False
         blocks = self.index.blocks
         del blocks[-most:]
