@@ -19,6 +19,7 @@ from server.build import REDIS_VERSION, VERSION, build_kind
 from server.commit import Committer
 from server.connection import Connection
 from server.cron import run_cron
+from server.execute import serve_ready
 from server.listeners import Listeners
 from server.loading import start_persistence
 from server.settings import Settings
@@ -79,6 +80,8 @@ class App(Host):
     def _time_out_waiters(self) -> None:
         self._timer = None
         next_ms = self.server.time_out_waiters(self.server.refresh_clock())
+        if self.server.blocking.ready:
+            serve_ready(self.server)
         if next_ms:
             self.wake_at(next_ms)
 

@@ -26,15 +26,21 @@ def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
     return stream, group
 
 
-def consumer_seen(call: Call, key: bytes, group: Group, name: bytes) -> Consumer:
+def consumer_seen(
+    call: Call, key: bytes, group: Group, name: bytes, gets_nothing: bool = False
+) -> Consumer:
     """The consumer that is at work, made where it is missing; it is seen now.
 
-    One that is made so is told but not recorded: the record of what it gets makes it.
+    One that is made so is told but not recorded, unless it ``gets_nothing``: the record of what it
+    gets makes it.
     """
     consumer = group.consumers.get(name)
     if consumer is None:
         consumer = group.create_consumer(name, call.now_ms)
-        call.changed(key, b"xgroup-createconsumer", EVENT_STREAM, None, 1, False)
+        record: list[bytes] | None = None
+        if gets_nothing:
+            record = [b"XGROUP", b"CREATECONSUMER", key, group.name, name]
+        call.changed(key, b"xgroup-createconsumer", EVENT_STREAM, record, 1, False)
     consumer.seen_ms = call.now_ms
     return consumer
 
@@ -83,9 +89,7 @@ def note_position(call: Call, key: bytes, group: Group) -> None:
     call.changed(key, b"", EVENT_STREAM, record, 1, False)
 
 
-def claim_record(
-    key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int
-) -> list[bytes]:
+def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
     """The XCLAIM that makes ``nack``, which has a consumer, what it is."""
     assert nack.consumer is not None
     return [

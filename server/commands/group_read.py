@@ -25,7 +25,7 @@ from server.commands.streams_read import (
     within,
 )
 from server.effects import EVENT_STREAM
-from server.group_args import claim_record
+from server.group_args import claim_record, consumer_seen
 from server.keyspecs import xread_keys
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
@@ -112,7 +112,7 @@ def xreadgroup(call: Call) -> object:
     sources = _sources(call, options)
     reading = _Reading(call, options)
     for source in sources:
-        consumer = _consumer(call, options, source)
+        consumer = consumer_seen(call, source.key, source.group, options.consumer, options.noack)
         if source.after != NEW:
             _read_history(reading, source, consumer)
         else:
@@ -124,7 +124,9 @@ def xreadgroup(call: Call) -> object:
     if not options.block or not call.may_block:
         return NULL_ARRAY
     keys = [source.key for source in sources]
-    return Parked(keys, options.deadline_ms, call.argv, NULL_ARRAY, [])
+    return Parked(
+        keys, options.deadline_ms, call.argv, NULL_ARRAY, [], options.group, options.claim_ms
+    )
 
 
 def _sources(call: Call, options: ReadOptions) -> list[_Source]:
@@ -147,23 +149,6 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
             after = strict_id(text)
         sources.append(_Source(key, stream, group, after))
     return sources
-
-
-def _consumer(call: Call, options: ReadOptions, source: _Source) -> Consumer:
-    """The consumer, seen now and made where it is missing.
-
-    What it gets will make it when it is repeated; with NOACK it gets nothing, so it is recorded.
-    """
-    group = source.group
-    consumer = group.consumers.get(options.consumer)
-    if consumer is None:
-        consumer = group.create_consumer(options.consumer, call.now_ms)
-        record: list[bytes] | None = None
-        if options.noack:
-            record = [b"XGROUP", b"CREATECONSUMER", source.key, group.name, consumer.name]
-        call.changed(source.key, b"xgroup-createconsumer", EVENT_STREAM, record, 1, False)
-    consumer.seen_ms = call.now_ms
-    return consumer
 
 
 def _read_history(reading: _Reading, source: _Source, consumer: Consumer) -> None:

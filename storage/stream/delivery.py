@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.groups import UNKNOWN, Consumer, Group, estimate_position, has_tombstone_after
+from storage.stream.groups import (
+    NEVER,
+    UNKNOWN,
+    Consumer,
+    Group,
+    estimate_position,
+    has_tombstone_after,
+)
 
 if TYPE_CHECKING:
     from storage.stream.pel import Nack
     from storage.stream.stream import Part, Stream
+
+MOMENT_MAX: Final = 2**62 - 1
 
 
 class Claim:
@@ -85,3 +94,13 @@ def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[C
             if part is not None:
                 found.append(Claim(nack, part))
     return found
+
+
+def claimable_since(stream: Stream, group: Group) -> int:
+    """When the entry that is the first to be claimed was delivered: 0 for one that was released.
+
+    Returns:
+        ``NEVER`` when nothing is pending whose entry is still there.
+    """
+    found = claimable(stream, group, MOMENT_MAX, 1)
+    return found[0].nack.delivery_ms if found else NEVER

@@ -198,16 +198,7 @@ class Stream:
 
     def contains(self, ms: int, seq: int) -> bool:
         """Whether there is a live entry with this ID. Complexity: O(log n)."""
-        index = self.index
-        place = index.find(ms, seq)
-        block = index.blocks[place] if place < len(index.blocks) else self.tail
-        if block is None or not block.live:
-            return False
-        run = self._entries(block)
-        number = run.position(ms, seq)
-        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
-            return False
-        return block.dead is None or not block.dead[number]
+        return self.one(ms, seq) is not None
 
     def has_after(self, ms: int, seq: int) -> bool:
         """Whether a live entry has an ID above (ms, seq)."""
