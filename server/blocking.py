@@ -49,18 +49,24 @@ class GroupQueue:
 
     Attributes:
         waiters: all of them, by ticket, first come first.
+        consumers: how many of them read as each consumer.
         claimers: those that also claim, by the idle time they ask for.
         alarms: for such an idle time, the moment at which something may be claimed.
     """
 
     def __init__(self) -> None:
         self.waiters: OrderedDict[int, Waiter] = OrderedDict()
+        self.consumers: dict[bytes, int] = {}
         self.claimers: dict[int, OrderedDict[int, Waiter]] = {}
         self.alarms: dict[int, int] = {}
 
     def add(self, waiter: Waiter) -> None:
-        """Let a waiter stand at the end."""
+        """Let a waiter stand at the end; it may name the key twice."""
+        if waiter.ticket in self.waiters:
+            return
         self.waiters[waiter.ticket] = waiter
+        consumer = waiter.parked.consumer
+        self.consumers[consumer] = self.consumers.get(consumer, 0) + 1
         claim_ms = waiter.parked.claim_ms
         if claim_ms >= 0:
             line = self.claimers.get(claim_ms)
@@ -72,6 +78,10 @@ class GroupQueue:
         """Let a waiter go, if it stands here."""
         if self.waiters.pop(waiter.ticket, None) is None:
             return
+        consumer = waiter.parked.consumer
+        self.consumers[consumer] -= 1
+        if not self.consumers[consumer]:
+            del self.consumers[consumer]
         claim_ms = waiter.parked.claim_ms
         if claim_ms >= 0:
             line = self.claimers[claim_ms]

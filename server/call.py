@@ -33,6 +33,7 @@ class Parked:
         group: the consumer group that is read for, or None: what is ready for a group wakes one
             of its readers after the other, as long as there is something to give.
         claim_ms: with a group, how long pending entries must be idle to be given; -1 is never.
+        consumer: with a group, who reads.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Parked:
         after: list[tuple[int, int]],
         group: bytes | None = None,
         claim_ms: int = -1,
+        consumer: bytes = b"",
     ) -> None:
         self.keys = keys
         self.deadline_ms = deadline_ms
@@ -52,6 +54,7 @@ class Parked:
         self.after = after
         self.group = group
         self.claim_ms = claim_ms
+        self.consumer = consumer
 
 
 class Call:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from server.blocking import Place
 from server.effects import EVENT_STREAM
 from server.state import LOADING_DATA, PAUSED_ALL, PAUSED_WRITES, WRITES_REFUSED, Server
 from storage.keyspace import Keyspace
@@ -49,38 +48,12 @@ def _reclaim(
             idle.append(name)
     if not idle:
         return
-    waiting = _waiting_consumers(call.server, (db.index, key), group.name)
+    queue = call.server.blocking.group_queue((db.index, key), group.name)
     for name in idle:
-        if name not in waiting:
+        if queue is None or name not in queue.consumers:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
             call.changed_in(db, key, b"xgroup-delconsumer", EVENT_STREAM, record, 1, False)
-
-
-def _waiting_consumers(server: Server, place: Place, group_name: bytes) -> set[bytes]:
-    """The consumers of a group whose clients wait for the group's stream."""
-    found: set[bytes] = set()
-    queue = server.blocking.queues.get(place)
-    if queue is not None:
-        for waiter in queue.others.values():
-            argv = waiter.parked.argv
-            at = _group_option(argv)
-            if at and argv[at + 1] == group_name:
-                found.add(argv[at + 2])
-    return found
-
-
-def _group_option(argv: list[bytes]) -> int:
-    """Where GROUP stands in a request of XREADGROUP that has been run; 0 in any other."""
-    at = 1
-    while at + 2 < len(argv):
-        word = argv[at].lower()
-        if word == b"group":
-            return at
-        if word == b"streams":
-            return 0
-        at += 1 if word == b"noack" else 2
-    return 0
 
 
 class Sweep:

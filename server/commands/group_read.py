@@ -125,7 +125,14 @@ def xreadgroup(call: Call) -> object:
         return NULL_ARRAY
     keys = [source.key for source in sources]
     return Parked(
-        keys, options.deadline_ms, call.argv, NULL_ARRAY, [], options.group, options.claim_ms
+        keys,
+        options.deadline_ms,
+        call.argv,
+        NULL_ARRAY,
+        [],
+        options.group,
+        options.claim_ms,
+        options.consumer,
     )
 
 
