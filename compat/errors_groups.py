@@ -19,6 +19,12 @@ XAUTOCLAIM_MIN_IDLE: Final = b"ERR Invalid min-idle-time argument for XAUTOCLAIM
 XAUTOCLAIM_COUNT: Final = b"ERR COUNT must be > 0"
 MAX_PENDING_NEGATIVE: Final = b"ERR MAX-PENDING must be 0 or a positive integer"
 READ_GROUP_INCOMPLETE: Final = b"ERR XREAD-GROUP requires the GROUP and NAME options"
+# In Redis these say ERR twice, for the texts repeat what the call adds.
+XNACK_MODE: Final = b"ERR mode must be SILENT, FAIL, or FATAL"
+XNACK_NUMIDS: Final = b"ERR numids must be a positive integer"
+XNACK_NUMIDS_MISMATCH: Final = b"ERR number of IDs doesn't match numids"
+XNACK_RETRYCOUNT: Final = b"ERR Invalid RETRYCOUNT value, must be >= 0"
+XNACK_IDS_EXPECTED: Final = b"ERR syntax error, expected IDS keyword"
 
 
 def no_such_group(group: bytes, key: bytes) -> bytes:
@@ -34,6 +40,11 @@ def no_key_or_group(key: bytes, group: bytes) -> bytes:
 def unrecognized_xclaim_option(word: bytes) -> bytes:
     """For a word after the IDs of XCLAIM that is none of its options."""
     return b"ERR Unrecognized XCLAIM option '%b'" % _shown(word)
+
+
+def unrecognized_xnack_option(word: bytes) -> bytes:
+    """For a word of XNACK that is none of its options."""
+    return b"ERR Unrecognized XNACK option '%b'" % _shown(word)
 
 
 def _shown(word: bytes) -> bytes:

@@ -15,11 +15,13 @@ import server.commands.keys
 import server.commands.latency
 import server.commands.lolwut
 import server.commands.memory
+import server.commands.nack
 import server.commands.pubsub
 import server.commands.rewrite
 import server.commands.scan
 import server.commands.slowlog
 import server.commands.streams
+import server.commands.streams_delete
 import server.commands.streams_read
 import server.commands.strings
 import server.commands.strings_conditional

@@ -346,6 +346,15 @@ class Stream:
 
     def delete(self, ms: int, seq: int) -> bool:
         """Delete the entry with this ID; False when there is none. Complexity: O(log n)."""
+        if not self.discard(ms, seq):
+            return False
+        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+            self.max_deleted_ms = ms
+            self.max_deleted_seq = seq
+        return True
+
+    def discard(self, ms: int, seq: int) -> bool:
+        """As ``delete``, without a trace in ``max_deleted``: trimming does so."""
         index = self.index
         place = index.find(ms, seq)
         sealed = place < len(index.blocks)
@@ -362,9 +371,6 @@ class Stream:
         stays = self._first_known and (ms, seq) != (self._first_ms, self._first_seq)
         self._shrunk(block, place, 1)
         self._first_known = stays
-        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
-            self.max_deleted_ms = ms
-            self.max_deleted_seq = seq
         return True
 
     def _shrunk(self, block: Block, place: int, count: int) -> None:
@@ -432,6 +438,23 @@ class Stream:
             if not goes_whole:
                 break
         return removed
+
+    def block_from(self, ms: int, seq: int) -> Block | None:
+        """The first block that lives and reaches up to (ms, seq) or beyond."""
+        index = self.index
+        place = index.next_live(index.find(ms, seq))
+        block = index.blocks[place] if place < len(index.blocks) else self.tail
+        return None if block is None or block.is_below(ms, seq) or not block.live else block
+
+    def live_ids(self, block: Block) -> list[tuple[int, int]]:
+        """The IDs of a block's entries that live, in order."""
+        run = self._entries(block)
+        dead = block.dead
+        return [
+            (run.ms[number], run.seq[number])
+            for number in range(len(run.ms))
+            if dead is None or not dead[number]
+        ]
 
     def _head(self) -> tuple[Block | None, int]:
         """The first block that lives, and its place in the index."""
