@@ -156,7 +156,9 @@ def xtrim(call: Call) -> object:
     if removed:
         record = argv.copy()
         options.make_exact(record, stream)
-        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed)
+        # What a group had pending may be gone, which makes room for more.
+        freed = options.mode == b"delref"
+        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed, True, freed)
     return removed
 
 
