@@ -11,13 +11,14 @@ import asyncio
 from typing import Final
 
 from server.command_stats import calls_of_all
-from server.execute import finish
+from server.execute import finish, serve_ready
 from server.idle_consumers import Sweep
 from server.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 from server.sync_waits import serve_sync_waits
 from storage.keyspace import Emptied
+from storage.stream.groups import Group
 from storage.stream.stream import Stream
 
 EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
@@ -145,8 +146,10 @@ def free_some(server: Server) -> None:
     started_ns = server.clock_ns
     while waiting:
         value = waiting.pop()
-        if (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS)) or (
-            isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting)
+        if (
+            (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
+            or (isinstance(value, Group) and not value.free_some())
+            or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))
         ):
             waiting.append(value)
         else:
@@ -187,3 +190,5 @@ def flush_expired(server: Server) -> None:
         call.row = None
         server.drain_expired(call)
         finish(server, call)
+        if server.blocking.ready:
+            serve_ready(server)
