@@ -124,7 +124,7 @@ def test_entries_there_already_are_answered_at_once(scene: Scene) -> None:
 
 
 def test_a_history_is_answered_at_once(scene: Scene) -> None:
-    words = ["XREADGROUP", "GROUP", "g", "a", "BLOCK", 0, "STREAMS", "s", "0"]
+    words: list[Argument] = ["XREADGROUP", "GROUP", "g", "a", "BLOCK", 0, "STREAMS", "s", "0"]
     assert scene.do(*words) == [[b"s", []]]
 
 
