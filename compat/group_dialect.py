@@ -31,9 +31,11 @@ from compat import errors
 from compat.errors import CommandError
 from compat.errors_groups import READ_GROUP_INCOMPLETE
 from compat.stream_ids import parse_id
+from protocol.replies import Encoded, encode
 
 READ_GROUP: Final = b"XREADGROUP"
 _WITHOUT_VALUE: Final = b"noack"
+_NO_IDS: Final = encode([])
 _WITH_VALUE: Final = (b"count", b"block", b"claim", b"maxcount", b"maxsize")
 
 
@@ -121,17 +123,9 @@ def get_pending(argv: list[bytes]) -> list[bytes]:
     return [b"XPENDING", *argv[2:]]
 
 
-def get_pending_reply(reply: object) -> object:
-    """Pending entries with the seconds, not milliseconds, for which they have been idle."""
-    if not isinstance(reply, list):
-        return reply
-    rows: list[object] = []
-    for row in reply:
-        if isinstance(row, list):
-            idle_ms = row[2]
-            idle_s = idle_ms // 1000 if isinstance(idle_ms, int) else idle_ms
-            rows.append([row[0], row[1], idle_s, row[3]])
-    return rows
+def pending_row(entry_id: bytes, consumer: bytes, idle_ms: int, deliveries: int) -> list[object]:
+    """A pending entry as XGROUP GET-PENDING shows it: seconds idle, not milliseconds."""
+    return [entry_id, consumer, idle_ms // 1000, deliveries]
 
 
 def claim(argv: list[bytes]) -> list[bytes]:
@@ -152,6 +146,11 @@ def destroy(argv: list[bytes]) -> list[bytes]:
 def delete_consumer(argv: list[bytes]) -> list[bytes]:
     """XGROUP DEL-CONSUMER as XGROUP DELCONSUMER."""
     return [b"XGROUP", b"DELCONSUMER", *argv[2:]]
+
+
+def was_set(reply: Encoded) -> bool:
+    """Whether the XCLAIM of XGROUP PEL found an entry to set."""
+    return reply.wire != _NO_IDS
 
 
 def set_pending(argv: list[bytes]) -> list[bytes]:
