@@ -76,9 +76,10 @@ class _Reading:
         """Whether a limit on the whole reply is reached."""
         return self.taken > 0 and (self.entries_left == 0 or self.bytes_left == 0)
 
-    def fits(self, size: int) -> bool:
-        """Count ``size`` bytes of an entry; False when they are too many for it to be taken."""
+    def fits(self, pieces: list[bytes]) -> bool:
+        """Count the bytes of an entry; False when they are too many for it to be taken."""
         if self.bytes_left != NO_LIMIT:
+            size = sum([len(piece) for piece in pieces])
             if self.taken and size > self.bytes_left:
                 self.bytes_left = 0
                 return False
@@ -176,7 +177,7 @@ def _read_history(reading: _Reading, source: _Source, consumer: Consumer) -> Non
             pieces = [PAIR, bulk(format_id(nack.ms, nack.seq)), gone]
         else:
             write_entries(pieces, [part], False)
-        if not reading.fits(sum([len(piece) for piece in pieces])):
+        if not reading.fits(pieces):
             break
         reply.pieces.extend(pieces)
         shown += 1
@@ -233,7 +234,7 @@ def _claim(
         pieces: list[bytes] = []
         tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
         write_entries(pieces, [claim.part], False, _WITH_CLAIM, tail)
-        if not reading.fits(sum([len(piece) for piece in pieces])):
+        if not reading.fits(pieces):
             break
         if not count:
             reply.add(source.key)

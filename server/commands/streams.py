@@ -223,6 +223,9 @@ def xsetid(call: Call) -> object:
             raise CommandError(errors.XSETID_BELOW_TOP)
         if 0 <= entries_added < stream.length:
             raise CommandError(errors.XSETID_FEW_ADDED)
+    if new_id < (stream.last_ms, stream.last_seq):
+        for group in stream.groups.values():
+            group.by_time.revive()
     stream.last_ms, stream.last_seq = new_id
     if entries_added >= 0:
         stream.entries_added = entries_added

@@ -15,12 +15,11 @@ from storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
+from storage.stream.pel import GONE
 
 if TYPE_CHECKING:
     from storage.stream.pel import Nack
     from storage.stream.stream import Part, Stream
-
-MOMENT_MAX: Final = 2**62 - 1
 
 
 class Claim:
@@ -80,19 +79,26 @@ def _counts_on(stream: Stream, group: Group) -> bool:
 def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[Claim]:
     """Pending entries delivered at ``latest_ms`` or before, in the order of claiming.
 
-    Those whose entry was deleted are passed over.
+    Those whose entry was deleted are passed over, and are not met again.
 
     Args:
         most: how many at most; negative is all.
     """
     found: list[Claim] = []
+    gone: list[Nack] = []
     for chunk in group.by_time.chunks:
+        if chunk[0].order_ms > latest_ms or len(found) == most:
+            break
         for nack in chunk:
             if nack.order_ms > latest_ms or len(found) == most:
-                return found
+                break
             part = stream.one(nack.ms, nack.seq)
             if part is not None:
                 found.append(Claim(nack, part))
+            else:
+                gone.append(nack)
+    if gone:
+        group.by_time.move_to_end(gone)
     return found
 
 
@@ -102,5 +108,5 @@ def claimable_since(stream: Stream, group: Group) -> int:
     Returns:
         ``NEVER`` when nothing is pending whose entry is still there.
     """
-    found = claimable(stream, group, MOMENT_MAX, 1)
+    found = claimable(stream, group, GONE - 1, 1)
     return found[0].nack.delivery_ms if found else NEVER

@@ -23,6 +23,12 @@ UNKNOWN: Final = -1
 NEVER: Final = -1
 COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
+WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
+CHUNKS_AT_ONCE: Final = 32  # let go of in one go
+# What one of these takes beside what it holds, about.
+GROUP_BYTES: Final = 600
+CONSUMER_BYTES: Final = 300
+NACK_BYTES: Final = 112  # with its places in three lists
 
 
 class Consumer:
@@ -70,15 +76,21 @@ class Group:
         return consumer
 
     def delete_consumer(self, name: bytes) -> int:
-        """Remove a consumer that is there, and all it holds; how many entries that was."""
+        """Remove a consumer that is there, and all it holds; how many entries that was.
+
+        Complexity: O(k log n) for its k of n entries, and never more than O(n).
+        """
         consumer = self.consumers.pop(name)
         count = consumer.pel.size
-        for chunk in consumer.pel.chunks:
-            for nack in chunk:
-                self.pel.remove(nack)
-                self.by_time.remove(nack)
-                nack.consumer = None
-        consumer.pel = NacksById()
+        if count > WALK_ALL_ABOVE and count * 8 > self.pel.size:
+            self.pel.drop_all_of(consumer)
+            self.by_time.drop_all_of(consumer)
+        else:
+            for chunk in consumer.pel.chunks:
+                for nack in chunk:
+                    self.pel.remove(nack)
+                    self.by_time.remove(nack)
+        consumer.pel = NacksById()  # its entries know it: a ring otherwise
         return count
 
     def sorted_consumers(self) -> list[Consumer]:
@@ -159,14 +171,25 @@ class Group:
         self.drop(nack)
         return True
 
-    def clear(self) -> None:
-        """Let go of all pending entries and consumers, and of their references to each other."""
+    def free_some(self) -> bool:
+        """Let go of some of what a group holds that nobody uses; True at the end."""
         for consumer in self.consumers.values():
-            consumer.pel = NacksById()
-        self.consumers = {}
-        self.pel = NacksById()
-        self.by_time = NacksByTime()
-        self.zone = 0
+            if consumer.pel.chunks:
+                del consumer.pel.chunks[-CHUNKS_AT_ONCE:]
+                return False
+        self.consumers.clear()
+        del self.pel.chunks[-CHUNKS_AT_ONCE:]
+        if self.pel.chunks:
+            return False
+        del self.by_time.chunks[-CHUNKS_AT_ONCE:]
+        return not self.by_time.chunks
+
+    def used_bytes(self) -> int:
+        """About how much memory the group takes. Complexity: O(consumers)."""
+        total = GROUP_BYTES + len(self.name) + NACK_BYTES * self.pel.size
+        for name in self.consumers:
+            total += CONSUMER_BYTES + len(name)
+        return total
 
     def copy(self) -> Group:
         """An equal group; the order by time, the zone's included, is kept."""
@@ -216,20 +239,6 @@ def estimate_position(stream: Stream, ms: int, seq: int) -> int:
     return UNKNOWN
 
 
-def advance(stream: Stream, group: Group, ms: int, seq: int) -> None:
-    """The group has been given the entry (ms, seq), above its last: move on and count."""
-    if (
-        group.entries_read != UNKNOWN
-        and (group.last_ms, group.last_seq) >= stream.first_id()
-        and not has_tombstone_after(stream, group.last_ms, group.last_seq)
-    ):
-        group.entries_read += 1
-    elif stream.entries_added:
-        group.entries_read = estimate_position(stream, ms, seq)
-    group.last_ms = ms
-    group.last_seq = seq
-
-
 def lag(stream: Stream, group: Group) -> int:
     """How many entries the group has not been given yet.
 
@@ -243,10 +252,12 @@ def lag(stream: Stream, group: Group) -> int:
     if last < first and (stream.max_deleted_ms, stream.max_deleted_seq) < first:
         return stream.length
     if group.entries_read != UNKNOWN and not has_tombstone_after(stream, *last):
-        return stream.entries_added - group.entries_read
-    position = estimate_position(stream, *last)
-    if position != UNKNOWN:
-        return stream.entries_added - position
+        known = stream.entries_added - group.entries_read
+    else:
+        position = estimate_position(stream, *last)
+        known = UNKNOWN if position == UNKNOWN else stream.entries_added - position
+    if known >= 0:
+        return known
     return stream.length - stream.count_before(group.last_ms, group.last_seq + 1)
 
 

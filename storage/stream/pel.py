@@ -7,7 +7,8 @@ last in all three, which costs O(1).
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
-reads this order.
+reads this order. It moves what it finds to be deleted from the stream to the end, not to meet it
+again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 512
 IN_ZONE: Final = -1
+GONE: Final = 2**62 - 1
+MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 
 
 class Nack:
@@ -29,7 +32,8 @@ class Nack:
         consumer: who holds it; None when it was released.
         delivery_ms: when it was delivered last, in milliseconds since 1970; 0 when released.
         count: how often it was delivered.
-        order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released.
+        order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released,
+            ``GONE`` when the stream's entry was found deleted.
     """
 
     def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int) -> None:
@@ -115,6 +119,44 @@ class NacksById:
             at += 1
         return found
 
+    def between(
+        self, start: tuple[int, int], end: tuple[int, int], most: int, latest_ms: int
+    ) -> list[Nack]:
+        """Up to ``most`` entries from ``start`` to ``end``, both included, in ID order.
+
+        Args:
+            latest_ms: leave out what was delivered later; the released stay in.
+        Complexity: O(log n + entries met).
+        """
+        found: list[Nack] = []
+        if most <= 0:
+            return found
+        at = self._chunk_of(start[0], start[1])
+        if at == len(self.chunks):
+            return found
+        place = _place_by_id(self.chunks[at], start[0], start[1])
+        end_ms, end_seq = end
+        while at < len(self.chunks):
+            chunk = self.chunks[at]
+            for number in range(place, len(chunk)):
+                nack = chunk[number]
+                if nack.ms > end_ms or (nack.ms == end_ms and nack.seq > end_seq):
+                    return found
+                if nack.consumer is None or nack.delivery_ms <= latest_ms:
+                    found.append(nack)
+                    if len(found) == most:
+                        return found
+            place = 0
+            at += 1
+        return found
+
+    def drop_all_of(self, consumer: Consumer) -> None:
+        """Take out every entry of one consumer. Complexity: O(n)."""
+        self.chunks = _without(self.chunks, consumer)
+        self.size = 0
+        for chunk in self.chunks:
+            self.size += len(chunk)
+
     def _chunk_of(self, ms: int, seq: int) -> int:
         """The first chunk whose last ID is not below (ms, seq)."""
         chunks = self.chunks
@@ -141,6 +183,22 @@ def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> int:
         else:
             high = middle
     return low
+
+
+def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
+    """The entries of ``chunks`` that are not ``consumer``'s, in order."""
+    kept: list[list[Nack]] = []
+    last: list[Nack] = []
+    for chunk in chunks:
+        rest = [nack for nack in chunk if nack.consumer is not consumer]
+        if len(last) + len(rest) <= CHUNK:
+            last.extend(rest)
+        elif rest:
+            kept.append(last)
+            last = rest
+    if last:
+        kept.append(last)
+    return kept
 
 
 class NacksByTime:
@@ -179,22 +237,43 @@ class NacksByTime:
         if not chunk:
             del self.chunks[at]
 
-    def first(self) -> Nack | None:
-        """The entry that is the first to be claimed."""
-        return self.chunks[0][0] if self.chunks else None
+    def move_to_end(self, nacks: list[Nack]) -> None:
+        """Put entries that are there behind all others, as ``GONE``."""
+        if len(nacks) <= MOVE_ALL_ABOVE:
+            for nack in nacks:
+                self.remove(nack)
+                nack.order_ms = GONE
+                self.add(nack)
+            return
+        for nack in nacks:
+            nack.order_ms = GONE
+        self._order_anew()
 
-    def idle_since(self, latest_ms: int) -> list[Nack]:
-        """The entries delivered at ``latest_ms`` or before, and the released, in order."""
-        found: list[Nack] = []
-        for chunk in self.chunks:
-            if chunk[-1].order_ms > latest_ms:
-                for nack in chunk:
-                    if nack.order_ms > latest_ms:
-                        break
-                    found.append(nack)
-                return found
-            found.extend(chunk)
-        return found
+    def revive(self) -> None:
+        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again."""
+        while self.chunks and self.chunks[-1][-1].order_ms == GONE:
+            nack = self.chunks[-1][-1]
+            self.remove(nack)
+            nack.order_ms = IN_ZONE if nack.consumer is None else nack.delivery_ms
+            self.add(nack)
+
+    def _order_anew(self) -> None:
+        """Walk all entries and put those that have become ``GONE`` last."""
+        chunks = self.chunks
+        self.chunks = []
+        gone: list[Nack] = []
+        for chunk in chunks:
+            for nack in chunk:
+                if nack.order_ms == GONE:
+                    gone.append(nack)
+                else:
+                    self.add(nack)
+        for nack in gone:
+            self.add(nack)
+
+    def drop_all_of(self, consumer: Consumer) -> None:
+        """Take out every entry of one consumer. Complexity: O(n)."""
+        self.chunks = _without(self.chunks, consumer)
 
     def _chunk_of(self, order_ms: int, ticket: int) -> int:
         chunks = self.chunks

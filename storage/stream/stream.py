@@ -210,7 +210,7 @@ class Stream:
 
     def one(self, ms: int, seq: int) -> Part | None:
         """Where the live entry with this ID is to be found; None when there is none."""
-        if not self.length:
+        if not self.length or (ms, seq) < self.first_id():
             return None
         index = self.index
         place = index.find(ms, seq)

@@ -544,6 +544,37 @@ def test_deleted_entries_are_passed_over_and_stay_pending(run: Client) -> None:
     assert run.pending() == [("1-0", "a", 1), ("2-0", "a", 1), ("3-0", "b", 2)]
 
 
+@pytest.mark.parametrize("count", [3, 300])
+def test_deleted_entries_that_were_met_are_pending_all_the_same(run: Client, count: int) -> None:
+    for number in range(1, count + 1):
+        run(f"XADD t {number}-0 f v")
+    run("XGROUP CREATE t g 0")
+    run("XREADGROUP GROUP g a STREAMS t >")
+    run("XNACK t g FAIL IDS 1 2-0")
+    run("XTRIM t MAXLEN 0")
+    assert run("XREADGROUP GROUP g b CLAIM 0 STREAMS t >") is None
+    run(f"XADD t {count + 1}-0 f v")
+    run("XREADGROUP GROUP g b STREAMS t >")
+    assert run.ids("XREADGROUP GROUP g c CLAIM 0 STREAMS t >") == [f"{count + 1}-0"]
+    assert len(run.pending("t")) == count + 1
+    assert len(run.rows("XPENDING t g IDLE 0 - + 1000")) == count + 1
+    assert len(run.rows("XPENDING t g IDLE 5000 - + 1000")) == 1
+    assert run("XNACK t g FAIL IDS 1 3-0") == 1
+    assert run("XACK t g 1-0 2-0 3-0") == 3
+    assert len(run.pending("t")) == count - 2
+
+
+def test_a_trimmed_id_that_is_used_again_can_be_claimed(run: Client) -> None:
+    run("XREADGROUP GROUP g a STREAMS s >")
+    run("XNACK s g FAIL IDS 1 5-0")
+    run("XTRIM s MAXLEN 0")
+    assert run("XREADGROUP GROUP g b CLAIM 0 STREAMS s >") is None
+    run("XSETID s 0-1")
+    run("XADD s 4-0 f v")
+    run("XADD s 5-0 f v")
+    assert run.ids("XREADGROUP GROUP g b CLAIM 0 STREAMS s >") == ["5-0", "4-0"]
+
+
 def test_noack_does_not_cover_claims(run: Client) -> None:
     run("XREADGROUP GROUP g a COUNT 1 STREAMS s >")
     assert len(run.ids("XREADGROUP GROUP g b NOACK COUNT 2 CLAIM 0 STREAMS s >")) == 2
