@@ -1,4 +1,4 @@
-"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD, XINFO.
+"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
@@ -8,23 +8,19 @@ from __future__ import annotations
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError, bad_subcommand
+from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
-from protocol.replies import NULL_ARRAY, Encoded, Map, array_header, bulk
+from protocol.replies import NULL_ARRAY, Encoded, array_header, bulk
 from server.call import Call, Parked
-from server.commands.help import show_help
 from server.keyspecs import xread_keys
 from server.registry import (
     BLOCKING,
     FAST,
-    LOADING,
     MOVABLEKEYS,
     READONLY,
-    STALE,
     KeySpec,
     command,
-    container,
 )
 from server.stream_args import (
     PAIR,
@@ -330,76 +326,3 @@ def _park(
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
     return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)
-
-
-container("XINFO")
-
-
-@command(
-    "XINFO|STREAM",
-    arity=-3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
-def xinfo_stream(call: Call) -> object:
-    """``XINFO STREAM key [FULL [COUNT n]]``. Reply: a map of figures, and entries.
-
-    Complexity: O(1), with FULL O(answer). Source: xinfoReplyWithStreamInfo.
-    """
-    argv = call.argv
-    full = False
-    count = FULL_ENTRIES
-    if len(argv) > 3:
-        if argv[3].lower() != b"full" or len(argv) not in (4, 6):
-            raise CommandError(bad_subcommand(b"xinfo", argv[1]))
-        full = True
-        if len(argv) == 6:
-            if argv[4].lower() != b"count":
-                raise CommandError(bad_subcommand(b"xinfo", argv[1]))
-            count = integer(argv[5])
-            if count < 0:
-                count = FULL_ENTRIES
-    stream = stream_to_read(call, argv[2])
-    if stream is None:
-        raise CommandError(errors.NO_SUCH_KEY)
-    pairs = _figures(stream)
-    if full:
-        pairs.append(
-            (b"entries", entries_reply(stream.parts(LEAST, GREATEST, count, False), False))
-        )
-        pairs.append((b"groups", []))
-    else:
-        pairs.append((b"groups", 0))
-        pairs.append((b"first-entry", _one_entry(stream, False)))
-        pairs.append((b"last-entry", _one_entry(stream, True)))
-    return Map(pairs)
-
-
-def _figures(stream: Stream) -> list[tuple[object, object]]:
-    nodes = stream.node_count()
-    return [
-        (b"length", stream.length),
-        (b"radix-tree-keys", nodes),
-        (b"radix-tree-nodes", nodes + 1),
-        (b"last-generated-id", format_id(stream.last_ms, stream.last_seq)),
-        (b"max-deleted-entry-id", format_id(stream.max_deleted_ms, stream.max_deleted_seq)),
-        (b"entries-added", stream.entries_added),
-        (b"recorded-first-entry-id", format_id(*stream.first_id())),
-        (b"idmp-duration", stream.idmp_duration_s),
-        (b"idmp-maxsize", stream.idmp_maxsize),
-        (b"pids-tracked", 0),
-        (b"iids-tracked", 0),
-        (b"iids-added", stream.iids_added),
-        (b"iids-duplicates", stream.iids_duplicates),
-    ]
-
-
-def _one_entry(stream: Stream, last: bool) -> object:
-    parts = stream.parts(LEAST, GREATEST, 1, last)
-    if not parts:
-        return None
-    return Encoded(entries_reply(parts, last).wire[len(b"*1\r\n") :])
-
-
-command("XINFO|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)
