@@ -6,6 +6,8 @@ from typing import Final
 
 from compat import (
     docs_connection,
+    docs_dialect,
+    docs_groups,
     docs_keys,
     docs_pubsub,
     docs_server,
@@ -16,6 +18,8 @@ from compat.doc_notation import Doc
 
 DOCS: Final[dict[str, Doc]] = {
     **docs_connection.DOCS,
+    **docs_dialect.DOCS,
+    **docs_groups.DOCS,
     **docs_keys.DOCS,
     **docs_pubsub.DOCS,
     **docs_server.DOCS,

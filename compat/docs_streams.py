@@ -16,6 +16,13 @@ _TRIM: Final = (
 )
 
 DOCS: Final[dict[str, Doc]] = {
+    "xackdel": Doc(
+        _GROUP,
+        "8.2.0",
+        "O(1) for each entry, however long the stream",
+        "Acknowledges entries of a group and deletes them, with heed to other groups.",
+        f"key group [{_REFERENCES}] IDS=ids(numids:integer id...)",
+    ),
     "xadd": Doc(
         _GROUP,
         "5.0.0",
@@ -63,6 +70,14 @@ DOCS: Final[dict[str, Doc]] = {
         ),
     ),
     "xlen": Doc(_GROUP, "5.0.0", "O(1)", "Counts the entries of a stream.", "key"),
+    "xnack": Doc(
+        _GROUP,
+        "8.8.0",
+        "O(1) for each entry, however many are pending",
+        "Hands pending entries back to their group, to be the next ones claimed.",
+        "key group mode(SILENT | FAIL | FATAL) IDS=ids(numids:integer id...)"
+        " [RETRYCOUNT=count:integer] [FORCE]",
+    ),
     "xrange": Doc(
         _GROUP,
         "5.0.0",
@@ -79,6 +94,17 @@ DOCS: Final[dict[str, Doc]] = {
         "[COUNT=count:integer] [MAXCOUNT=maxcount:integer@8.10.0]"
         " [MAXSIZE=maxsize:integer@8.10.0] [BLOCK=milliseconds:integer]"
         " STREAMS=streams(key... id...)",
+    ),
+    "xreadgroup": Doc(
+        _GROUP,
+        "5.0.0",
+        "O(N) for N entries answered",
+        "Reads for a consumer of a group what is new, or what it has pending already.",
+        "GROUP=group-block(group consumer) [COUNT=count:integer]"
+        " [MAXCOUNT=maxcount:integer@8.10.0] [MAXSIZE=maxsize:integer@8.10.0]"
+        " [BLOCK=milliseconds:integer] [CLAIM=min-idle-time:integer@8.4.0] [NOACK]"
+        " STREAMS=streams(key... id...)",
+        history=(("8.4.0", "CLAIM option."),),
     ),
     "xrevrange": Doc(
         _GROUP,

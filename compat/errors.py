@@ -155,17 +155,33 @@ XREAD_NEW_ID: Final = (
     b"ERR The > ID can be specified only when calling XREADGROUP "
     b"using the GROUP <group> <consumer> option."
 )
+XREADGROUP_UNBALANCED: Final = (
+    b"ERR Unbalanced 'xreadgroup' list of streams: "
+    b"for each stream key an ID or '>' must be specified."
+)
 TIMEOUT_NOT_INTEGER: Final = b"ERR timeout is not an integer or out of range"
 TIMEOUT_NEGATIVE: Final = b"ERR timeout is negative"
 TIMEOUT_OUT_OF_RANGE: Final = b"ERR timeout is out of range"
 MAXCOUNT_NOT_POSITIVE: Final = b"ERR MAXCOUNT must be a positive integer"
 MAXCOUNT_BELOW_COUNT: Final = b"ERR MAXCOUNT must be greater than or equal to COUNT"
 MAXSIZE_NOT_POSITIVE: Final = b"ERR MAXSIZE must be a positive integer"
+GROUP_MISSING: Final = b"ERR Missing GROUP option for XREADGROUP"
+CLAIM_NOT_INTEGER: Final = b"ERR min-idle-time is not an integer or out of range"
+CLAIM_NEGATIVE: Final = b"ERR min-idle-time must be a positive integer"
 
 
 def only_for_groups(option: bytes) -> bytes:
     """For an option of XREADGROUP given to XREAD."""
     return b"ERR The %b option is only supported by XREADGROUP. You called XREAD instead." % option
+
+
+def not_for_groups(text: bytes) -> bytes:
+    """For ``$`` or ``+`` as an ID of XREADGROUP."""
+    return (
+        b"ERR The %b ID is meaningless in the context of XREADGROUP: you want to read the history "
+        b"of this consumer by specifying a proper ID, or use the > ID to get new messages. "
+        b"The %b ID would just return an empty result set."
+    ) % (text, text)
 
 
 def not_between(low: int, high: int) -> bytes:

@@ -2,8 +2,9 @@
 
 A database is a SELECT and then its keys. A key is made by the commands that Redis's own rewrite
 uses, so that Redis can read them: SET; XADD for each entry and XSETID for the counters, where a
-stream without entries is made by adding one and trimming it at once. A deadline follows as
-PEXPIREAT.
+stream without entries is made by adding one and trimming it at once. Its groups follow, each with
+its consumers, their pending entries, and those that were released in the order of their release. A
+deadline follows as PEXPIREAT.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import Final
 
 from persistence.errors import PersistenceError
 from storage.keyspace import NO_EXPIRY, Keyspace
+from storage.stream.groups import Group
+from storage.stream.pel import Nack
 from storage.stream.stream import ID_MAX, Stream
 
 STREAM_PAGE: Final = 1000  # entries looked at together
+RELEASED_PAGE: Final = 64  # released entries in one command
 
 
 def dump_commands(databases: list[Keyspace]) -> Iterator[list[bytes]]:
@@ -67,4 +71,47 @@ def _stream_commands(key: bytes, stream: Stream) -> Iterator[list[bytes]]:
         b"%d" % stream.entries_added,
         b"MAXDELETEDID",
         b"%d-%d" % (stream.max_deleted_ms, stream.max_deleted_seq),
+    ]
+    for name in sorted(stream.groups):
+        yield from _group_commands(key, stream.groups[name])
+
+
+def _group_commands(key: bytes, group: Group) -> Iterator[list[bytes]]:
+    yield [
+        *(b"XGROUP", b"CREATE", key, group.name, b"%d-%d" % (group.last_ms, group.last_seq)),
+        *(b"ENTRIESREAD", b"%d" % group.entries_read),
+    ]
+    if group.max_pending:
+        yield [
+            *(b"XGROUP", b"SETMODE", key, group.name),
+            *(b"MAX-PENDING", b"%d" % group.max_pending),
+        ]
+    for consumer in group.sorted_consumers():
+        if not consumer.pel.size:
+            yield [b"XGROUP", b"CREATECONSUMER", key, group.name, consumer.name]
+    released: list[Nack] = []
+    for chunk in group.by_time.chunks:
+        for nack in chunk:
+            owner = nack.consumer
+            if owner is None:
+                if released and (released[0].count != nack.count or len(released) == RELEASED_PAGE):
+                    yield _release_command(key, group, released)
+                    released = []
+                released.append(nack)
+                continue
+            yield [
+                *(b"XCLAIM", key, group.name, owner.name, b"0", b"%d-%d" % (nack.ms, nack.seq)),
+                *(b"TIME", b"%d" % nack.delivery_ms, b"RETRYCOUNT", b"%d" % nack.count),
+                *(b"JUSTID", b"FORCE"),
+            ]
+    if released:
+        yield _release_command(key, group, released)
+
+
+def _release_command(key: bytes, group: Group, released: list[Nack]) -> list[bytes]:
+    """Released entries, all with the same count, as XNACK."""
+    ids = [b"%d-%d" % (nack.ms, nack.seq) for nack in released]
+    return [
+        *(b"XNACK", key, group.name, b"FAIL", b"IDS", b"%d" % len(ids), *ids),
+        *(b"RETRYCOUNT", b"%d" % released[0].count, b"FORCE"),
     ]

@@ -20,6 +20,7 @@ from server.connection import Connection
 from server.cron import Cron
 from server.durability.commit import Committer
 from server.durability.loading import start_persistence
+from server.execute import serve_ready
 from server.listeners import Listeners
 from server.state import LOADING_DATA, Host, Server
 
@@ -78,6 +79,8 @@ class App(Host):
     def _time_out_waiters(self) -> None:
         self._timer = None
         next_ms = self.server.time_out_waiters(self.server.refresh_clock())
+        if self.server.blocking.ready:
+            serve_ready(self.server)
         if next_ms:
             self.wake_at(next_ms)
 

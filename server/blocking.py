@@ -3,13 +3,19 @@
 A blocked client is a ``Waiter``: its request, to be run again. It stands under each of its keys.
 Readers of streams say after which ID they want an entry and stand in that order, so a key that is
 ready yields only those whose ID has been passed: finding whom to wake costs the number of clients
-woken, not the number parked. All others stand in order of arrival. Whoever is woken is run again
-in order of arrival, counted by ticket; one that still cannot be served gets a new ticket and keeps
-its deadline.
+woken, not the number parked. Readers for a consumer group stand by group, in order of arrival, for
+what one of them is given the others are not: they are woken one by one while the group has
+something to give. All others stand in order of arrival. Whoever is woken is run again in order of
+arrival, counted by ticket; one that still cannot be served gets a new ticket and keeps its
+deadline.
+
+Time alone makes pending entries old enough to be claimed, so each group has an alarm for each idle
+time that its readers ask for.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 SMALL_HEAP: Final = 64
 Place = tuple[int, bytes]  # index of the database, key
+SPARE_ALARMS: Final = 64
 
 
 class Waiter:
@@ -38,19 +45,84 @@ class Waiter:
         self.active = True
 
 
+class GroupQueue:
+    """The waiters of one key that read for one consumer group.
+
+    Attributes:
+        waiters: all of them, by ticket, first come first.
+        consumers: how many of them read as each consumer.
+        claimers: those that also claim, by the idle time they ask for.
+        alarms: for such an idle time, the moment at which something may be claimed.
+    """
+
+    def __init__(self) -> None:
+        self.waiters: OrderedDict[int, Waiter] = OrderedDict()
+        self.consumers: dict[bytes, int] = {}
+        self.claimers: dict[int, OrderedDict[int, Waiter]] = {}
+        self.alarms: dict[int, int] = {}
+
+    def add(self, waiter: Waiter) -> None:
+        """Let a waiter stand at the end; it may name the key twice."""
+        if waiter.ticket in self.waiters:
+            return
+        self.waiters[waiter.ticket] = waiter
+        consumer = waiter.parked.consumer
+        self.consumers[consumer] = self.consumers.get(consumer, 0) + 1
+        claim_ms = waiter.parked.claim_ms
+        if claim_ms >= 0:
+            line = self.claimers.get(claim_ms)
+            if line is None:
+                line = self.claimers[claim_ms] = OrderedDict()
+            line[waiter.ticket] = waiter
+
+    def remove(self, waiter: Waiter) -> None:
+        """Let a waiter go, if it stands here."""
+        if self.waiters.pop(waiter.ticket, None) is None:
+            return
+        consumer = waiter.parked.consumer
+        self.consumers[consumer] -= 1
+        if not self.consumers[consumer]:
+            del self.consumers[consumer]
+        claim_ms = waiter.parked.claim_ms
+        if claim_ms >= 0:
+            line = self.claimers[claim_ms]
+            del line[waiter.ticket]
+            if not line:
+                del self.claimers[claim_ms]
+                self.alarms.pop(claim_ms, None)
+
+    def first(self) -> Waiter | None:
+        """Who came first."""
+        for waiter in self.waiters.values():
+            return waiter
+        return None
+
+    def first_claimer(self, idle_ms: int) -> Waiter | None:
+        """Who came first of those that take what has been idle for ``idle_ms``."""
+        found: Waiter | None = None
+        for claim_ms, line in self.claimers.items():
+            if claim_ms <= idle_ms:
+                for waiter in line.values():
+                    if found is None or waiter.ticket < found.ticket:
+                        found = waiter
+                    break
+        return found
+
+
 class Queue:
     """The waiters of one key.
 
     ``readers`` is ordered by the (ms, seq, ticket) that they wait to be passed, ``others`` by
-    ticket.
+    ticket, ``groups`` by the name of the consumer group.
     """
 
     def __init__(self) -> None:
+        self.groups: dict[bytes, GroupQueue] = {}
         self.readers: SortedDict[tuple[int, int, int], Waiter] = SortedDict()
         self.others: SortedDict[int, Waiter] = SortedDict()
 
     def __len__(self) -> int:
-        return len(self.readers) + len(self.others)
+        return len(self.readers) + len(self.others) + len(self.groups)
 
 
 class Blocking:
@@ -59,11 +131,14 @@ class Blocking:
     def __init__(self) -> None:
         self.queues: dict[Place, Queue] = {}
         self.key_count = 0  # keys that somebody waits for
+        self.group_key_count = 0  # keys that somebody reads for a group
         self.client_count = 0
         self.deadline_count = 0
         self.ready: dict[Place, None] = {}  # keys to look at after the command at hand
         self._tickets = 0
         self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._alarms: list[tuple[int, Place, bytes, int]] = []  # moment, key, group, idle time
+        self._alarms_bound = SPARE_ALARMS  # how long they may become before the stale ones go
 
     def park(self, session: Session, row: Command, parked: Parked) -> Waiter:
         """Let ``session`` wait."""
@@ -134,6 +209,51 @@ class Blocking:
             found.sort(key=attrgetter("ticket"))
         return found
 
+    def groups_at(self, place: Place) -> list[bytes]:
+        """The consumer groups that somebody reads for at a key."""
+        queue = self.queues.get(place)
+        return [] if queue is None else list(queue.groups)
+
+    def group_queue(self, place: Place, group: bytes) -> GroupQueue | None:
+        """Who reads for a group at a key, if anybody does."""
+        queue = self.queues.get(place)
+        return None if queue is None else queue.groups.get(group)
+
+    def set_alarm(self, place: Place, group: bytes, claim_ms: int, moment_ms: int) -> None:
+        """Look at a group's claiming readers at ``moment_ms``, or at an earlier moment set."""
+        queue = self.group_queue(place, group)
+        if queue is None or 0 < queue.alarms.get(claim_ms, 0) <= moment_ms:
+            return
+        queue.alarms[claim_ms] = moment_ms
+        heappush(self._alarms, (moment_ms, place, group, claim_ms))
+        if len(self._alarms) > self._alarms_bound:
+            self._drop_stale_alarms()
+
+    def next_alarm_ms(self) -> int:
+        """The earliest moment to look at a group, or 0."""
+        alarms = self._alarms
+        while alarms and not self._is_set(alarms[0]):
+            heappop(alarms)
+        return alarms[0][0] if alarms else 0
+
+    def ring(self, now_ms: int) -> None:
+        """Note as ready the keys at which something may be claimed by now."""
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now_ms:
+            alarm = heappop(alarms)
+            if self._is_set(alarm):
+                del self.queues[alarm[1]].groups[alarm[2]].alarms[alarm[3]]
+                self.ready[alarm[1]] = None
+
+    def _is_set(self, alarm: tuple[int, Place, bytes, int]) -> bool:
+        queue = self.group_queue(alarm[1], alarm[2])
+        return queue is not None and queue.alarms.get(alarm[3]) == alarm[0]
+
+    def _drop_stale_alarms(self) -> None:
+        self._alarms = [alarm for alarm in self._alarms if self._is_set(alarm)]
+        heapify(self._alarms)
+        self._alarms_bound = 2 * len(self._alarms) + SPARE_ALARMS
+
     def next_deadline_ms(self) -> int:
         """The earliest deadline, or 0 when nobody has one."""
         deadlines = self._deadlines
@@ -159,7 +279,9 @@ class Blocking:
             if queue is None:
                 queue = self.queues[place] = Queue()
                 self.key_count += 1
-            if parked.after:
+            if parked.group is not None:
+                self._stand_in_group(queue, waiter, parked.group)
+            elif parked.after:
                 ms, seq = parked.after[number]
                 queue.readers[(ms, seq, waiter.ticket)] = waiter
             else:
@@ -172,7 +294,9 @@ class Blocking:
             queue = self.queues.get(place)
             if queue is None:
                 continue
-            if parked.after:
+            if parked.group is not None:
+                self._leave_group(queue, waiter, parked.group)
+            elif parked.after:
                 ms, seq = parked.after[number]
                 queue.readers.pop((ms, seq, waiter.ticket), None)
             else:
@@ -180,3 +304,21 @@ class Blocking:
             if not len(queue):
                 del self.queues[place]
                 self.key_count -= 1
+
+    def _stand_in_group(self, queue: Queue, waiter: Waiter, group: bytes) -> None:
+        line = queue.groups.get(group)
+        if line is None:
+            if not queue.groups:
+                self.group_key_count += 1
+            line = queue.groups[group] = GroupQueue()
+        line.add(waiter)
+
+    def _leave_group(self, queue: Queue, waiter: Waiter, group: bytes) -> None:
+        line = queue.groups.get(group)
+        if line is None:
+            return
+        line.remove(waiter)
+        if not line.waiters:
+            del queue.groups[group]
+            if not queue.groups:
+                self.group_key_count -= 1

@@ -12,11 +12,13 @@ from typing import Final
 
 from server.durability.sync_waits import serve_sync_waits
 from server.execute import finish, serve_ready
+from server.idle_consumers import Sweep
 from server.info.command_stats import calls_of_all
 from server.info.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 from storage.keyspace import Emptied
+from storage.stream.groups import Group
 from storage.stream.stream import Stream
 
 EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
@@ -43,6 +45,7 @@ class Cron:
         self._round: list[int] = []  # IDs of the clients still to be looked at in this round
         self._trimmed_ms = 0
         self._recent_since_ms = 0
+        self._idle_consumers: Final = Sweep(server)
 
     def start(self) -> None:
         """Begin to tick."""
@@ -77,7 +80,7 @@ class Cron:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
     def tick(self) -> None:
-        """One tick: expiry, idle clients, memory to let go of, samples."""
+        """One tick: expiry, idle clients and consumers, memory to let go of, samples."""
         server = self._server
         now_ms = server.refresh_clock()
         if server.cron_paused:
@@ -90,6 +93,17 @@ class Cron:
             PAUSED_ALL | PAUSED_WRITES | LOADING_DATA
         ):
             expire_keys(server, now_ms)
+        if server.config.stream_consumer_reclaim_ms:
+            self._reclaim_consumers()
+
+    def _reclaim_consumers(self) -> None:
+        """Remove some of the consumers that are idle, and make that known."""
+        server = self._server
+        call = server.call
+        call.row = None
+        self._idle_consumers.run(server.refresh_clock())
+        if call.effects:
+            finish(server, call)
 
     def _sample(self, now_ms: int) -> None:
         server = self._server
@@ -155,8 +169,10 @@ def free_some(server: Server) -> None:
     started_ns = server.clock_ns
     while waiting:
         value = waiting.pop()
-        if (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS)) or (
-            isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting)
+        if (
+            (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
+            or (isinstance(value, Group) and not value.free_some())
+            or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))
         ):
             waiting.append(value)
         else:

@@ -14,7 +14,7 @@ from compat import errors
 from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
-from server.blocking import Waiter
+from server.blocking import Place, Waiter
 from server.call import Call, Parked
 from server.redaction import redacted
 from server.registry import (
@@ -52,6 +52,8 @@ from server.state import (
     Server,
 )
 from storage.errors import StorageError
+from storage.stream.delivery import claimable_since, has_new
+from storage.stream.groups import NEVER
 from storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")
@@ -261,6 +263,9 @@ def _park(server: Server, session: Session, row: Command, parked: Parked) -> Non
     session.special |= BLOCKED
     if waiter.deadline_ms:
         server.host.wake_at(waiter.deadline_ms)
+    if parked.group is not None and parked.claim_ms >= 0:
+        for key in parked.keys:
+            _set_alarms(server, (waiter.db_index, key), parked.group)
 
 
 def finish(server: Server, call: Call) -> None:
@@ -303,6 +308,63 @@ def serve_ready(server: Server) -> None:
         for waiter in server.blocking.candidates(place, last_id):
             if waiter.active:
                 _serve(server, waiter)
+        for group in server.blocking.groups_at(place):
+            _serve_group(server, place, group)
+
+
+def _serve_group(server: Server, place: Place, name: bytes) -> None:
+    """Serve those who read for a group at a key, one by one, while there is something to give."""
+    while True:
+        waiter = _next_of_group(server, place, name)
+        if waiter is None:
+            break
+        _serve(server, waiter)
+        if waiter.active:
+            break
+    _set_alarms(server, place, name)
+
+
+def _next_of_group(server: Server, place: Place, name: bytes) -> Waiter | None:
+    """Who is to be served next at a key for a group; None when nobody can be."""
+    queue = server.blocking.group_queue(place, name)
+    if queue is None:
+        return None
+    now_ms = server.clock_ns // 1_000_000
+    stream = server.dbs[place[0]].get(place[1], now_ms)
+    group = stream.groups.get(name) if isinstance(stream, Stream) else None
+    if not isinstance(stream, Stream) or group is None:
+        return queue.first()  # to be told so
+    if has_new(stream, group):
+        return queue.first()
+    if not queue.claimers:
+        return None
+    since_ms = claimable_since(stream, group)
+    return None if since_ms == NEVER else queue.first_claimer(now_ms - since_ms)
+
+
+def _set_alarms(server: Server, place: Place, name: bytes) -> None:
+    """See that a group's claiming readers are looked at when something gets old enough for them.
+
+    What is delivered from now on is younger than what is pending; with nothing pending it is so
+    from now on.
+    """
+    blocking = server.blocking
+    queue = blocking.group_queue(place, name)
+    if queue is None or len(queue.alarms) == len(queue.claimers):
+        return
+    now_ms = server.clock_ns // 1_000_000
+    stream = server.dbs[place[0]].get(place[1], now_ms)
+    group = stream.groups.get(name) if isinstance(stream, Stream) else None
+    since_ms = NEVER
+    if isinstance(stream, Stream) and group is not None:
+        since_ms = claimable_since(stream, group)
+    if since_ms == NEVER:
+        since_ms = now_ms
+    for claim_ms in queue.claimers:
+        if claim_ms not in queue.alarms:
+            moment_ms = max(since_ms + claim_ms, now_ms + 1)
+            blocking.set_alarm(place, name, claim_ms, moment_ms)
+            server.host.wake_at(moment_ms)
 
 
 def _serve(server: Server, waiter: Waiter) -> None:

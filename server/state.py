@@ -316,7 +316,11 @@ class Server:
         self.unpark(session, reply)
 
     def time_out_waiters(self, now_ms: int) -> int:
-        """Answer those who waited long enough, end a pause; the next deadline, or 0."""
+        """Answer those who waited long enough, end a pause; the next moment to look, or 0.
+
+        Readers that may claim something by now are noted, to be served by the caller; while there
+        is a pause they are not, for they would write.
+        """
         for waiter in self.blocking.due(now_ms):
             self.end_wait(waiter.session, waiter.parked.timeout_reply)
         next_ms = self.blocking.next_deadline_ms()
@@ -325,6 +329,12 @@ class Server:
                 self.unpause()
             elif not next_ms or self.pause_end_ms < next_ms:
                 return self.pause_end_ms
+            else:
+                return next_ms
+        self.blocking.ring(now_ms)
+        alarm_ms = self.blocking.next_alarm_ms()
+        if alarm_ms and (not next_ms or alarm_ms < next_ms):
+            return alarm_ms
         return next_ms
 
     # Pauses
@@ -352,6 +362,8 @@ class Server:
             if session.special & PAUSED:
                 session.special &= ~PAUSED
                 session.peer.resume_soon()
+        if self.blocking.next_alarm_ms():
+            self.host.wake_at(self.clock_ns // 1_000_000)
 
     # Events
 

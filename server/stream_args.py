@@ -10,6 +10,8 @@ from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id
 from protocol.replies import Encoded, array_header, bulk
 from server.call import Call
+from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
+from storage.stream.references import trim as trim_referenced
 from storage.stream.stream import Part, Stream
 
 NO_TRIM: Final = 0
@@ -17,7 +19,7 @@ MAXLEN: Final = 1
 MINID: Final = 2
 DEFAULT_LIMIT: Final = 10_000
 HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
-REFERENCE_MODES: Final = (b"keepref", b"delref", b"acked")
+REFERENCE_MODES: Final = {b"keepref": KEEPREF, b"delref": DELREF, b"acked": ACKED}
 PAIR: Final = b"*2\r\n"
 
 
@@ -99,9 +101,18 @@ class TrimOptions:
             limit = 100 * call.server.config.stream_node_max_entries
             self.limit = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
 
-    def trim(self, stream: Stream) -> int:
-        """Trim ``stream``; the number of entries removed."""
-        whole_nodes = self.mode == b"" or self.mode == b"keepref"
+    def trim(self, stream: Stream, replaying: bool) -> int:
+        """Trim ``stream``; the number of entries removed.
+
+        Args:
+            replaying: what was recorded is the length that it came to, see ``make_exact``.
+        """
+        mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
+        if mode != KEEPREF and stream.groups:
+            most = self.threshold if self.strategy == MAXLEN else -1
+            how = Trim(most, (self.min_ms, self.min_seq), self.limit, replaying and mode == ACKED)
+            return trim_referenced(stream, how, mode)
+        whole_nodes = mode == KEEPREF
         if self.strategy == MAXLEN:
             return stream.trim_to_length(self.threshold, self.approximate, self.limit, whole_nodes)
         return stream.trim_below(
@@ -109,11 +120,19 @@ class TrimOptions:
         )
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:
-        """Rewrite ``~`` in the record of a request to what it came to."""
-        if not self.approximate:
+        """Rewrite what depends on nodes in the record of a request to what it came to.
+
+        With ACKED that is always a length: what was removed are the first entries that no group
+        needs, as many as it takes to come to that length.
+        """
+        acked = self.mode == b"acked"
+        if not self.approximate and not (acked and self.strategy == MAXLEN):
             return
-        record[self.operator_at] = b"="
-        if self.strategy == MAXLEN:
+        if self.approximate:
+            record[self.operator_at] = b"="
+        if acked and self.strategy == MINID:
+            record[self.operator_at - 1] = b"MAXLEN"
+        if acked or self.strategy == MAXLEN:
             record[self.threshold_at] = b"%d" % stream.length
         else:
             ms, seq = stream.first_stored_id()
@@ -174,6 +193,33 @@ def range_end(text: bytes) -> tuple[int, int]:
     return found
 
 
+def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
+    """``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand last."""
+    mode = KEEPREF
+    mode_seen = False
+    ids: list[bytes] | None = None
+    while at < len(argv):
+        word = argv[at].lower()
+        if word in REFERENCE_MODES and not mode_seen:
+            mode_seen = True
+            mode = REFERENCE_MODES[word]
+            at += 1
+        elif word == b"ids" and ids is None and at + 1 < len(argv):
+            count = parse_integer(argv[at + 1])
+            if count is None or count <= 0:
+                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            at += 2
+            if count > len(argv) - at:
+                raise CommandError(errors.NUMIDS_MISMATCH)
+            ids = argv[at : at + count]
+            at += count
+        else:
+            raise CommandError(errors.SYNTAX)
+    if ids is None:
+        raise CommandError(errors.IDS_REQUIRED)
+    return mode, ids
+
+
 def stream_at(call: Call, key: bytes) -> Stream | None:
     """The stream at ``key`` for a command that writes; None when there is no key.
 
@@ -194,8 +240,14 @@ def stream_to_read(call: Call, key: bytes) -> Stream | None:
     raise CommandError(errors.WRONGTYPE)
 
 
-def write_entries(out: list[bytes], parts: list[Part], reverse: bool) -> int:
-    """Append the wire form of all entries of ``parts`` to ``out``; how many there are."""
+def write_entries(
+    out: list[bytes], parts: list[Part], reverse: bool, head: bytes = PAIR, tail: bytes = b""
+) -> int:
+    """Append the wire form of all entries of ``parts`` to ``out``; how many there are.
+
+    Args:
+        head, tail: what stands before the ID and after the fields of each entry.
+    """
     count = 0
     for part in parts:
         numbers = range(part.high - 1, part.low - 1, -1) if reverse else range(part.low, part.high)
@@ -207,11 +259,13 @@ def write_entries(out: list[bytes], parts: list[Part], reverse: bool) -> int:
             if dead is not None and dead[number]:
                 continue
             row = run.row(number)
-            out.append(PAIR)
+            out.append(head)
             out.append(bulk(format_id(all_ms[number], all_seq[number])))
             out.append(array_header(len(row)))
             for element in row:
                 out.append(bulk(element))
+            if tail:
+                out.append(tail)
             count += 1
     return count
 

@@ -138,6 +138,7 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
         call.db.persist(key)
     if not isinstance(old, (bytes, int)):
         call.server.free_later(old)
+        call.server.blocking.key_ready(call.db.index, key)
     if call.server.notify_flags:
         overwritten(call, call.db, key, old, value)
 

@@ -1,4 +1,4 @@
-"""README says what is true: its snippets run, its commands exist, its files and targets too."""
+"""README and the guides say what is true: snippets run, commands, files and targets exist."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from support.build import ROOT, environment
 from support.process import ServerProcess
 from support.waiting import wait_until
 
+PAGES = ("README.md", "docs/consumer-groups.md")
 README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CHOSEN_ID = re.compile(r"\b\d{13}-\d+\b")
 
 
-def snippets(language: str) -> list[str]:
-    return [body for name, body in FENCE.findall(README) if name == language]
+def snippets(page: str, language: str) -> list[str]:
+    return [body for name, body in FENCE.findall((ROOT / page).read_text()) if name == language]
 
 
 def dialogue(body: str) -> list[tuple[str, str]]:
@@ -48,10 +49,11 @@ def need(program: str) -> str:
     return found
 
 
-def test_console_snippets(fresh_server: Callable[..., ServerProcess]) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_console_snippets(page: str, fresh_server: Callable[..., ServerProcess]) -> None:
     need("redis-cli")
     server = fresh_server()
-    steps = [step for body in snippets("console") for step in dialogue(body)]
+    steps = [step for body in snippets(page, "console") for step in dialogue(body)]
     assert len(steps) > 5
     for command, output in steps:
         program, *words = shlex.split(command)
@@ -66,7 +68,7 @@ def test_console_snippets(fresh_server: Callable[..., ServerProcess]) -> None:
         assert without_chosen_ids(done.stdout) == without_chosen_ids(output), command
 
 
-@pytest.mark.parametrize("body", snippets("python"))
+@pytest.mark.parametrize("body", [body for page in PAGES for body in snippets(page, "python")])
 def test_python_snippets(body: str, fresh_server: Callable[..., ServerProcess]) -> None:
     """A ``print`` shows in its comment what it prints."""
     server = fresh_server()
@@ -142,7 +144,7 @@ def test_the_reader_in_a_second_terminal(fresh_server: Callable[..., ServerProce
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/architecture.md"):
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

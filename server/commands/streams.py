@@ -1,15 +1,12 @@
-"""The commands that write a stream: XADD, XTRIM, XDEL, XDELEX, XSETID.
+"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from compat import errors
 from compat.errors import CommandError, wrong_arity
-from compat.numbers import parse_integer
 from compat.stream_ids import format_id, parse_id
 from protocol.replies import OK
 from server.call import Call
@@ -17,7 +14,6 @@ from server.effects import EVENT_STREAM
 from server.registry import DENYOOM, FAST, WRITE, KeySpec, command
 from server.stream_args import (
     NO_TRIM,
-    REFERENCE_MODES,
     TrimOptions,
     integer,
     stream_at,
@@ -25,9 +21,6 @@ from server.stream_args import (
     strict_ids,
 )
 from storage.stream.stream import Stream
-
-NO_SUCH_ENTRY: Final = -1
-DELETED: Final = 1
 
 
 @command(
@@ -90,7 +83,7 @@ def xadd(call: Call) -> object:
     id_text = format_id(stream.last_ms, stream.last_seq)
     trimmed = 0
     if options is not None and options.strategy != NO_TRIM:
-        trimmed = options.trim(stream)
+        trimmed = options.trim(stream, call.replaying)
     record: list[bytes] | None = None
     if call.server.aof is not None:
         record = argv.copy()
@@ -159,11 +152,13 @@ def xtrim(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         return 0
-    removed = options.trim(stream)
+    removed = options.trim(stream, call.replaying)
     if removed:
         record = argv.copy()
         options.make_exact(record, stream)
-        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed)
+        # What a group had pending may be gone, which makes room for more.
+        freed = options.mode == b"delref"
+        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed, True, freed)
     return removed
 
 
@@ -184,57 +179,6 @@ def xdel(call: Call) -> object:
     if deleted:
         call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
     return deleted
-
-
-@command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
-def xdelex(call: Call) -> object:
-    """Delete entries: ``XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
-
-    Reply: for each ID 1 where it was deleted, -1 where there is no such entry.
-    Complexity: O(log n) for each ID. Source: xdelexCommand.
-    """
-    argv = call.argv
-    stream = stream_at(call, argv[1])
-    ids = _ids_block(argv)
-    if stream is None:
-        return [NO_SUCH_ENTRY] * len(ids)
-    deleted = 0
-    reply: list[object] = []
-    for ms, seq in strict_ids(ids):
-        if stream.delete(ms, seq):
-            deleted += 1
-            reply.append(DELETED)
-        else:
-            reply.append(NO_SUCH_ENTRY)
-    if deleted:
-        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
-    return reply
-
-
-def _ids_block(argv: list[bytes]) -> list[bytes]:
-    """The IDs after ``IDS numids``; at most one mode stands before or after them."""
-    ids: list[bytes] | None = None
-    mode_seen = False
-    at = 2
-    while at < len(argv):
-        word = argv[at].lower()
-        if word in REFERENCE_MODES and not mode_seen:
-            mode_seen = True
-            at += 1
-        elif word == b"ids" and ids is None and at + 1 < len(argv):
-            count = parse_integer(argv[at + 1])
-            if count is None or count <= 0:
-                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
-            at += 2
-            if count > len(argv) - at:
-                raise CommandError(errors.NUMIDS_MISMATCH)
-            ids = argv[at : at + count]
-            at += count
-        else:
-            raise CommandError(errors.SYNTAX)
-    if ids is None:
-        raise CommandError(errors.IDS_REQUIRED)
-    return ids
 
 
 @command(
@@ -279,6 +223,9 @@ def xsetid(call: Call) -> object:
             raise CommandError(errors.XSETID_BELOW_TOP)
         if 0 <= entries_added < stream.length:
             raise CommandError(errors.XSETID_FEW_ADDED)
+    if new_id < (stream.last_ms, stream.last_seq):
+        for group in stream.groups.values():
+            group.by_time.revive()
     stream.last_ms, stream.last_seq = new_id
     if entries_added >= 0:
         stream.entries_added = entries_added

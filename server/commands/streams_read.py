@@ -1,4 +1,4 @@
-"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD, XINFO.
+"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD.
 
 Source: t_stream.c; what differs from the public pages is decided by the code.
 """
@@ -8,31 +8,29 @@ from __future__ import annotations
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError, bad_subcommand
+from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
-from protocol.replies import NULL_ARRAY, Encoded, Map
+from protocol.replies import NULL_ARRAY, Encoded, array_header, bulk
 from server.call import Call, Parked
-from server.commands.help import show_help
 from server.keyspecs import xread_keys
 from server.registry import (
     BLOCKING,
     FAST,
-    LOADING,
     MOVABLEKEYS,
     READONLY,
-    STALE,
     KeySpec,
     command,
-    container,
 )
 from server.stream_args import (
+    PAIR,
     entries_reply,
     integer,
     range_end,
     range_start,
     stream_to_read,
     strict_id,
+    write_entries,
 )
 from server.timeouts import deadline_of
 from storage.stream.stream import Part, Stream
@@ -40,6 +38,7 @@ from storage.stream.stream import Part, Stream
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
 FULL_ENTRIES: Final = 10
+NO_CLAIM: Final = -1
 
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
@@ -85,7 +84,7 @@ def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bo
 
 
 class ReadOptions:
-    """The options of XREAD.
+    """The options of XREAD and XREADGROUP.
 
     Attributes:
         count: the most entries of each stream; 0 is all.
@@ -94,9 +93,17 @@ class ReadOptions:
         block: whether to wait.
         deadline_ms: until when; 0 is for ever.
         streams_at: where the keys start.
+        group, consumer: who reads; ``grouped`` tells whether they were given.
+        noack: new entries are not kept pending.
+        claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
     """
 
     def __init__(self) -> None:
+        self.grouped = False
+        self.group = b""
+        self.consumer = b""
+        self.noack = False
+        self.claim_ms = NO_CLAIM
         self.count = 0
         self.max_count = 0
         self.max_size = 0
@@ -120,7 +127,7 @@ def xread(call: Call) -> object:
     Complexity: O(log n + answer) for each stream. Source: xreadCommand.
     """
     argv = call.argv
-    options = _read_options(argv, call.now_ms)
+    options = read_options(argv, call.now_ms, False)
     width = (len(argv) - options.streams_at) // 2
     keys = argv[options.streams_at : options.streams_at + width]
     streams: list[Stream | None] = []
@@ -129,32 +136,68 @@ def xread(call: Call) -> object:
         stream = stream_to_read(call, key)
         streams.append(stream)
         after.append(_resolve(argv[options.streams_at + width + number], stream))
-    found: list[tuple[object, object]] = []
+    reply = StreamsReply(call.session.resp3)
     entries_left = options.max_count
     bytes_left = options.max_size
     for number, stream in enumerate(streams):
         if stream is None:
             continue
-        parts = _parts_after(stream, after[number], _least(options.count, entries_left))
+        parts = parts_after(stream, after[number], _least(options.count, entries_left))
         if not parts:
             continue
         if options.max_size:
-            parts, taken = _within(parts, bytes_left, not found)
+            parts, taken = within(parts, bytes_left, not reply.streams)
             bytes_left -= taken
         if parts:
-            found.append((keys[number], entries_reply(parts, False)))
+            reply.add(keys[number])
+            reply.close(write_entries(reply.pieces, parts, False))
         if options.max_count:
             entries_left -= count_entries(parts)
         if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
             break
-    if found:
-        return Map(found) if call.session.resp3 else [[key, entries] for key, entries in found]
+    if reply.streams:
+        return reply.whole()
     if not options.block or not call.may_block:
         return NULL_ARRAY
     return _park(call, options, keys, after)
 
 
-def _read_options(argv: list[bytes], now_ms: int) -> ReadOptions:
+class StreamsReply:
+    """The reply of a read, as it grows: streams, each with its entries.
+
+    Attributes:
+        pieces: where the entries of the stream at hand are to be appended.
+        streams: how many streams there are.
+    """
+
+    def __init__(self, resp3: bool) -> None:
+        self.pieces: list[bytes] = [b""]
+        self.streams = 0
+        self._resp3: Final = resp3
+        self._header_at = 0
+
+    def add(self, key: bytes) -> None:
+        """Begin a stream."""
+        self.streams += 1
+        pieces = self.pieces
+        if not self._resp3:
+            pieces.append(PAIR)
+        pieces.append(bulk(key))
+        self._header_at = len(pieces)
+        pieces.append(b"")
+
+    def close(self, entries: int) -> None:
+        """End a stream to which so many entries have been appended."""
+        self.pieces[self._header_at] = array_header(entries)
+
+    def whole(self) -> Encoded:
+        """All of it: a map in RESP3, in RESP2 an array of pairs."""
+        self.pieces[0] = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
+        return Encoded(b"".join(self.pieces))
+
+
+def read_options(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
+    """The options of XREAD, or of XREADGROUP, up to where the keys start."""
     options = ReadOptions()
     at = 1
     while at < len(argv):
@@ -173,17 +216,41 @@ def _read_options(argv: list[bytes], now_ms: int) -> ReadOptions:
         elif word == b"maxsize" and more:
             options.max_size = _positive(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
         elif (word == b"group" and more >= 2) or word == b"noack" or (word == b"claim" and more):
-            raise CommandError(errors.only_for_groups(word.upper()))
+            if not for_group:
+                raise CommandError(errors.only_for_groups(word.upper()))
+            at = _group_option(options, argv, at, word)
+            continue
         else:
             raise CommandError(errors.SYNTAX)
         at += 2
     if not options.streams_at:
         raise CommandError(errors.SYNTAX)
     if (len(argv) - options.streams_at) % 2:
-        raise CommandError(errors.XREAD_UNBALANCED)
+        raise CommandError(errors.XREADGROUP_UNBALANCED if for_group else errors.XREAD_UNBALANCED)
+    if for_group and not options.grouped:
+        raise CommandError(errors.GROUP_MISSING)
     if 0 < options.max_count < options.count:
         raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
     return options
+
+
+def _group_option(options: ReadOptions, argv: list[bytes], at: int, word: bytes) -> int:
+    """Read an option that only XREADGROUP has; the position after it."""
+    if word == b"group":
+        options.grouped = True
+        options.group = argv[at + 1]
+        options.consumer = argv[at + 2]
+        return at + 3
+    if word == b"noack":
+        options.noack = True
+        return at + 1
+    min_idle_ms = parse_integer(argv[at + 1])
+    if min_idle_ms is None:
+        raise CommandError(errors.CLAIM_NOT_INTEGER)
+    if min_idle_ms < 0:
+        raise CommandError(errors.CLAIM_NEGATIVE)
+    options.claim_ms = min_idle_ms
+    return at + 2
 
 
 def _positive(text: bytes, refusal: bytes) -> int:
@@ -207,7 +274,8 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
     return strict_id(text)
 
 
-def _parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+    """Where the entries after an ID are, up to ``count`` of them; 0 is all."""
     if after >= (stream.last_ms, stream.last_seq) or not stream.length:
         return []
     ms, seq = after
@@ -229,7 +297,7 @@ def count_entries(parts: list[Part]) -> int:
     return count
 
 
-def _within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
+def within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
     """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
     kept: list[Part] = []
     taken = 0
@@ -258,76 +326,3 @@ def _park(
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
     return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)
-
-
-container("XINFO")
-
-
-@command(
-    "XINFO|STREAM",
-    arity=-3,
-    flags=READONLY,
-    keys=(KeySpec("RO ACCESS", begin=2),),
-    acl=("stream",),
-)
-def xinfo_stream(call: Call) -> object:
-    """``XINFO STREAM key [FULL [COUNT n]]``. Reply: a map of figures, and entries.
-
-    Complexity: O(1), with FULL O(answer). Source: xinfoReplyWithStreamInfo.
-    """
-    argv = call.argv
-    full = False
-    count = FULL_ENTRIES
-    if len(argv) > 3:
-        if argv[3].lower() != b"full" or len(argv) not in (4, 6):
-            raise CommandError(bad_subcommand(b"xinfo", argv[1]))
-        full = True
-        if len(argv) == 6:
-            if argv[4].lower() != b"count":
-                raise CommandError(bad_subcommand(b"xinfo", argv[1]))
-            count = integer(argv[5])
-            if count < 0:
-                count = FULL_ENTRIES
-    stream = stream_to_read(call, argv[2])
-    if stream is None:
-        raise CommandError(errors.NO_SUCH_KEY)
-    pairs = _figures(stream)
-    if full:
-        pairs.append(
-            (b"entries", entries_reply(stream.parts(LEAST, GREATEST, count, False), False))
-        )
-        pairs.append((b"groups", []))
-    else:
-        pairs.append((b"groups", 0))
-        pairs.append((b"first-entry", _one_entry(stream, False)))
-        pairs.append((b"last-entry", _one_entry(stream, True)))
-    return Map(pairs)
-
-
-def _figures(stream: Stream) -> list[tuple[object, object]]:
-    nodes = stream.node_count()
-    return [
-        (b"length", stream.length),
-        (b"radix-tree-keys", nodes),
-        (b"radix-tree-nodes", nodes + 1),
-        (b"last-generated-id", format_id(stream.last_ms, stream.last_seq)),
-        (b"max-deleted-entry-id", format_id(stream.max_deleted_ms, stream.max_deleted_seq)),
-        (b"entries-added", stream.entries_added),
-        (b"recorded-first-entry-id", format_id(*stream.first_id())),
-        (b"idmp-duration", stream.idmp_duration_s),
-        (b"idmp-maxsize", stream.idmp_maxsize),
-        (b"pids-tracked", 0),
-        (b"iids-tracked", 0),
-        (b"iids-added", stream.iids_added),
-        (b"iids-duplicates", stream.iids_duplicates),
-    ]
-
-
-def _one_entry(stream: Stream, last: bool) -> object:
-    parts = stream.parts(LEAST, GREATEST, 1, last)
-    if not parts:
-        return None
-    return Encoded(entries_reply(parts, last).wire[len(b"*1\r\n") :])
-
-
-command("XINFO|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

@@ -77,6 +77,7 @@ class Config:
     stream_node_max_entries: int
     stream_idmp_duration: int
     stream_idmp_maxsize: int
+    stream_consumer_reclaim_ms: int
     notify_keyspace_events: int
     slowlog_log_slower_than: int
     slowlog_max_len: int

@@ -257,6 +257,14 @@ STREAMS: Final[tuple[Parameter, ...]] = (
         10000,
         doc="How many idempotent IDs a new stream remembers for one producer.",
     ),
+    Integer(
+        "stream-consumer-reclaim-ms",
+        0,
+        0,
+        LONG_MAX,
+        doc="Milliseconds after which a consumer that holds nothing and has not been seen is "
+        "removed from its group; 0 is never.",
+    ),
 )
 
 WATCHING: Final[tuple[Parameter, ...]] = (

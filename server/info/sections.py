@@ -104,7 +104,7 @@ def clients(server: Server) -> Lines:
         b"clients_in_timeout_table:%d" % blocking.deadline_count,
         b"total_watched_keys:%d" % len(server.watchers),
         b"total_blocking_keys:%d" % blocking.key_count,
-        b"total_blocking_keys_on_nokey:0",
+        b"total_blocking_keys_on_nokey:%d" % blocking.group_key_count,
     ]
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from storage.errors import StorageError
 from storage.stream.block import Block, Run, append, open_block
+from storage.stream.groups import Group
 from storage.stream.index import BlockIndex
 
 ID_MAX: Final = 2**64 - 1
@@ -51,6 +52,7 @@ class Stream:
         last_ms, last_seq: the last ID generated; it never goes back when entries are deleted.
         max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
         entries_added: entries ever added.
+        groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map, fixed when the stream is made.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
     """
@@ -66,8 +68,12 @@ class Stream:
         self.entries_added = 0
         self.idmp_duration_s = idmp_duration_s
         self.idmp_maxsize = idmp_maxsize
+        self.groups: dict[bytes, Group] = {}
         self.iids_added = 0
         self.iids_duplicates = 0
+        self._first_ms = 0  # of the first live entry, while ``_first_known``
+        self._first_seq = 0
+        self._first_known = False
 
     # Appending
 
@@ -167,17 +173,28 @@ class Stream:
 
     def first_id(self) -> tuple[int, int]:
         """The ID of the first live entry; (0, 0) when there is none."""
-        for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, False):
-            number = part.low
-            return part.run.ms[number], part.run.seq[number]
-        return 0, 0
+        if not self.length:
+            return 0, 0
+        if not self._first_known:
+            for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, False):
+                self._first_ms = part.run.ms[part.low]
+                self._first_seq = part.run.seq[part.low]
+                self._first_known = True
+        return self._first_ms, self._first_seq
 
     def last_entry_id(self) -> tuple[int, int]:
         """The ID of the last live entry; (0, 0) when there is none."""
+        tail = self.tail
+        if tail is not None and tail.live and (tail.dead is None or not tail.dead[-1]):
+            return tail.last_ms, tail.last_seq
         for part in self.parts((0, 0), (ID_MAX, ID_MAX), 1, True):
             number = part.high - 1
             return part.run.ms[number], part.run.seq[number]
         return 0, 0
+
+    def contains(self, ms: int, seq: int) -> bool:
+        """Whether there is a live entry with this ID. Complexity: O(log n)."""
+        return self.one(ms, seq) is not None
 
     def has_after(self, ms: int, seq: int) -> bool:
         """Whether a live entry has an ID above (ms, seq)."""
@@ -186,6 +203,23 @@ class Stream:
         ):
             return False
         return self.last_entry_id() > (ms, seq)
+
+    def one(self, ms: int, seq: int) -> Part | None:
+        """Where the live entry with this ID is to be found; None when there is none."""
+        if not self.length or (ms, seq) < self.first_id():
+            return None
+        index = self.index
+        place = index.find(ms, seq)
+        block = index.blocks[place] if place < len(index.blocks) else self.tail
+        if block is None or not block.live:
+            return None
+        run = block.entries()
+        number = run.position(ms, seq)
+        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
+            return None
+        if block.dead is not None and block.dead[number]:
+            return None
+        return Part(run, None, number, number + 1)
 
     def count_before(self, ms: int, seq: int) -> int:
         """How many live entries have an ID below (ms, seq). Complexity: O(log n)."""
@@ -299,6 +333,15 @@ class Stream:
 
     def delete(self, ms: int, seq: int) -> bool:
         """Delete the entry with this ID; False when there is none. Complexity: O(log n)."""
+        if not self.discard(ms, seq):
+            return False
+        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+            self.max_deleted_ms = ms
+            self.max_deleted_seq = seq
+        return True
+
+    def discard(self, ms: int, seq: int) -> bool:
+        """As ``delete``, without a trace in ``max_deleted``: trimming does so."""
         index = self.index
         place = index.find(ms, seq)
         sealed = place < len(index.blocks)
@@ -312,15 +355,15 @@ class Stream:
         if block.dead is not None and block.dead[number]:
             return False
         block.bury(number)
+        stays = self._first_known and (ms, seq) != (self._first_ms, self._first_seq)
         self._shrunk(block, place, 1)
-        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
-            self.max_deleted_ms = ms
-            self.max_deleted_seq = seq
+        self._first_known = stays
         return True
 
     def _shrunk(self, block: Block, place: int, count: int) -> None:
         """Account for ``count`` entries that ``block``, at ``place`` or the tail, has lost."""
         self.length -= count
+        self._first_known = False
         if block is self.tail:
             if not block.live:
                 self.tail = None
@@ -372,12 +415,30 @@ class Stream:
                 # deleted before, with nothing alive in it, to be appended to.
                 block.drop_head(count)
                 self.length -= count
+                self._first_known = False
                 return removed + count
             if count:
                 removed += self._drop(block, place, count)
             if not goes_whole:
                 break
         return removed
+
+    def block_from(self, ms: int, seq: int) -> Block | None:
+        """The first block that lives and reaches up to (ms, seq) or beyond."""
+        index = self.index
+        place = index.next_live(index.find(ms, seq))
+        block = index.blocks[place] if place < len(index.blocks) else self.tail
+        return None if block is None or block.is_below(ms, seq) or not block.live else block
+
+    def live_ids(self, block: Block) -> list[tuple[int, int]]:
+        """The IDs of a block's entries that live, in order."""
+        run = block.entries()
+        dead = block.dead
+        return [
+            (run.ms[number], run.seq[number])
+            for number in range(len(run.ms))
+            if dead is None or not dead[number]
+        ]
 
     def _head(self) -> tuple[Block | None, int]:
         """The first block that lives, and its place in the index."""
@@ -405,9 +466,11 @@ class Stream:
         return self.index.live_blocks + (1 if self.tail is not None else 0)
 
     def used_bytes(self, samples: int) -> int:
-        """About how much memory the entries take, from ``samples`` blocks (0: all of them)."""
+        """About how much memory it takes; that of the entries from ``samples`` blocks (0: all)."""
         blocks = self.index.blocks
         total = 200
+        for group in self.groups.values():
+            total += group.used_bytes()
         if self.tail is not None:
             total += 2 * self.tail.node_bytes + 64 * self.tail.total
         sampled = blocks if samples <= 0 else blocks[-samples:]
@@ -418,6 +481,10 @@ class Stream:
 
     def free_some(self, most: int) -> bool:
         """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
+        for name, group in self.groups.items():
+            if group.free_some():
+                del self.groups[name]
+            return False
         blocks = self.index.blocks
         del blocks[-most:]
         return not blocks
@@ -433,6 +500,7 @@ class Stream:
         twin.max_deleted_ms = self.max_deleted_ms
         twin.max_deleted_seq = self.max_deleted_seq
         twin.entries_added = self.entries_added
+        twin.groups = {name: group.copy() for name, group in self.groups.items()}
         return twin
 
 

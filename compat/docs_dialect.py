@@ -1,0 +1,78 @@
+"""Documentation of the commands of our own, and of the first spellings of Redis's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat.doc_notation import Doc
+
+_GROUP: Final = "stream"
+_SINCE: Final = "0.1.0"
+
+DOCS: Final[dict[str, Doc]] = {
+    "xread-group": Doc(
+        _GROUP,
+        _SINCE,
+        "",
+        "XREADGROUP in the spelling of the first specification.",
+        "group-block(GROUP=group NAME=consumer) [COUNT=count:integer]"
+        " [BLOCK=milliseconds:integer] [CLAIM=min-idle-time:integer] [NOACK]"
+        " STREAMS=streams(key... id...)",
+    ),
+    "xgroup|claim": Doc(
+        _GROUP,
+        _SINCE,
+        "O(log N) for each ID, N being the pending entries of the group",
+        "XCLAIM with JUSTID, in the spelling of the first specification.",
+        "key group consumer min-idle-time:integer id...",
+    ),
+    "xgroup|consumers": Doc(
+        _GROUP,
+        _SINCE,
+        "O(1) for each consumer",
+        "XINFO CONSUMERS in the spelling of the first specification.",
+        "key group",
+    ),
+    "xgroup|del": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N pending entries of the group",
+        "XGROUP DESTROY in the spelling of the first specification.",
+        "key group",
+    ),
+    "xgroup|del-consumer": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N pending entries of the consumer",
+        "XGROUP DELCONSUMER in the spelling of the first specification.",
+        "key group consumer",
+    ),
+    "xgroup|get-pending": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N entries answered",
+        "XPENDING with a range, in the spelling of the first specification: idle in seconds.",
+        "key group min max count:integer",
+    ),
+    "xgroup|pel": Doc(
+        _GROUP,
+        _SINCE,
+        "O(log N) for N pending entries of the group",
+        "Sets who holds one entry, for how long, and how often it was delivered.",
+        "key group id consumer idle:integer deliveries:integer",
+    ),
+    "xgroup|pending": Doc(
+        _GROUP,
+        _SINCE,
+        "O(1)",
+        "Tells the first and the last ID pending, and how many there are.",
+        "key group",
+    ),
+    "xgroup|setmode": Doc(
+        _GROUP,
+        _SINCE,
+        "O(1)",
+        "Limits how many entries of a group may be pending at which new ones still go out.",
+        "key group MAX-PENDING=count:integer",
+    ),
+}

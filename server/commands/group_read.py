@@ -1,0 +1,326 @@
+"""XREADGROUP: what a group has not been given yet, what may be claimed, and a consumer's history.
+
+For each stream first claims are made (``CLAIM``), then new entries are handed out, together up to
+the limits. What happened is recorded as the XCLAIM of each entry and the group's new position.
+Source: t_stream.c, xreadCommand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors
+from compat.errors import CommandError
+from compat.errors_groups import no_key_or_group
+from compat.stream_ids import ID_MAX, format_id
+from protocol.replies import NULL_ARRAY, bulk
+from server.call import Call, Parked
+from server.commands.streams_read import (
+    GREATEST,
+    NO_CLAIM,
+    ReadOptions,
+    StreamsReply,
+    parts_after,
+    read_options,
+    within,
+)
+from server.effects import EVENT_STREAM
+from server.group_args import claim_record, consumer_seen
+from server.keyspecs import xread_keys
+from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
+from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
+from storage.stream.delivery import claimable, hand_out
+from storage.stream.groups import COUNT_MAX, Consumer, Group
+from storage.stream.pel import Nack
+from storage.stream.stream import Part, Stream
+
+NO_LIMIT: Final = -1
+NEW: Final = GREATEST  # what ``>`` stands for
+_WITH_CLAIM: Final = b"*4\r\n"
+_NOT_CLAIMED: Final = b":0\r\n:0\r\n"
+_GONE: Final = b"*-1\r\n"
+_GONE_RESP3: Final = b"_\r\n"
+
+
+class _Source:
+    """One stream of the request: where it is read from, and after which ID."""
+
+    def __init__(self, key: bytes, stream: Stream, group: Group, after: tuple[int, int]) -> None:
+        self.key: Final = key
+        self.stream: Final = stream
+        self.group: Final = group
+        self.after: Final = after
+
+
+class _Reading:
+    """One XREADGROUP at work.
+
+    Attributes:
+        entries_left, bytes_left: what MAXCOUNT and MAXSIZE still allow, or ``NO_LIMIT``.
+        taken: how many entries the reply has.
+    """
+
+    def __init__(self, call: Call, options: ReadOptions) -> None:
+        self.call: Final = call
+        self.options: Final = options
+        self.reply: Final = StreamsReply(call.session.resp3)
+        self.entries_left = options.max_count or NO_LIMIT
+        self.bytes_left = options.max_size or NO_LIMIT
+        self.taken = 0
+
+    def limit(self) -> int:
+        """The most entries of the next stream."""
+        return _tighter(self.options.count or NO_LIMIT, self.entries_left)
+
+    def is_full(self) -> bool:
+        """Whether a limit on the whole reply is reached."""
+        return self.taken > 0 and (self.entries_left == 0 or self.bytes_left == 0)
+
+    def fits(self, pieces: list[bytes]) -> bool:
+        """Count the bytes of an entry; False when they are too many for it to be taken."""
+        if self.bytes_left != NO_LIMIT:
+            size = sum([len(piece) for piece in pieces])
+            if self.taken and size > self.bytes_left:
+                self.bytes_left = 0
+                return False
+            self.bytes_left = max(0, self.bytes_left - size)
+        return True
+
+    def took(self, entries: int) -> None:
+        """Count entries of the reply."""
+        self.taken += entries
+        if self.entries_left != NO_LIMIT:
+            self.entries_left -= entries
+
+
+@command(
+    "XREADGROUP",
+    arity=-7,
+    flags=BLOCKING | WRITE | MOVABLEKEYS,
+    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=4, last=-1, limit=2),),
+    acl=("stream",),
+    find_keys=xread_keys,
+)
+def xreadgroup(call: Call) -> object:
+    """Read for a group: ``XREADGROUP GROUP group consumer [options] STREAMS key ... id ...``.
+
+    ``>`` hands out new entries, any other ID shows what the consumer has pending after it.
+    Reply: a map from key to entries; nil when no stream has any.
+    Raises: NOGROUP, WRONGTYPE.
+    Complexity: O(log n + answer) for each stream, and with CLAIM the deleted entries passed over.
+    """
+    options = read_options(call.argv, call.now_ms, True)
+    sources = _sources(call, options)
+    reading = _Reading(call, options)
+    for source in sources:
+        consumer = consumer_seen(call, source.key, source.group, options.consumer, options.noack)
+        if source.after != NEW:
+            _read_history(reading, source, consumer)
+        else:
+            _read_new(reading, source, consumer)
+        if reading.is_full():
+            break
+    if reading.reply.streams:
+        return reading.reply.whole()
+    if not options.block or not call.may_block:
+        return NULL_ARRAY
+    keys = [source.key for source in sources]
+    return Parked(
+        keys,
+        options.deadline_ms,
+        call.argv,
+        NULL_ARRAY,
+        [],
+        options.group,
+        options.claim_ms,
+        options.consumer,
+    )
+
+
+def _sources(call: Call, options: ReadOptions) -> list[_Source]:
+    argv = call.argv
+    width = (len(argv) - options.streams_at) // 2
+    sources: list[_Source] = []
+    for at in range(options.streams_at, options.streams_at + width):
+        key = argv[at]
+        stream = stream_to_read(call, key)
+        group = None if stream is None else stream.groups.get(options.group)
+        if stream is None or group is None:
+            line = no_key_or_group(key, options.group)
+            raise CommandError(line + b" in XREADGROUP with GROUP option")
+        text = argv[at + width]
+        if text == b">":
+            after = NEW
+        elif text == b"$" or text == b"+":
+            raise CommandError(errors.not_for_groups(text))
+        else:
+            after = strict_id(text)
+        sources.append(_Source(key, stream, group, after))
+    return sources
+
+
+def _read_history(reading: _Reading, source: _Source, consumer: Consumer) -> None:
+    """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
+    reply = reading.reply
+    reply.add(source.key)
+    call = reading.call
+    group = source.group
+    ms, seq = source.after
+    start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+    limit = reading.limit()
+    gone = _GONE_RESP3 if call.session.resp3 else _GONE
+    shown = 0
+    for nack in consumer.pel.from_id(start[0], start[1], max(0, limit)):
+        pieces: list[bytes] = []
+        part = source.stream.one(nack.ms, nack.seq)
+        if part is None:
+            pieces = [PAIR, bulk(format_id(nack.ms, nack.seq)), gone]
+        else:
+            write_entries(pieces, [part], False)
+        if not reading.fits(pieces):
+            break
+        reply.pieces.extend(pieces)
+        shown += 1
+        reading.took(1)
+        if part is not None:
+            group.assign(nack, consumer, call.now_ms)
+            nack.count = min(nack.count + 1, COUNT_MAX)
+    reply.close(shown)
+
+
+def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
+    """Claim and hand out for one stream; it joins the reply when that brought something."""
+    group = source.group
+    limit = reading.limit()
+    last = (group.last_ms, group.last_seq)
+    records: list[list[bytes]] = []
+    count = 0
+    if reading.options.claim_ms != NO_CLAIM:
+        count = _claim(reading, source, consumer, limit, records)
+        if limit != NO_LIMIT:
+            limit -= count
+    parts: list[Part] = []
+    limit = _tighter(limit, group.room())
+    if limit != 0 and not (count and reading.is_full()):
+        parts = parts_after(source.stream, last, max(0, limit))
+        if parts and reading.options.max_size:
+            parts, size = within(parts, reading.bytes_left, not reading.taken)
+            reading.bytes_left = max(0, reading.bytes_left - size)
+    if parts:
+        count += _hand_out(reading, source, consumer, parts, not count, records)
+    elif not count:
+        return
+    reading.reply.close(count)
+    _report(reading.call, source.key, records)
+
+
+def _claim(
+    reading: _Reading,
+    source: _Source,
+    consumer: Consumer,
+    limit: int,
+    records: list[list[bytes]],
+) -> int:
+    """Take over what has been idle for long enough, released entries first; how many."""
+    call = reading.call
+    group = source.group
+    reply = reading.reply
+    recording = call.server.aof is not None
+    latest_ms = call.now_ms - reading.options.claim_ms
+    count = 0
+    for claim in claimable(source.stream, group, latest_ms, limit):
+        nack = claim.nack
+        idle_ms = max(0, call.now_ms - nack.delivery_ms)
+        pieces: list[bytes] = []
+        tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
+        write_entries(pieces, [claim.part], False, _WITH_CLAIM, tail)
+        if not reading.fits(pieces):
+            break
+        if not count:
+            reply.add(source.key)
+        reply.pieces.extend(pieces)
+        count += 1
+        reading.took(1)
+        group.assign(nack, consumer, call.now_ms)
+        nack.count = min(nack.count + 1, COUNT_MAX)
+        if recording:
+            records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
+    if count:
+        consumer.active_ms = call.now_ms
+    return count
+
+
+def _hand_out(
+    reading: _Reading,
+    source: _Source,
+    consumer: Consumer,
+    parts: list[Part],
+    first: bool,
+    records: list[list[bytes]],
+) -> int:
+    """Put new entries into the reply and hand them out; how many."""
+    call = reading.call
+    group = source.group
+    reply = reading.reply
+    noack = reading.options.noack
+    if first:
+        reply.add(source.key)
+    if reading.options.claim_ms == NO_CLAIM:
+        count = write_entries(reply.pieces, parts, False)
+    else:
+        count = write_entries(reply.pieces, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
+    reading.took(count)
+    last = (group.last_ms, group.last_seq)
+    hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
+    if not noack:
+        consumer.active_ms = call.now_ms
+    if call.server.aof is not None:
+        if not noack:
+            _record_deliveries(source.key, group, consumer, parts, call.now_ms, last, records)
+        records.append(
+            [
+                b"XGROUP",
+                b"SETID",
+                source.key,
+                group.name,
+                format_id(group.last_ms, group.last_seq),
+                b"ENTRIESREAD",
+                b"%d" % group.entries_read,
+            ]
+        )
+    return count
+
+
+def _record_deliveries(
+    key: bytes,
+    group: Group,
+    consumer: Consumer,
+    parts: list[Part],
+    now_ms: int,
+    last: tuple[int, int],
+    records: list[list[bytes]],
+) -> None:
+    """Add the XCLAIM of each entry handed out; ``last`` is the group's last ID before that."""
+    for part in parts:
+        for number in range(part.low, part.high):
+            if part.dead is None or not part.dead[number]:
+                nack = Nack(part.run.ms[number], part.run.seq[number], consumer, now_ms)
+                records.append(claim_record(key, group, nack, last[0], last[1]))
+
+
+def _report(call: Call, key: bytes, records: list[list[bytes]]) -> None:
+    """One change, however many records it takes to repeat it."""
+    if not records:
+        call.changed(key, b"", EVENT_STREAM, None, 1, False)
+        return
+    dirty = 1
+    for record in records:
+        call.changed(key, b"", EVENT_STREAM, record, dirty, False)
+        dirty = 0
+
+
+def _tighter(limit: int, other: int) -> int:
+    """The smaller of two limits of which a negative one is none."""
+    if limit < 0:
+        return other
+    return limit if other < 0 else min(limit, other)

@@ -1,0 +1,370 @@
+"""The commands on pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from compat import errors, errors_groups, group_dialect
+from compat.errors import CommandError
+from compat.numbers import INT64_MAX, parse_integer
+from compat.stream_ids import format_id, parse_id
+from protocol.replies import NULL_ARRAY, Encoded, array_header, bulk
+from server.call import Call
+from server.effects import EVENT_STREAM
+from server.group_args import (
+    consumer_seen,
+    group_to_use,
+    note_claim,
+    note_position,
+    note_purge,
+)
+from server.registry import FAST, READONLY, WRITE, KeySpec, command
+from server.stream_args import (
+    integer,
+    range_end,
+    range_start,
+    stream_to_read,
+    strict_id,
+    strict_ids,
+    write_entries,
+)
+from storage.stream.groups import COUNT_MAX, Consumer, Group
+from storage.stream.pel import Nack
+from storage.stream.stream import Stream
+
+PENDING_FIELDS: Final = b"*4\r\n"
+AUTOCLAIM_COUNT: Final = 100
+AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
+AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
+RELEASED_IDLE: Final = -1
+
+
+@command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
+def xack(call: Call) -> object:
+    """Acknowledge entries: ``XACK key group id [id ...]``.
+
+    A consumer before the IDs is passed over, see ``compat.group_dialect``.
+
+    Reply: how many were pending; 0 also where there is no such key or group.
+    Complexity: O(log n) for each ID. Source: xackCommand.
+    """
+    argv = call.argv
+    stream = stream_to_read(call, argv[1])
+    group = None if stream is None else stream.groups.get(argv[2])
+    if group is None:
+        return 0
+    acknowledged = 0
+    if len(argv) == 4:
+        ms, seq = strict_id(argv[3])
+        if group.ack(ms, seq):
+            acknowledged = 1
+    else:
+        argv = group_dialect.ack(argv)
+        for ms, seq in strict_ids(argv[3:]):
+            if group.ack(ms, seq):
+                acknowledged += 1
+    if acknowledged:
+        room = group.max_pending != 0
+        call.changed(argv[1], b"", EVENT_STREAM, argv, acknowledged, False, room)
+    return acknowledged
+
+
+class PendingRange:
+    """What XPENDING was asked to list.
+
+    Attributes:
+        min_idle_ms: leave out what was delivered more lately; 0 leaves nothing out.
+        start, end: the IDs, both included.
+        count: the most entries.
+        consumer: whose; None is everyone's.
+    """
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.min_idle_ms = 0
+        at = 3
+        if argv[3].lower() == b"idle":
+            self.min_idle_ms = integer(argv[4])
+            if len(argv) < 8:
+                raise CommandError(errors.SYNTAX)
+            at = 5
+        self.count = max(0, integer(argv[at + 2]))
+        self.start = range_start(argv[at])
+        self.end = range_end(argv[at + 1])
+        self.consumer = argv[at + 3] if at + 3 < len(argv) else None
+
+
+@command(
+    "XPENDING",
+    arity=-3,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xpending(call: Call) -> object:
+    """Pending entries: ``XPENDING key group [[IDLE min] start end count [consumer]]``.
+
+    Reply: how many there are, the lowest and highest ID, and the number of each consumer; with a
+        range a list of (ID, consumer, idle milliseconds, deliveries), where an entry that was
+        released has an empty consumer and is idle -1.
+    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range).
+    Source: xpendingCommand.
+    """
+    argv = call.argv
+    if len(argv) != 3 and not 6 <= len(argv) <= 9:
+        raise CommandError(errors.SYNTAX)
+    if len(argv) == 3:
+        return _summary(group_to_use(call, argv[1], argv[2])[1])
+    nacks = pending_range(call)
+    out: list[bytes] = [array_header(len(nacks))]
+    for nack in nacks:
+        out.append(PENDING_FIELDS)
+        out.append(bulk(format_id(nack.ms, nack.seq)))
+        out.append(bulk(b"" if nack.consumer is None else nack.consumer.name))
+        out.append(b":%d\r\n:%d\r\n" % (idle_ms(nack, call.now_ms), nack.count))
+    return Encoded(b"".join(out))
+
+
+def idle_ms(nack: Nack, now_ms: int) -> int:
+    """For how long a pending entry has been idle; ``RELEASED_IDLE`` for one without a consumer."""
+    return RELEASED_IDLE if nack.consumer is None else max(0, now_ms - nack.delivery_ms)
+
+
+def pending_range(call: Call) -> list[Nack]:
+    """The entries that XPENDING with a range asks for."""
+    argv = call.argv
+    wanted = PendingRange(argv)
+    group = group_to_use(call, argv[1], argv[2])[1]
+    pel = group.pel
+    if wanted.consumer is not None:
+        consumer = group.consumers.get(wanted.consumer)
+        if consumer is None:
+            return []
+        pel = consumer.pel
+    latest_ms = call.now_ms - wanted.min_idle_ms if wanted.min_idle_ms else INT64_MAX
+    return pel.between(wanted.start, wanted.end, wanted.count, latest_ms)
+
+
+def _summary(group: Group) -> object:
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [0, None, None, NULL_ARRAY]
+    shares: list[object] = []
+    for consumer in group.sorted_consumers():
+        if consumer.pel.size:
+            shares.append([consumer.name, b"%d" % consumer.pel.size])
+    return [
+        group.pel.size,
+        format_id(first.ms, first.seq),
+        format_id(last.ms, last.seq),
+        shares,
+    ]
+
+
+class ClaimOptions:
+    """The options of XCLAIM.
+
+    Attributes:
+        delivery_ms: the time to set; -1 is now.
+        count: the number of deliveries to set; -1 is one more.
+        force: make pending what is not.
+        just_id: answer IDs alone, and count no delivery.
+        last_id: the ID that the group has been given at least.
+    """
+
+    def __init__(self, argv: list[bytes], at: int, now_ms: int) -> None:
+        self.delivery_ms = -1
+        self.count = -1
+        self.force = False
+        self.just_id = False
+        self.last_id = (0, 0)
+        while at < len(argv):
+            word = argv[at].lower()
+            at += 1
+            if word == b"force":
+                self.force = True
+                continue
+            if word == b"justid":
+                self.just_id = True
+                continue
+            if at == len(argv):
+                raise CommandError(errors_groups.unrecognized_xclaim_option(argv[at - 1]))
+            if word == b"idle":
+                self.delivery_ms = now_ms - _number(argv[at], errors_groups.XCLAIM_IDLE)
+            elif word == b"time":
+                self.delivery_ms = _number(argv[at], errors_groups.XCLAIM_TIME)
+            elif word == b"retrycount":
+                self.count = _number(argv[at], errors_groups.XCLAIM_RETRYCOUNT)
+            elif word == b"lastid":
+                self.last_id = strict_id(argv[at])
+            else:
+                raise CommandError(errors_groups.unrecognized_xclaim_option(argv[at - 1]))
+            at += 1
+
+    def settle(self, call: Call) -> None:
+        """Put now for a time that cannot be; what a file says did happen is not doubted."""
+        if self.delivery_ms < 0 or (self.delivery_ms > call.now_ms and not call.replaying):
+            self.delivery_ms = call.now_ms
+
+
+def _number(text: bytes, refusal: bytes) -> int:
+    number = parse_integer(text)
+    if number is None:
+        raise CommandError(refusal)
+    return number
+
+
+@command(
+    "XCLAIM",
+    arity=-6,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xclaim(call: Call) -> object:
+    """Take pending entries over: ``XCLAIM key group consumer min-idle-ms id [id ...] [options]``.
+
+    Whatever is pending and its entry deleted is pending no more.
+
+    Reply: the entries claimed, or with JUSTID their IDs.
+    Complexity: O(log n) for each ID. Source: xclaimCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    stream, group = group_to_use(call, key, argv[2])
+    min_idle_ms = _number(argv[4], errors_groups.XCLAIM_MIN_IDLE)
+    ids: list[tuple[int, int]] = []
+    for word in argv[5:]:
+        found = parse_id(word)
+        if found is None:
+            break
+        ids.append(found)
+    options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
+    options.settle(call)
+
+    raised = options.last_id > (group.last_ms, group.last_seq)
+    if raised:
+        group.last_ms, group.last_seq = options.last_id
+    consumer = consumer_seen(call, key, group, argv[3])
+    latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else INT64_MAX
+    claimed: list[Nack] = []
+    for ms, seq in ids:
+        nack = group.pel.get(ms, seq)
+        if not stream.contains(ms, seq):
+            if nack is not None:
+                note_purge(call, key, group, nack)
+                group.drop(nack)
+                raised = False
+            continue
+        if nack is None:
+            if not options.force:
+                continue
+            nack = group.add_pending(ms, seq, consumer, options.delivery_ms)
+        elif nack.consumer is not None and nack.delivery_ms > latest_ms:
+            continue
+        else:
+            group.assign(nack, consumer, options.delivery_ms)
+        if options.count >= 0:
+            nack.count = options.count
+        elif not options.just_id:
+            nack.count = min(nack.count + 1, COUNT_MAX)
+        _claimed(call, key, group, consumer, nack)
+        raised = False
+        claimed.append(nack)
+    if raised:
+        note_position(call, key, group)
+    return _claimed_reply(stream, claimed, options.just_id)
+
+
+def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
+    consumer.active_ms = call.now_ms
+    note_claim(call, key, group, nack, group.last_ms, group.last_seq)
+
+
+def _claimed_reply(stream: Stream, claimed: list[Nack], just_id: bool) -> Encoded:
+    out: list[bytes] = [array_header(len(claimed))]
+    for nack in claimed:
+        if just_id:
+            out.append(bulk(format_id(nack.ms, nack.seq)))
+        else:
+            place = (nack.ms, nack.seq)
+            write_entries(out, stream.parts(place, place, 1, False), False)
+    return Encoded(b"".join(out))
+
+
+class SweepOptions:
+    """The arguments of XAUTOCLAIM, from the idle time on."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.min_idle_ms = _number(argv[4], errors_groups.XAUTOCLAIM_MIN_IDLE)
+        self.start = range_start(argv[5])
+        self.count = AUTOCLAIM_COUNT
+        self.just_id = False
+        at = 6
+        while at < len(argv):
+            word = argv[at].lower()
+            if word == b"count" and at + 1 < len(argv):
+                at += 1
+                self.count = _number(argv[at], errors_groups.XAUTOCLAIM_COUNT)
+                if not 0 < self.count <= AUTOCLAIM_COUNT_MAX:
+                    raise CommandError(errors_groups.XAUTOCLAIM_COUNT)
+            elif word == b"justid":
+                self.just_id = True
+            else:
+                raise CommandError(errors.SYNTAX)
+            at += 1
+
+
+@command(
+    "XAUTOCLAIM",
+    arity=-6,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW DELETE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xautoclaim(call: Call) -> object:
+    """Take idle entries over: ``XAUTOCLAIM key group consumer min-idle-ms start [options]``.
+
+    Reply: the ID to go on from, or 0-0 at the end; the entries claimed, or with JUSTID their IDs;
+        the IDs that were pending though their entries had been deleted, and are so no more.
+    Complexity: O(log n) for each entry looked at, of which there are ten times COUNT at most.
+    Source: xautoclaimCommand.
+    """
+    argv = call.argv
+    options = SweepOptions(argv)
+    key = argv[1]
+    stream, group = group_to_use(call, key, argv[2])
+    consumer = consumer_seen(call, key, group, argv[3])
+    attempts = AUTOCLAIM_ATTEMPTS * options.count
+    nacks = group.pel.from_id(options.start[0], options.start[1], attempts + 1)
+    latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else INT64_MAX
+    claimed: list[Nack] = []
+    deleted: list[object] = []
+    looked_at = 0
+    while looked_at < min(attempts, len(nacks)):
+        if len(claimed) + len(deleted) == options.count:
+            break
+        nack = nacks[looked_at]
+        looked_at += 1
+        if not stream.contains(nack.ms, nack.seq):
+            note_purge(call, key, group, nack)
+            group.drop(nack)
+            deleted.append(format_id(nack.ms, nack.seq))
+            continue
+        if nack.consumer is not None and nack.delivery_ms > latest_ms:
+            continue
+        group.assign(nack, consumer, call.now_ms)
+        if not options.just_id:
+            nack.count = min(nack.count + 1, COUNT_MAX)
+        _claimed(call, key, group, consumer, nack)
+        claimed.append(nack)
+    next_id = b"0-0"
+    if looked_at < len(nacks):
+        next_id = format_id(nacks[looked_at].ms, nacks[looked_at].seq)
+    return [next_id, _claimed_reply(stream, claimed, options.just_id), deleted]

@@ -1,0 +1,112 @@
+"""What a group hands out: new entries in order, and pending ones that may be claimed.
+
+Whether new entries may go out at all is decided by ``Group.room``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.stream.groups import (
+    NEVER,
+    UNKNOWN,
+    Consumer,
+    Group,
+    estimate_position,
+    has_tombstone_after,
+)
+from storage.stream.pel import GONE
+
+if TYPE_CHECKING:
+    from storage.stream.pel import Nack
+    from storage.stream.stream import Part, Stream
+
+
+class Claim:
+    """A pending entry that may be claimed, and where its fields are."""
+
+    def __init__(self, nack: Nack, part: Part) -> None:
+        self.nack: Final = nack
+        self.part: Final = part
+
+
+def has_new(stream: Stream, group: Group) -> bool:
+    """Whether the group can be given an entry that it has not been given."""
+    return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
+
+
+def hand_out(
+    stream: Stream, group: Group, parts: list[Part], consumer: Consumer | None, now_ms: int
+) -> None:
+    """Give the group the entries of ``parts``, which are the next after its last ID.
+
+    Args:
+        consumer: who has them pending then; None leaves them acknowledged.
+
+    Complexity: O(entries).
+    """
+    counting = False  # once true it stays true: the next entry is the next position
+    for part in parts:
+        dead = part.dead
+        all_ms = part.run.ms
+        all_seq = part.run.seq
+        for number in range(part.low, part.high):
+            if dead is not None and dead[number]:
+                continue
+            ms = all_ms[number]
+            seq = all_seq[number]
+            if not counting:
+                counting = _counts_on(stream, group)
+            if counting:
+                group.entries_read += 1
+            elif stream.entries_added:
+                group.entries_read = estimate_position(stream, ms, seq)
+            group.last_ms = ms
+            group.last_seq = seq
+            if consumer is not None:
+                group.deliver(ms, seq, consumer, now_ms)
+
+
+def _counts_on(stream: Stream, group: Group) -> bool:
+    """Whether the position of the next entry is one more than the group's."""
+    return (
+        group.entries_read != UNKNOWN
+        and (group.last_ms, group.last_seq) >= stream.first_id()
+        and not has_tombstone_after(stream, group.last_ms, group.last_seq)
+    )
+
+
+def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[Claim]:
+    """Pending entries delivered at ``latest_ms`` or before, in the order of claiming.
+
+    Those whose entry was deleted are passed over, and are not met again.
+
+    Args:
+        most: how many at most; negative is all.
+    """
+    found: list[Claim] = []
+    gone: list[Nack] = []
+    for chunk in group.by_time.chunks:
+        if chunk[0].order_ms > latest_ms or len(found) == most:
+            break
+        for nack in chunk:
+            if nack.order_ms > latest_ms or len(found) == most:
+                break
+            part = stream.one(nack.ms, nack.seq)
+            if part is not None:
+                found.append(Claim(nack, part))
+            else:
+                gone.append(nack)
+    if gone:
+        group.by_time.move_to_end(gone)
+    return found
+
+
+def claimable_since(stream: Stream, group: Group) -> int:
+    """When the entry that is the first to be claimed was delivered: 0 for one that was released.
+
+    Returns:
+        ``NEVER`` when nothing is pending whose entry is still there.
+    """
+    found = claimable(stream, group, GONE - 1, 1)
+    return found[0].nack.delivery_ms if found else NEVER

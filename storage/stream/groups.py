@@ -1,0 +1,279 @@
+"""Consumer groups: who has read how far, and who holds what.
+
+A group reads a stream once, its consumers together. It knows the ID it has delivered up to, and
+its pending entries (``storage.stream.pel``). Delivery is decided in one place, ``Group.room``: how
+many entries may go out now. Whatever will hold entries back (delays, limits, leases) is a condition
+there.
+
+Invariants: every Nack of a consumer's ``pel`` is the same object in its group's ``pel`` and
+``by_time``, and its ``consumer`` is that consumer; a Nack without a consumer is in the zone, and
+``zone`` counts those.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.stream.pel import IN_ZONE, Nack, NacksById, NacksByTime
+
+if TYPE_CHECKING:
+    from storage.stream.stream import Stream
+
+UNKNOWN: Final = -1
+NEVER: Final = -1
+COUNT_MAX: Final = 2**63 - 1
+UNLIMITED: Final = -1
+WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
+CHUNKS_AT_ONCE: Final = 32  # let go of in one go
+# What one of these takes beside what it holds, about.
+GROUP_BYTES: Final = 600
+CONSUMER_BYTES: Final = 300
+NACK_BYTES: Final = 112  # with its places in three lists
+
+
+class Consumer:
+    """A member of a group.
+
+    Attributes:
+        seen_ms: its last attempt to read or claim.
+        active_ms: its last delivery or claim that brought something; ``NEVER`` before that.
+        pel: what it holds.
+    """
+
+    def __init__(self, name: bytes, now_ms: int) -> None:
+        self.name: Final = name
+        self.seen_ms = now_ms
+        self.active_ms = NEVER
+        self.pel = NacksById()
+
+
+class Group:
+    """One consumer group of a stream.
+
+    Attributes:
+        last_ms, last_seq: the last ID delivered.
+        entries_read: how many entries that is, or ``UNKNOWN``.
+        pel, by_time: all pending entries, in ID order and in the order of claiming.
+        zone: how many of them are released.
+        max_pending: the most pending entries at which new ones still go out; 0 is no limit.
+    """
+
+    def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
+        self.name: Final = name
+        self.last_ms = last_ms
+        self.last_seq = last_seq
+        self.entries_read = entries_read
+        self.pel = NacksById()
+        self.by_time = NacksByTime()
+        self.consumers: dict[bytes, Consumer] = {}
+        self.zone = 0
+        self.max_pending = 0
+
+    def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
+        """Add a consumer that is not there."""
+        consumer = Consumer(name, now_ms)
+        self.consumers[name] = consumer
+        return consumer
+
+    def delete_consumer(self, name: bytes) -> int:
+        """Remove a consumer that is there, and all it holds; how many entries that was.
+
+        Complexity: O(k log n) for its k of n entries, and never more than O(n).
+        """
+        consumer = self.consumers.pop(name)
+        count = consumer.pel.size
+        if count > WALK_ALL_ABOVE and count * 8 > self.pel.size:
+            self.pel.drop_all_of(consumer)
+            self.by_time.drop_all_of(consumer)
+        else:
+            for chunk in consumer.pel.chunks:
+                for nack in chunk:
+                    self.pel.remove(nack)
+                    self.by_time.remove(nack)
+        consumer.pel = NacksById()  # its entries know it: a ring otherwise
+        return count
+
+    def sorted_consumers(self) -> list[Consumer]:
+        """The consumers in byte order of their names."""
+        return [self.consumers[name] for name in sorted(self.consumers)]
+
+    def room(self) -> int:
+        """How many new entries may go out now; ``UNLIMITED`` where nothing holds them back."""
+        if self.max_pending:
+            return max(0, self.max_pending - self.pel.size)
+        return UNLIMITED
+
+    def add_pending(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int) -> Nack:
+        """Make an entry pending that is not; with count 1, and in the zone without a consumer."""
+        nack = Nack(ms, seq, consumer, delivery_ms)
+        self.pel.add(nack)
+        if consumer is None:
+            nack.delivery_ms = 0
+            nack.order_ms = IN_ZONE
+            self.zone += 1
+        else:
+            consumer.pel.add(nack)
+        self.by_time.add(nack)
+        return nack
+
+    def deliver(self, ms: int, seq: int, consumer: Consumer, now_ms: int) -> None:
+        """A new entry goes to ``consumer``; one that is pending already starts anew with it."""
+        last = self.pel.last()
+        if last is not None and (ms < last.ms or (ms == last.ms and seq <= last.seq)):
+            nack = self.pel.get(ms, seq)
+            if nack is not None:
+                self.assign(nack, consumer, now_ms)
+                nack.count = 1
+                return
+        self.add_pending(ms, seq, consumer, now_ms)
+
+    def assign(self, nack: Nack, consumer: Consumer, delivery_ms: int) -> None:
+        """Hand a pending entry to ``consumer``, as delivered at ``delivery_ms``."""
+        if nack.consumer is not consumer:
+            if nack.consumer is not None:
+                nack.consumer.pel.remove(nack)
+            else:
+                self.zone -= 1
+            nack.consumer = consumer
+            consumer.pel.add(nack)
+        self.by_time.remove(nack)
+        nack.delivery_ms = delivery_ms
+        nack.order_ms = delivery_ms
+        self.by_time.add(nack)
+
+    def release(self, nack: Nack) -> None:
+        """Take a pending entry from its consumer and put it last into the zone."""
+        if nack.consumer is not None:
+            nack.consumer.pel.remove(nack)
+            nack.consumer = None
+            self.zone += 1
+        self.by_time.remove(nack)
+        nack.delivery_ms = 0
+        nack.order_ms = IN_ZONE
+        # The zone comes first by time, so its end is a place in the middle.
+        self.by_time.add(nack)
+
+    def drop(self, nack: Nack) -> None:
+        """An entry is pending no more: acknowledged, or gone."""
+        self.pel.remove(nack)
+        self.by_time.remove(nack)
+        if nack.consumer is not None:
+            nack.consumer.pel.remove(nack)
+            nack.consumer = None
+        else:
+            self.zone -= 1
+
+    def ack(self, ms: int, seq: int) -> bool:
+        """Acknowledge an entry; False when it was not pending."""
+        nack = self.pel.get(ms, seq)
+        if nack is None:
+            return False
+        self.drop(nack)
+        return True
+
+    def free_some(self) -> bool:
+        """Let go of some of what a group holds that nobody uses; True at the end."""
+        for consumer in self.consumers.values():
+            if consumer.pel.chunks:
+                del consumer.pel.chunks[-CHUNKS_AT_ONCE:]
+                return False
+        self.consumers.clear()
+        del self.pel.chunks[-CHUNKS_AT_ONCE:]
+        if self.pel.chunks:
+            return False
+        del self.by_time.chunks[-CHUNKS_AT_ONCE:]
+        return not self.by_time.chunks
+
+    def used_bytes(self) -> int:
+        """About how much memory the group takes. Complexity: O(consumers)."""
+        total = GROUP_BYTES + len(self.name) + NACK_BYTES * self.pel.size
+        for name in self.consumers:
+            total += CONSUMER_BYTES + len(name)
+        return total
+
+    def copy(self) -> Group:
+        """An equal group; the order by time, the zone's included, is kept."""
+        twin = Group(self.name, self.last_ms, self.last_seq, self.entries_read)
+        twin.max_pending = self.max_pending
+        for consumer in self.consumers.values():
+            other = twin.create_consumer(consumer.name, consumer.seen_ms)
+            other.active_ms = consumer.active_ms
+        for chunk in self.by_time.chunks:
+            for nack in chunk:
+                owner = None if nack.consumer is None else twin.consumers[nack.consumer.name]
+                twin.add_pending(nack.ms, nack.seq, owner, nack.delivery_ms).count = nack.count
+        return twin
+
+
+def has_tombstone_after(stream: Stream, ms: int, seq: int) -> bool:
+    """Whether an entry at or after (ms, seq) may have been deleted."""
+    if not stream.length or (stream.max_deleted_ms == 0 and stream.max_deleted_seq == 0):
+        return False
+    return (ms, seq) <= (stream.max_deleted_ms, stream.max_deleted_seq)
+
+
+def estimate_position(stream: Stream, ms: int, seq: int) -> int:
+    """How many entries had been added up to (ms, seq), where the counters tell; else ``UNKNOWN``.
+
+    Source: t_stream.c, streamEstimateDistanceFromFirstEverEntry.
+    """
+    place = (ms, seq)
+    last = (stream.last_ms, stream.last_seq)
+    max_deleted = (stream.max_deleted_ms, stream.max_deleted_seq)
+    if not stream.entries_added:
+        return 0
+    if not stream.length and place <= last:
+        return stream.entries_added
+    if place != (0, 0) and place < max_deleted:
+        return UNKNOWN
+    if place == last:
+        return stream.entries_added
+    if place > last:
+        return UNKNOWN
+    first = stream.first_id()
+    if max_deleted == (0, 0) or max_deleted < first:
+        if place < first:
+            return stream.entries_added - stream.length
+        if place == first:
+            return stream.entries_added - stream.length + 1
+    return UNKNOWN
+
+
+def lag(stream: Stream, group: Group) -> int:
+    """How many entries the group has not been given yet.
+
+    Where Redis can tell, its number; where deletions leave it without one, the live entries that
+    stand after the group's last ID. Complexity: O(log n).
+    """
+    last = (group.last_ms, group.last_seq)
+    if not stream.entries_added or not stream.length:
+        return 0
+    first = stream.first_id()
+    if last < first and (stream.max_deleted_ms, stream.max_deleted_seq) < first:
+        return stream.length
+    if group.entries_read != UNKNOWN and not has_tombstone_after(stream, *last):
+        known = stream.entries_added - group.entries_read
+    else:
+        position = estimate_position(stream, *last)
+        known = UNKNOWN if position == UNKNOWN else stream.entries_added - position
+    if known >= 0:
+        return known
+    return stream.length - stream.count_before(group.last_ms, group.last_seq + 1)
+
+
+def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
+    """Whether a group still needs the entry: it was not offered it yet, or has it pending."""
+    place = (ms, seq)
+    for group in stream.groups.values():
+        if place > (group.last_ms, group.last_seq) or group.pel.get(ms, seq) is not None:
+            return True
+    return False
+
+
+def drop_references(stream: Stream, ms: int, seq: int) -> bool:
+    """Take the entry out of every group's pending entries; whether it was in any."""
+    dropped = False
+    for group in stream.groups.values():
+        if group.ack(ms, seq):
+            dropped = True
+    return dropped

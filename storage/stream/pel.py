@@ -1,0 +1,302 @@
+"""Pending entries: what a group has delivered and nobody has acknowledged.
+
+One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
+consumer's by ID, and its group's by time. A list is cut into chunks of up to ``CHUNK`` entries, so
+finding, adding and removing cost a binary search and a short move: O(log n). New deliveries come
+last in all three, which costs O(1).
+
+The order by time starts with the zone, the entries that XNACK released, first released first; then
+come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
+reads this order. It moves what it finds to be deleted from the stream to the end, not to meet it
+again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from storage.stream.groups import Consumer
+
+CHUNK: Final = 512
+IN_ZONE: Final = -1
+GONE: Final = 2**62 - 1
+MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
+
+
+class Nack:
+    """One pending entry.
+
+    Attributes:
+        ms, seq: the entry's ID.
+        consumer: who holds it; None when it was released.
+        delivery_ms: when it was delivered last, in milliseconds since 1970; 0 when released.
+        count: how often it was delivered.
+        order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released,
+            ``GONE`` when the stream's entry was found deleted.
+    """
+
+    def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int) -> None:
+        self.ms: Final = ms
+        self.seq: Final = seq
+        self.consumer = consumer
+        self.delivery_ms = delivery_ms
+        self.count = 1
+        self.order_ms = delivery_ms
+        self.ticket = 0
+
+
+class NacksById:
+    """Pending entries in ID order, each ID once."""
+
+    def __init__(self) -> None:
+        self.chunks: list[list[Nack]] = []
+        self.size = 0
+
+    def get(self, ms: int, seq: int) -> Nack | None:
+        """The entry with this ID, or None."""
+        at = self._chunk_of(ms, seq)
+        if at == len(self.chunks):
+            return None
+        chunk = self.chunks[at]
+        place = _place_by_id(chunk, ms, seq)
+        found = chunk[place]
+        return found if found.ms == ms and found.seq == seq else None
+
+    def add(self, nack: Nack) -> None:
+        """Add an entry whose ID is not there."""
+        self.size += 1
+        chunks = self.chunks
+        if chunks:
+            last = chunks[-1][-1]
+            if last.ms < nack.ms or (last.ms == nack.ms and last.seq < nack.seq):
+                if len(chunks[-1]) < CHUNK:
+                    chunks[-1].append(nack)
+                else:
+                    chunks.append([nack])
+                return
+        else:
+            chunks.append([nack])
+            return
+        at = self._chunk_of(nack.ms, nack.seq)
+        chunk = chunks[at]
+        chunk.insert(_place_by_id(chunk, nack.ms, nack.seq), nack)
+        if len(chunk) > 2 * CHUNK:
+            chunks.insert(at + 1, chunk[CHUNK:])
+            del chunk[CHUNK:]
+
+    def remove(self, nack: Nack) -> None:
+        """Take an entry that is there out."""
+        at = self._chunk_of(nack.ms, nack.seq)
+        chunk = self.chunks[at]
+        del chunk[_place_by_id(chunk, nack.ms, nack.seq)]
+        if not chunk:
+            del self.chunks[at]
+        self.size -= 1
+
+    def first(self) -> Nack | None:
+        """The entry with the lowest ID."""
+        return self.chunks[0][0] if self.chunks else None
+
+    def last(self) -> Nack | None:
+        """The entry with the highest ID."""
+        return self.chunks[-1][-1] if self.chunks else None
+
+    def from_id(self, ms: int, seq: int, most: int) -> list[Nack]:
+        """Up to ``most`` entries (0: all) from (ms, seq) on, in ID order."""
+        found: list[Nack] = []
+        at = self._chunk_of(ms, seq)
+        if at == len(self.chunks):
+            return found
+        place = _place_by_id(self.chunks[at], ms, seq)
+        while at < len(self.chunks):
+            chunk = self.chunks[at]
+            if most and most - len(found) < len(chunk) - place:
+                found.extend(chunk[place : place + most - len(found)])
+                return found
+            found.extend(chunk[place:] if place else chunk)
+            place = 0
+            at += 1
+        return found
+
+    def between(
+        self, start: tuple[int, int], end: tuple[int, int], most: int, latest_ms: int
+    ) -> list[Nack]:
+        """Up to ``most`` entries from ``start`` to ``end``, both included, in ID order.
+
+        Args:
+            latest_ms: leave out what was delivered later; the released stay in.
+        Complexity: O(log n + entries met).
+        """
+        found: list[Nack] = []
+        if most <= 0:
+            return found
+        at = self._chunk_of(start[0], start[1])
+        if at == len(self.chunks):
+            return found
+        place = _place_by_id(self.chunks[at], start[0], start[1])
+        end_ms, end_seq = end
+        while at < len(self.chunks):
+            chunk = self.chunks[at]
+            for number in range(place, len(chunk)):
+                nack = chunk[number]
+                if nack.ms > end_ms or (nack.ms == end_ms and nack.seq > end_seq):
+                    return found
+                if nack.consumer is None or nack.delivery_ms <= latest_ms:
+                    found.append(nack)
+                    if len(found) == most:
+                        return found
+            place = 0
+            at += 1
+        return found
+
+    def drop_all_of(self, consumer: Consumer) -> None:
+        """Take out every entry of one consumer. Complexity: O(n)."""
+        self.chunks = _without(self.chunks, consumer)
+        self.size = 0
+        for chunk in self.chunks:
+            self.size += len(chunk)
+
+    def _chunk_of(self, ms: int, seq: int) -> int:
+        """The first chunk whose last ID is not below (ms, seq)."""
+        chunks = self.chunks
+        low = 0
+        high = len(chunks)
+        while low < high:
+            middle = (low + high) >> 1
+            last = chunks[middle][-1]
+            if last.ms < ms or (last.ms == ms and last.seq < seq):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> int:
+    low = 0
+    high = len(chunk)
+    while low < high:
+        middle = (low + high) >> 1
+        nack = chunk[middle]
+        if nack.ms < ms or (nack.ms == ms and nack.seq < seq):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
+    """The entries of ``chunks`` that are not ``consumer``'s, in order."""
+    kept: list[list[Nack]] = []
+    last: list[Nack] = []
+    for chunk in chunks:
+        rest = [nack for nack in chunk if nack.consumer is not consumer]
+        if len(last) + len(rest) <= CHUNK:
+            last.extend(rest)
+        elif rest:
+            kept.append(last)
+            last = rest
+    if last:
+        kept.append(last)
+    return kept
+
+
+class NacksByTime:
+    """Pending entries in the order in which they may be claimed."""
+
+    def __init__(self) -> None:
+        self.chunks: list[list[Nack]] = []
+        self._ticket = 0
+
+    def add(self, nack: Nack) -> None:
+        """Add an entry behind all that come before it by time."""
+        self._ticket += 1
+        nack.ticket = self._ticket
+        chunks = self.chunks
+        if not chunks:
+            chunks.append([nack])
+            return
+        if chunks[-1][-1].order_ms <= nack.order_ms:
+            if len(chunks[-1]) < CHUNK:
+                chunks[-1].append(nack)
+            else:
+                chunks.append([nack])
+            return
+        at = self._chunk_of(nack.order_ms, nack.ticket)
+        chunk = chunks[at]
+        chunk.insert(_place_by_time(chunk, nack.order_ms, nack.ticket), nack)
+        if len(chunk) > 2 * CHUNK:
+            chunks.insert(at + 1, chunk[CHUNK:])
+            del chunk[CHUNK:]
+
+    def remove(self, nack: Nack) -> None:
+        """Take an entry that is there out."""
+        at = self._chunk_of(nack.order_ms, nack.ticket)
+        chunk = self.chunks[at]
+        del chunk[_place_by_time(chunk, nack.order_ms, nack.ticket)]
+        if not chunk:
+            del self.chunks[at]
+
+    def move_to_end(self, nacks: list[Nack]) -> None:
+        """Put entries that are there behind all others, as ``GONE``."""
+        if len(nacks) <= MOVE_ALL_ABOVE:
+            for nack in nacks:
+                self.remove(nack)
+                nack.order_ms = GONE
+                self.add(nack)
+            return
+        for nack in nacks:
+            nack.order_ms = GONE
+        self._order_anew()
+
+    def revive(self) -> None:
+        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again."""
+        while self.chunks and self.chunks[-1][-1].order_ms == GONE:
+            nack = self.chunks[-1][-1]
+            self.remove(nack)
+            nack.order_ms = IN_ZONE if nack.consumer is None else nack.delivery_ms
+            self.add(nack)
+
+    def _order_anew(self) -> None:
+        """Walk all entries and put those that have become ``GONE`` last."""
+        chunks = self.chunks
+        self.chunks = []
+        gone: list[Nack] = []
+        for chunk in chunks:
+            for nack in chunk:
+                if nack.order_ms == GONE:
+                    gone.append(nack)
+                else:
+                    self.add(nack)
+        for nack in gone:
+            self.add(nack)
+
+    def drop_all_of(self, consumer: Consumer) -> None:
+        """Take out every entry of one consumer. Complexity: O(n)."""
+        self.chunks = _without(self.chunks, consumer)
+
+    def _chunk_of(self, order_ms: int, ticket: int) -> int:
+        chunks = self.chunks
+        low = 0
+        high = len(chunks)
+        while low < high:
+            middle = (low + high) >> 1
+            last = chunks[middle][-1]
+            if last.order_ms < order_ms or (last.order_ms == order_ms and last.ticket < ticket):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+def _place_by_time(chunk: list[Nack], order_ms: int, ticket: int) -> int:
+    low = 0
+    high = len(chunk)
+    while low < high:
+        middle = (low + high) >> 1
+        nack = chunk[middle]
+        if nack.order_ms < order_ms or (nack.order_ms == order_ms and nack.ticket < ticket):
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,93 @@
+"""Removing entries with heed to the groups that refer to them.
+
+Three modes. ``KEEPREF`` leaves pending entries as they are, ``DELREF`` drops them from every group
+with the entry, and ``ACKED`` removes only what no group still needs (``groups.is_referenced``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.stream.groups import drop_references, is_referenced
+
+if TYPE_CHECKING:
+    from storage.stream.block import Block
+    from storage.stream.stream import Stream
+
+KEEPREF: Final = 0
+DELREF: Final = 1
+ACKED: Final = 2
+MISSING: Final = -1
+DELETED: Final = 1
+REFERENCED: Final = 2
+
+
+def delete(stream: Stream, ms: int, seq: int, mode: int) -> int:
+    """Delete one entry: ``DELETED``, ``MISSING``, or ``REFERENCED`` when it had to stay.
+
+    In mode ``ACKED`` an ID that some group has not come to is ``REFERENCED``, be it there or not.
+    """
+    if mode == DELREF:
+        drop_references(stream, ms, seq)
+    elif mode == ACKED and is_referenced(stream, ms, seq):
+        return REFERENCED
+    return DELETED if stream.delete(ms, seq) else MISSING
+
+
+class Trim:
+    """How far to trim: to a length, or below an ID.
+
+    Attributes:
+        most: the length, or -1 where ``below`` counts.
+        below: the ID.
+        limit: remove no more than this many, whole nodes counted; 0 is no limit.
+        to_the_end: look at every entry as long as the stream is too long; otherwise at no node
+            after the first that need not go whole, as Redis does.
+    """
+
+    def __init__(self, most: int, below: tuple[int, int], limit: int, to_the_end: bool) -> None:
+        self.most: Final = most
+        self.below: Final = below
+        self.limit: Final = limit
+        self.to_the_end: Final = to_the_end
+
+    def is_done(self, stream: Stream, ms: int, seq: int) -> bool:
+        """Whether the entry (ms, seq) and those after it stay."""
+        if self.most >= 0:
+            return stream.length <= self.most
+        return (ms, seq) >= self.below
+
+    def goes_whole(self, stream: Stream, block: Block) -> bool:
+        """Whether nothing of ``block`` needs to stay."""
+        if self.most >= 0:
+            return self.to_the_end or stream.length - block.live >= self.most
+        return block.is_below(self.below[0], self.below[1])
+
+
+def trim(stream: Stream, how: Trim, mode: int) -> int:
+    """Remove the oldest entries in mode ``DELREF`` or ``ACKED``; the number removed.
+
+    Complexity: O(entries looked at, times groups, times log n).
+    """
+    removed = 0
+    block = stream.block_from(0, 0)
+    while block is not None and not how.is_done(stream, block.first_ms, block.first_seq):
+        if 0 < how.limit < removed + block.live:
+            break
+        whole = how.goes_whole(stream, block)
+        last_ms = block.last_ms
+        last_seq = block.last_seq
+        for ms, seq in stream.live_ids(block):
+            if how.is_done(stream, ms, seq):
+                break
+            if mode == ACKED:
+                if is_referenced(stream, ms, seq):
+                    continue
+            else:
+                drop_references(stream, ms, seq)
+            stream.discard(ms, seq)
+            removed += 1
+        if not whole:
+            break
+        block = stream.block_from(last_ms, last_seq + 1)
+    return removed
