@@ -131,8 +131,10 @@ class Call:
         server = self.server
         if server.expired_found:  # told first, as it happened first
             server.drain_expired(self)
-        if not server.has_listeners():
+        if not server.has_listeners():  # then an effect would say no more than this
             server.dirty += dirty
+            if ready and server.blocking.key_count:
+                server.blocking.key_ready(self.db.index, key)
             return
         self.effects.append(
             Effect(self.db.index, key, event, event_class, record, dirty, touched, ready)

@@ -213,13 +213,8 @@ class Server:
         self.expired_found.clear()
 
     def has_listeners(self) -> bool:
-        """Whether anybody wants to know of an effect; else its count of changes is all there is."""
-        return (
-            self.aof is not None
-            or self.notify_flags != 0
-            or self.blocking.key_count != 0
-            or len(self.watchers) != 0
-        )
+        """Whether anybody wants to know of an effect, blocked clients left out."""
+        return self.aof is not None or self.notify_flags != 0 or len(self.watchers) != 0
 
     def apply(self, effects: list[Effect]) -> None:
         """Make effects known: to watchers, to subscribers, to blocked clients, to the AOF."""
