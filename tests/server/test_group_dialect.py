@@ -99,7 +99,7 @@ def test_replies_of_another_shape(client: RawClient, server: ServerProcess) -> N
     assert client.call_parsed("XGROUP", "PENDING", "s", "g") == [b"1-0", b"3-0", 3]
     with server.client(resp3=True) as client3:
         assert client3.call_parsed("XGROUP", "PENDING", "s", "g") == [b"1-0", b"3-0", 3]
-    client.call("XCLAIM", "s", "g", "b", 0, "2-0", "IDLE", 7999, "RETRYCOUNT", 4)
+    client.call("XCLAIM", "s", "g", "b", 0, "2-0", "IDLE", 7500, "RETRYCOUNT", 4)
     assert client.call_parsed("XGROUP", "GET-PENDING", "s", "g", "-", "+", 2) == [
         [b"1-0", b"a", 0, 1],
         [b"2-0", b"b", 7, 4],

@@ -244,7 +244,7 @@ def test_as_redis(pair: Pair) -> None:
         "SET str x",
         *[f"XADD s {number}-1 f v{number}" for number in range(1, 8)],
         "XGROUP CREATE s g 0",
-        "XGROUP CREATE s STREAMS $",
+        "XGROUP CREATE s STREAMS 6",
         "XREADGROUP GROUP g a COUNT 2 STREAMS s >",
         "XREADGROUP COUNT 1 GROUP g b STREAMS s >",
         "XREADGROUP GROUP x y GROUP g b COUNT 9 COUNT 1 STREAMS s >",
