@@ -255,19 +255,35 @@ def write_entries(
         run = part.run
         all_ms = run.ms
         all_seq = run.seq
+        names = run.names
+        before_values = [] if names is None else _before_values(names)
         for number in numbers:
             if dead is not None and dead[number]:
                 continue
-            row = run.row(number)
             out.append(head)
             out.append(bulk(format_id(all_ms[number], all_seq[number])))
-            out.append(array_header(len(row)))
-            for element in row:
-                out.append(bulk(element))
+            if names is None:
+                row = run.rows[number]
+                out.append(array_header(len(row)))
+                for element in row:
+                    out.append(bulk(element))
+            else:
+                place = number * len(names)
+                for before in before_values:
+                    out.append(before)
+                    out.append(bulk(run.flat[place]))
+                    place += 1
             if tail:
                 out.append(tail)
             count += 1
     return count
+
+
+def _before_values(names: list[bytes]) -> list[bytes]:
+    """What stands before each value of an entry whose fields have these names."""
+    found = [bulk(name) for name in names]
+    found[0] = array_header(2 * len(names)) + found[0]
+    return found
 
 
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
