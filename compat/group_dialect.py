@@ -28,8 +28,7 @@ from __future__ import annotations
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError
-from compat.errors_groups import READ_GROUP_INCOMPLETE
+from compat.errors import READ_GROUP_INCOMPLETE, CommandError
 from compat.stream_ids import parse_id
 from protocol.replies import Encoded, encode
 

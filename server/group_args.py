@@ -6,8 +6,7 @@ position as XGROUP SETID. Neither depends on a clock or on what is idle for how 
 
 from __future__ import annotations
 
-from compat.errors import CommandError
-from compat.errors_groups import no_key_or_group
+from compat.errors import CommandError, no_key_or_group
 from compat.stream_ids import format_id
 from server.call import Call
 from server.effects import EVENT_STREAM

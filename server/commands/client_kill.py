@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import server.commands.clients  # noqa: F401  (it declares the container)
 from compat.errors import (
     BAD_MAXAGE,
     CLIENT_ID_NOT_POSITIVE,

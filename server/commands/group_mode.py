@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from compat import errors
-from compat.errors import CommandError
-from compat.errors_groups import MAX_PENDING_NEGATIVE, XGROUP_NEEDS_KEY, no_such_group
+from compat.errors import MAX_PENDING_NEGATIVE, XGROUP_NEEDS_KEY, CommandError, no_such_group
 from protocol.replies import OK
 from server.call import Call
 from server.effects import EVENT_STREAM

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError
-from compat.errors_groups import no_key_or_group
+from compat.errors import CommandError, no_key_or_group
 from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY, bulk
 from server.call import Call, Parked

@@ -6,11 +6,12 @@ Source: t_stream.c, xgroupCommand; what differs from the public pages is decided
 from __future__ import annotations
 
 from compat import errors
-from compat.errors import CommandError, bad_subcommand
-from compat.errors_groups import (
+from compat.errors import (
     BUSY_GROUP,
     ENTRIES_READ_NEGATIVE,
     XGROUP_NEEDS_KEY,
+    CommandError,
+    bad_subcommand,
     no_such_group,
 )
 from compat.stream_ids import parse_bound, parse_id

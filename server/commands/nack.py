@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import CommandError
-from compat.errors_groups import (
+from compat.errors import (
     XNACK_IDS_EXPECTED,
     XNACK_MODE,
     XNACK_NUMIDS,
     XNACK_NUMIDS_MISMATCH,
     XNACK_RETRYCOUNT,
+    CommandError,
     unrecognized_xnack_option,
 )
 from compat.numbers import parse_integer

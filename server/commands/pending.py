@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat import errors, errors_groups, group_dialect
+from compat import errors, group_dialect
 from compat.errors import CommandError
 from compat.numbers import INT64_MAX, parse_integer
 from compat.stream_ids import format_id, parse_id
@@ -192,17 +192,17 @@ class ClaimOptions:
                 self.just_id = True
                 continue
             if at == len(argv):
-                raise CommandError(errors_groups.unrecognized_xclaim_option(argv[at - 1]))
+                raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
             if word == b"idle":
-                self.delivery_ms = now_ms - _number(argv[at], errors_groups.XCLAIM_IDLE)
+                self.delivery_ms = now_ms - _number(argv[at], errors.XCLAIM_IDLE)
             elif word == b"time":
-                self.delivery_ms = _number(argv[at], errors_groups.XCLAIM_TIME)
+                self.delivery_ms = _number(argv[at], errors.XCLAIM_TIME)
             elif word == b"retrycount":
-                self.count = _number(argv[at], errors_groups.XCLAIM_RETRYCOUNT)
+                self.count = _number(argv[at], errors.XCLAIM_RETRYCOUNT)
             elif word == b"lastid":
                 self.last_id = strict_id(argv[at])
             else:
-                raise CommandError(errors_groups.unrecognized_xclaim_option(argv[at - 1]))
+                raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
             at += 1
 
     def settle(self, call: Call) -> None:
@@ -237,7 +237,7 @@ def xclaim(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     stream, group = group_to_use(call, key, argv[2])
-    min_idle_ms = _number(argv[4], errors_groups.XCLAIM_MIN_IDLE)
+    min_idle_ms = _number(argv[4], errors.XCLAIM_MIN_IDLE)
     ids: list[tuple[int, int]] = []
     for word in argv[5:]:
         found = parse_id(word)
@@ -301,7 +301,7 @@ class SweepOptions:
     """The arguments of XAUTOCLAIM, from the idle time on."""
 
     def __init__(self, argv: list[bytes]) -> None:
-        self.min_idle_ms = _number(argv[4], errors_groups.XAUTOCLAIM_MIN_IDLE)
+        self.min_idle_ms = _number(argv[4], errors.XAUTOCLAIM_MIN_IDLE)
         self.start = range_start(argv[5])
         self.count = AUTOCLAIM_COUNT
         self.just_id = False
@@ -310,9 +310,9 @@ class SweepOptions:
             word = argv[at].lower()
             if word == b"count" and at + 1 < len(argv):
                 at += 1
-                self.count = _number(argv[at], errors_groups.XAUTOCLAIM_COUNT)
+                self.count = _number(argv[at], errors.XAUTOCLAIM_COUNT)
                 if not 0 < self.count <= AUTOCLAIM_COUNT_MAX:
-                    raise CommandError(errors_groups.XAUTOCLAIM_COUNT)
+                    raise CommandError(errors.XAUTOCLAIM_COUNT)
             elif word == b"justid":
                 self.just_id = True
             else:

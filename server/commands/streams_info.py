@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from compat import errors
-from compat.errors import CommandError, bad_subcommand
-from compat.errors_groups import no_such_group
+from compat.errors import CommandError, bad_subcommand, no_such_group
 from compat.stream_ids import format_id
 from protocol.replies import Encoded, Map
 from server.call import Call

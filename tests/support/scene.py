@@ -63,3 +63,13 @@ class Scene:
         count = self.blocked()
         client.send_command(*words)
         self.wait_for_blocked(count + 1)
+
+    def calls(self, name: str) -> dict[str, int]:
+        """The counters that INFO commandstats has for a command."""
+        text = self.do("INFO", "commandstats")
+        assert isinstance(text, bytes)
+        for line in text.decode().splitlines():
+            if line.startswith(f"cmdstat_{name}:"):
+                pairs = [pair.split("=") for pair in line.partition(":")[2].split(",")]
+                return {key: int(float(value)) for key, value in pairs}
+        return {"calls": 0, "failed_calls": 0}
