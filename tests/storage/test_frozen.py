@@ -1,0 +1,487 @@
+"""Frozen streams and databases: whatever happens afterwards, they show what was there."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from storage.freezing import Freezing, FrozenKey, let_go
+from storage.keyspace import NO_EXPIRY, Keyspace
+from storage.stream.block import Block
+from storage.stream.delivery import claimable, hand_out
+from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
+from storage.stream.groups import Consumer, Group
+from storage.stream.pel import Nack
+from storage.stream.stream import ID_MAX, IDNotGreater, Stream
+
+GREATEST = (ID_MAX, ID_MAX)
+NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
+
+
+class PlainBlock(NamedTuple):
+    first: tuple[int, int]
+    last: tuple[int, int]
+    total: int
+    live: int
+    node_bytes: int
+    entries: list[tuple[int, int, list[bytes], bool]]
+
+
+class PlainGroup(NamedTuple):
+    name: bytes
+    last: tuple[int, int]
+    entries_read: int
+    max_pending: int
+    consumers: list[tuple[bytes, int, int, int]]
+    pending: list[tuple[int, int, bytes, int, int]]
+
+
+class PlainStream(NamedTuple):
+    counters: tuple[int, ...]
+    blocks: list[PlainBlock]
+    groups: list[PlainGroup]
+
+
+def plain_block(block: Block) -> PlainBlock:
+    """What a block says of itself, with all entries, and whether each is dead."""
+    run = block.run or block.decode()
+    dead = block.dead or bytes(len(run.ms))
+    rows = [
+        (run.ms[number], run.seq[number], list(run.row(number)), bool(dead[number]))
+        for number in range(len(run.ms))
+    ]
+    first, last = (block.first_ms, block.first_seq), (block.last_ms, block.last_seq)
+    return PlainBlock(first, last, block.total, block.live, block.node_bytes, rows)
+
+
+def counters(stream: Stream | FrozenStream) -> tuple[int, ...]:
+    return (
+        stream.length,
+        stream.last_ms,
+        stream.last_seq,
+        stream.max_deleted_ms,
+        stream.max_deleted_seq,
+        stream.entries_added,
+    )
+
+
+def plain_group(group: Group) -> PlainGroup:
+    return PlainGroup(
+        group.name,
+        (group.last_ms, group.last_seq),
+        group.entries_read,
+        group.max_pending,
+        [
+            (consumer.name, consumer.seen_ms, consumer.active_ms, consumer.pel.size)
+            for consumer in group.consumers.values()
+        ],
+        [
+            (nack.ms, nack.seq, name_of(nack.consumer), nack.delivery_ms, nack.count)
+            for chunk in group.by_time.chunks
+            for nack in chunk
+        ],
+    )
+
+
+def name_of(consumer: Consumer | None) -> bytes:
+    return b"" if consumer is None else consumer.name
+
+
+def plain_stream(stream: Stream) -> PlainStream:
+    """A deep copy, as plain data, of what the stream holds now."""
+    blocks = [block for block in stream.index.blocks if block.live]
+    if stream.tail is not None:
+        blocks.append(stream.tail)
+    return PlainStream(
+        counters(stream),
+        [plain_block(block) for block in blocks],
+        [plain_group(group) for group in stream.groups.values()],
+    )
+
+
+class Reader:
+    """Reads a frozen stream, as much at a time as it is told."""
+
+    def __init__(self, frozen: FrozenStream) -> None:
+        self.frozen = frozen
+        self.blocks: list[PlainBlock] = []
+        self.pending: list[list[tuple[int, int, bytes, int, int]]] = [[] for _ in frozen.groups]
+
+    def read_blocks(self, most: int) -> bool:
+        found = self.frozen.next_blocks(most)
+        self.blocks += [plain_block(block) for block in found]
+        return bool(found)
+
+    def read_pending(self, number: int) -> bool:
+        group = self.frozen.groups[number]
+        found = group.next_pending()
+        if found is None:
+            return False
+        for ms, seq, owner, delivery_ms, count in zip(
+            found.ms, found.seq, found.owners, found.delivery_ms, found.counts, strict=True
+        ):
+            name = b"" if owner == NO_OWNER else group.consumers[owner].name
+            self.pending[number].append((ms, seq, name, delivery_ms, count))
+        return True
+
+    def rest(self) -> PlainStream:
+        while self.read_blocks(2):
+            pass
+        assert len(self.blocks) == self.frozen.blocks
+        if self.frozen.tail is not None:
+            self.blocks.append(plain_block(self.frozen.tail))
+        return PlainStream(
+            counters(self.frozen),
+            self.blocks,
+            [self.group(number, group) for number, group in enumerate(self.frozen.groups)],
+        )
+
+    def group(self, number: int, group: FrozenGroup) -> PlainGroup:
+        while self.read_pending(number):
+            pass
+        assert len(self.pending[number]) == group.pending
+        return PlainGroup(
+            group.name,
+            (group.last_ms, group.last_seq),
+            group.entries_read,
+            group.max_pending,
+            [
+                (consumer.name, consumer.seen_ms, consumer.active_ms, consumer.pending)
+                for consumer in group.consumers
+            ],
+            self.pending[number],
+        )
+
+
+names = st.sampled_from([b"a", b"b", b"c"])
+
+
+class FrozenStreamMachine(RuleBasedStateMachine):
+    """A stream with groups that is frozen now and then, and changed while it is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = Stream(100, 100)
+        self.now_ms = 1000
+        self.reader: Reader | None = None
+        self.expected: PlainStream | None = None
+
+    # Entries
+
+    @rule(steps=st.integers(0, 3), name=names, count=st.integers(1, 5))
+    def append(self, steps: int, name: bytes, count: int) -> None:
+        for _ in range(count):
+            seq = self.stream.last_seq + 1 if not steps else 0
+            new_id = (self.stream.last_ms + steps, seq)
+            self.stream.append(*new_id, [name, b"%d" % seq], 0, 4096, NODE_ENTRIES)
+
+    @rule(ms=st.integers(0, 30), seq=st.integers(0, 3))
+    def delete(self, ms: int, seq: int) -> None:
+        self.stream.delete(ms, seq)
+
+    @rule(from_the_end=st.integers(0, 8), data=st.data())
+    def delete_one_that_is_there(self, from_the_end: int, data: st.DataObject) -> None:
+        places = [
+            (part.run.ms[number], part.run.seq[number])
+            for part in self.stream.parts((0, 0), GREATEST, 0, False)
+            for number in range(part.low, part.high)
+        ]
+        if places:
+            chosen = data.draw(st.sampled_from(places)) if from_the_end else places[-1]
+            self.stream.delete(*chosen)
+
+    @rule(most=st.integers(0, 12), approximate=st.booleans())
+    def trim_to_length(self, most: int, approximate: bool) -> None:
+        self.stream.trim_to_length(most, approximate, 0, True)
+
+    @rule(ms=st.integers(0, 30), seq=st.integers(0, 2))
+    def trim_below(self, ms: int, seq: int) -> None:
+        self.stream.trim_below(ms, seq, False, 0, True)
+
+    @precondition(lambda self: not self.stream.length)
+    @rule(ms=st.integers(0, 5))
+    def set_id(self, ms: int) -> None:
+        self.stream.last_ms, self.stream.last_seq = ms, 0
+
+    # Groups
+
+    @rule(name=names)
+    def create_group(self, name: bytes) -> None:
+        self.stream.groups.setdefault(name, Group(name, 0, 0, -1))
+
+    @rule(name=names)
+    def destroy_group(self, name: bytes) -> None:
+        group = self.stream.groups.pop(name, None)
+        if group is not None:
+            while not group.free_some():
+                pass
+
+    def consumer(self, group: Group, name: bytes) -> Consumer:
+        self.now_ms += 1
+        found = group.consumers.get(name) or group.create_consumer(name, self.now_ms)
+        found.seen_ms = self.now_ms
+        return found
+
+    @rule(name=names, who=names, count=st.integers(1, 6))
+    def deliver(self, name: bytes, who: bytes, count: int) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None:
+            consumer = self.consumer(group, who)
+            start = (group.last_ms, group.last_seq + 1)
+            parts = self.stream.parts(start, GREATEST, count, False)
+            hand_out(self.stream, group, parts, consumer, self.now_ms)
+            consumer.active_ms = self.now_ms
+
+    def some_pending(self, group: Group, data: st.DataObject) -> list[Nack]:
+        nacks = [nack for chunk in group.pel.chunks for nack in chunk]
+        return data.draw(st.lists(st.sampled_from(nacks), unique_by=id)) if nacks else []
+
+    @rule(name=names, data=st.data())
+    def acknowledge(self, name: bytes, data: st.DataObject) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None:
+            for nack in self.some_pending(group, data):
+                group.drop(nack)
+
+    @rule(name=names, who=names, data=st.data())
+    def claim(self, name: bytes, who: bytes, data: st.DataObject) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None:
+            consumer = self.consumer(group, who)
+            for nack in self.some_pending(group, data):
+                group.assign(nack, consumer, self.now_ms)
+                nack.count += 1
+
+    @rule(name=names, data=st.data())
+    def release(self, name: bytes, data: st.DataObject) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None:
+            for nack in self.some_pending(group, data):
+                group.release(nack)
+                nack.count = 7
+
+    @rule(name=names)
+    def look_for_claimable(self, name: bytes) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None:
+            claimable(self.stream, group, self.now_ms, 100)
+
+    @rule(name=names, who=names)
+    def delete_consumer(self, name: bytes, who: bytes) -> None:
+        group = self.stream.groups.get(name)
+        if group is not None and who in group.consumers:
+            group.delete_consumer(who)
+
+    # Freezing
+
+    @precondition(lambda self: self.reader is None)
+    @rule()
+    def freeze(self) -> None:
+        self.expected = plain_stream(self.stream)
+        self.reader = Reader(self.stream.freeze())
+
+    @precondition(lambda self: self.reader is not None)
+    @rule(most=st.integers(1, 3))
+    def read_blocks(self, most: int) -> None:
+        assert self.reader is not None
+        self.reader.read_blocks(most)
+
+    @precondition(lambda self: self.reader is not None)
+    @rule(number=st.integers(0, 2))
+    def read_pending(self, number: int) -> None:
+        assert self.reader is not None
+        if number < len(self.reader.frozen.groups):
+            self.reader.read_pending(number)
+
+    @precondition(lambda self: self.reader is not None)
+    @rule(abandon=st.booleans())
+    def finish(self, abandon: bool) -> None:
+        assert self.reader is not None
+        if abandon:
+            assert self.stream.free_some(1), "it is left to whoever thaws it"
+            assert self.reader.frozen.abandoned
+        found = self.reader.rest()
+        assert found == self.expected
+        unused: list[object] = []
+        let_go(FrozenKey(0, b"", self.reader.frozen, NO_EXPIRY), unused)
+        assert (self.stream in unused) == abandon
+        assert self.stream.frozen is None
+        for group in self.stream.groups.values():
+            assert group.frozen is None
+            assert group.by_time.shared is None
+        if abandon:
+            while not self.stream.free_some(1):
+                pass
+            self.stream = Stream(100, 100)
+        while not self.reader.frozen.free_some(1):
+            pass
+        self.reader = None
+
+    @precondition(lambda self: self.reader is not None)
+    @rule()
+    def give_up(self) -> None:
+        assert self.reader is not None
+        before = plain_stream(self.stream)
+        self.reader.frozen.thaw()
+        while not self.reader.frozen.free_some(1):
+            pass
+        assert plain_stream(self.stream) == before
+        self.reader = None
+
+    @invariant()
+    def a_look_at_it_is_the_same(self) -> None:
+        """A view that nobody registers, as DUMP takes it."""
+        if self.reader is None:
+            assert Reader(FrozenStream(self.stream)).rest() == plain_stream(self.stream)
+
+
+FrozenStreamMachine.TestCase.settings = settings(
+    max_examples=80, stateful_step_count=60, deadline=None
+)
+TestFrozenStream = FrozenStreamMachine.TestCase
+
+KEYS = [b"k%d" % number for number in range(10)]
+keys = st.sampled_from(KEYS)
+numbers = st.integers(0, 2)
+
+
+class FreezingMachine(RuleBasedStateMachine):
+    """Three databases that are frozen now and then, and changed while they are walked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expired: list[tuple[int, bytes]] = []
+        self.unused: list[object] = []
+        self.dbs = [Keyspace(index, self.expired, self.unused) for index in range(3)]
+        self.now_ms = 0
+        self.epoch = 0
+        self.freezing: Freezing | None = None
+        self.expected: dict[tuple[int, bytes], tuple[object, int]] = {}
+        self.found: dict[tuple[int, bytes], tuple[object, int]] = {}
+
+    # What commands do
+
+    @rule(db=numbers, key=keys, value=st.sampled_from([b"x", 7]))
+    def set_string(self, db: int, key: bytes, value: object) -> None:
+        self.dbs[db].put(key, value, self.now_ms)
+
+    @rule(db=numbers, key=keys)
+    def set_written_string(self, db: int, key: bytes) -> None:
+        self.dbs[db].put(key, bytearray(b"x"), self.now_ms)
+
+    @rule(db=numbers, key=keys)
+    def set_stream(self, db: int, key: bytes) -> None:
+        self.dbs[db].put(key, Stream(100, 100), self.now_ms)
+
+    @rule(db=numbers, key=keys)
+    def change_in_place(self, db: int, key: bytes) -> None:
+        self.dbs[db].before_change(key)
+        value = self.dbs[db].get(key, self.now_ms)
+        if isinstance(value, bytearray):
+            value.append(0x79)
+        elif isinstance(value, Stream):
+            try:
+                value.append(value.last_ms + 1, 0, [b"f", b"v"], 0, 4096, NODE_ENTRIES)
+            except IDNotGreater:
+                return
+
+    @rule(db=numbers, key=keys)
+    def remove(self, db: int, key: bytes) -> None:
+        self.unused.append(self.dbs[db].remove(key))
+
+    @rule(db=numbers, key=keys, after_ms=st.integers(0, 9))
+    def expire_at(self, db: int, key: bytes, after_ms: int) -> None:
+        if key in self.dbs[db].entries:
+            self.dbs[db].expire_at(key, self.now_ms + after_ms)
+
+    @rule(db=numbers, key=keys)
+    def persist(self, db: int, key: bytes) -> None:
+        self.dbs[db].persist(key)
+
+    @rule(one=numbers, other=numbers, key=keys, new=keys)
+    def rename_or_move(self, one: int, other: int, key: bytes, new: bytes) -> None:
+        value = self.dbs[one].remove(key)
+        if value is not None:
+            self.dbs[other].put(new, value, self.now_ms)
+
+    @rule(one=numbers, other=numbers)
+    def swap(self, one: int, other: int) -> None:
+        if one != other:
+            self.dbs[one].swap(self.dbs[other])
+
+    @rule(db=numbers)
+    def flush(self, db: int) -> None:
+        self.dbs[db].clear()
+
+    @rule(by_ms=st.integers(0, 5), db=numbers, key=keys, most=st.integers(0, 3))
+    def time_passes(self, by_ms: int, db: int, key: bytes, most: int) -> None:
+        self.now_ms += by_ms
+        self.dbs[db].entry(key, self.now_ms)
+        self.dbs[db].expire_due(self.now_ms, most)
+
+    # Freezing
+
+    @precondition(lambda self: self.freezing is None)
+    @rule()
+    def freeze(self) -> None:
+        self.epoch += 1
+        self.expected = {
+            (db.index, entry.key): (plain(entry.value), entry.expire_ms)
+            for db in self.dbs
+            for entry in db.slots
+        }
+        self.found = {}
+        self.freezing = Freezing(self.dbs, self.epoch)
+        assert self.freezing.total == len(self.expected)
+
+    @precondition(lambda self: self.freezing is not None)
+    @rule(most=st.integers(1, 4))
+    def walk(self, most: int) -> None:
+        assert self.freezing is not None
+        for key in self.freezing.next_keys(most):
+            place = (key.db, key.key)
+            assert place not in self.found, "it was taken twice"
+            self.found[place] = (plain_frozen(key.value), key.expire_ms)
+            let_go(key, self.unused)
+
+    @precondition(lambda self: self.freezing is not None)
+    @rule()
+    def finish(self) -> None:
+        assert self.freezing is not None
+        while not self.freezing.is_done():
+            self.walk(3)
+        assert self.found == self.expected
+        assert self.freezing.taken == self.freezing.total
+        self.end()
+
+    @precondition(lambda self: self.freezing is not None)
+    @rule()
+    def end(self) -> None:
+        """At the end, or half way when it is given up: nothing stays behind."""
+        assert self.freezing is not None
+        self.freezing.end(self.unused)
+        self.freezing = None
+        for db in self.dbs:
+            assert db.freezing is None
+            for entry in db.slots:
+                assert not isinstance(entry.value, Stream) or entry.value.frozen is None
+
+
+def plain(value: object) -> object:
+    if isinstance(value, Stream):
+        return plain_stream(value)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def plain_frozen(value: object) -> object:
+    if isinstance(value, FrozenStream):
+        return Reader(value).rest()
+    assert isinstance(value, (bytes, int))
+    return value
+
+
+FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
+TestFreezing = FreezingMachine.TestCase
