@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage.freezing import Freezing, FrozenKey, let_go
-from storage.keyspace import NO_EXPIRY, Keyspace
+from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
 from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from storage.stream.groups import Consumer, Group
-from storage.stream.pel import Nack
 from storage.stream.stream import ID_MAX, IDNotGreater, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
@@ -156,7 +155,8 @@ class Reader:
         )
 
 
-names = st.sampled_from([b"a", b"b", b"c"])
+NAMES = [b"a", b"b", b"c"]
+names = st.sampled_from(NAMES)
 
 
 class FrozenStreamMachine(RuleBasedStateMachine):
@@ -169,37 +169,44 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         self.reader: Reader | None = None
         self.expected: PlainStream | None = None
 
+    @initialize()
+    def start(self) -> None:
+        for name in NAMES:
+            self.stream.groups[name] = Group(name, 0, 0, -1)
+        self.append(0, b"a", 20)
+        for name in NAMES[:2]:
+            self.deliver(name, NAMES[0], 9)
+
     # Entries
 
-    @rule(steps=st.integers(0, 3), name=names, count=st.integers(1, 5))
+    @rule(steps=st.integers(0, 3), name=names, count=st.integers(1, 12))
     def append(self, steps: int, name: bytes, count: int) -> None:
         for _ in range(count):
             seq = self.stream.last_seq + 1 if not steps else 0
             new_id = (self.stream.last_ms + steps, seq)
             self.stream.append(*new_id, [name, b"%d" % seq], 0, 4096, NODE_ENTRIES)
 
-    @rule(ms=st.integers(0, 30), seq=st.integers(0, 3))
-    def delete(self, ms: int, seq: int) -> None:
-        self.stream.delete(ms, seq)
-
-    @rule(from_the_end=st.integers(0, 8), data=st.data())
-    def delete_one_that_is_there(self, from_the_end: int, data: st.DataObject) -> None:
+    @rule(from_the_end=st.booleans(), count=st.integers(1, 5), data=st.data())
+    def delete(self, from_the_end: bool, count: int, data: st.DataObject) -> None:
         places = [
             (part.run.ms[number], part.run.seq[number])
             for part in self.stream.parts((0, 0), GREATEST, 0, False)
             for number in range(part.low, part.high)
+            if part.dead is None or not part.dead[number]
         ]
-        if places:
-            chosen = data.draw(st.sampled_from(places)) if from_the_end else places[-1]
-            self.stream.delete(*chosen)
+        if from_the_end:
+            chosen = places[-count:]
+        else:
+            chosen = data.draw(st.lists(st.sampled_from(places), unique=True)) if places else []
+        for place in chosen:
+            assert self.stream.delete(*place)
 
-    @rule(most=st.integers(0, 12), approximate=st.booleans())
-    def trim_to_length(self, most: int, approximate: bool) -> None:
-        self.stream.trim_to_length(most, approximate, 0, True)
-
-    @rule(ms=st.integers(0, 30), seq=st.integers(0, 2))
-    def trim_below(self, ms: int, seq: int) -> None:
-        self.stream.trim_below(ms, seq, False, 0, True)
+    @rule(kept=st.integers(0, 30), approximate=st.booleans(), by_id=st.booleans())
+    def trim(self, kept: int, approximate: bool, by_id: bool) -> None:
+        if by_id:
+            self.stream.trim_below(kept, 1, approximate, 0, True)
+        else:
+            self.stream.trim_to_length(kept, approximate, 0, True)
 
     @precondition(lambda self: not self.stream.length)
     @rule(ms=st.integers(0, 5))
@@ -209,15 +216,15 @@ class FrozenStreamMachine(RuleBasedStateMachine):
     # Groups
 
     @rule(name=names)
-    def create_group(self, name: bytes) -> None:
-        self.stream.groups.setdefault(name, Group(name, 0, 0, -1))
-
-    @rule(name=names)
-    def destroy_group(self, name: bytes) -> None:
+    def replace_group(self, name: bytes) -> None:
         group = self.stream.groups.pop(name, None)
         if group is not None:
             while not group.free_some():
                 pass
+        self.stream.groups[name] = Group(name, 0, 0, -1)
+
+    def group(self, name: bytes) -> Group:
+        return self.stream.groups.setdefault(name, Group(name, 0, 0, -1))
 
     def consumer(self, group: Group, name: bytes) -> Consumer:
         self.now_ms += 1
@@ -225,54 +232,52 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         found.seen_ms = self.now_ms
         return found
 
-    @rule(name=names, who=names, count=st.integers(1, 6))
+    @rule(name=names, who=names, count=st.integers(1, 12))
     def deliver(self, name: bytes, who: bytes, count: int) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None:
-            consumer = self.consumer(group, who)
-            start = (group.last_ms, group.last_seq + 1)
-            parts = self.stream.parts(start, GREATEST, count, False)
-            hand_out(self.stream, group, parts, consumer, self.now_ms)
-            consumer.active_ms = self.now_ms
+        group = self.group(name)
+        consumer = self.consumer(group, who)
+        start = (group.last_ms, group.last_seq + 1)
+        parts = self.stream.parts(start, GREATEST, count, False)
+        hand_out(self.stream, group, parts, consumer, self.now_ms)
+        consumer.active_ms = self.now_ms
 
-    def some_pending(self, group: Group, data: st.DataObject) -> list[Nack]:
+    @rule(
+        name=names,
+        who=names,
+        what=st.sampled_from(["acknowledge", "claim", "release"]),
+        which=st.sampled_from(["first", "last", "all", "some"]),
+        data=st.data(),
+    )
+    def change_pending(
+        self, name: bytes, who: bytes, what: str, which: str, data: st.DataObject
+    ) -> None:
+        group = self.group(name)
         nacks = [nack for chunk in group.pel.chunks for nack in chunk]
-        return data.draw(st.lists(st.sampled_from(nacks), unique_by=id)) if nacks else []
-
-    @rule(name=names, data=st.data())
-    def acknowledge(self, name: bytes, data: st.DataObject) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None:
-            for nack in self.some_pending(group, data):
+        if which == "first":
+            nacks = nacks[:1]
+        elif which == "last":
+            nacks = nacks[-1:]
+        elif which == "some" and nacks:
+            nacks = data.draw(st.lists(st.sampled_from(nacks), unique_by=id))
+        consumer = self.consumer(group, who)
+        for nack in nacks:
+            if what == "acknowledge":
                 group.drop(nack)
-
-    @rule(name=names, who=names, data=st.data())
-    def claim(self, name: bytes, who: bytes, data: st.DataObject) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None:
-            consumer = self.consumer(group, who)
-            for nack in self.some_pending(group, data):
+            elif what == "claim":
                 group.assign(nack, consumer, self.now_ms)
                 nack.count += 1
-
-    @rule(name=names, data=st.data())
-    def release(self, name: bytes, data: st.DataObject) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None:
-            for nack in self.some_pending(group, data):
+            else:
                 group.release(nack)
                 nack.count = 7
 
     @rule(name=names)
     def look_for_claimable(self, name: bytes) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None:
-            claimable(self.stream, group, self.now_ms, 100)
+        claimable(self.stream, self.group(name), self.now_ms, 100)
 
     @rule(name=names, who=names)
     def delete_consumer(self, name: bytes, who: bytes) -> None:
-        group = self.stream.groups.get(name)
-        if group is not None and who in group.consumers:
+        group = self.group(name)
+        if who in group.consumers:
             group.delete_consumer(who)
 
     # Freezing
@@ -316,6 +321,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             while not self.stream.free_some(1):
                 pass
             self.stream = Stream(100, 100)
+            self.start()
         while not self.reader.frozen.free_some(1):
             pass
         self.reader = None
@@ -421,6 +427,19 @@ class FreezingMachine(RuleBasedStateMachine):
         self.now_ms += by_ms
         self.dbs[db].entry(key, self.now_ms)
         self.dbs[db].expire_due(self.now_ms, most)
+
+    @rule()
+    def let_go(self) -> None:
+        """As the cron does."""
+        waiting = self.unused[:]
+        self.unused.clear()
+        for value in waiting:
+            if isinstance(value, Stream):
+                while not value.free_some(1):
+                    pass
+            elif isinstance(value, Emptied):
+                while not value.free_some(1, self.unused):
+                    pass
 
     # Freezing
 
