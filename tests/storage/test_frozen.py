@@ -187,19 +187,29 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             self.stream.append(*new_id, [name, b"%d" % seq], 0, 4096, NODE_ENTRIES)
 
     @rule(from_the_end=st.booleans(), count=st.integers(1, 5), data=st.data())
-    def delete(self, from_the_end: bool, count: int, data: st.DataObject) -> None:
+    def delete(self, from_the_end: bool, count: int, data: st.DataObject | None) -> None:
         places = [
             (part.run.ms[number], part.run.seq[number])
             for part in self.stream.parts((0, 0), GREATEST, 0, False)
             for number in range(part.low, part.high)
             if part.dead is None or not part.dead[number]
         ]
-        if from_the_end:
-            chosen = places[-count:]
+        if from_the_end or data is None:
+            chosen = places[-count:] if count else []
         else:
             chosen = data.draw(st.lists(st.sampled_from(places), unique=True)) if places else []
         for place in chosen:
             assert self.stream.delete(*place)
+
+    @rule(more=st.integers(0, 7), name=names)
+    def reopen(self, more: int, name: bytes) -> None:
+        """Delete the open block, so that the last sealed one is appended to again."""
+        tail = self.stream.tail
+        if tail is not None:
+            for place in self.stream.live_ids(tail):
+                self.stream.delete(*place)
+            self.delete(True, more, None)
+            self.append(1, name, 1)
 
     @rule(kept=st.integers(0, 30), approximate=st.booleans(), by_id=st.booleans())
     def trim(self, kept: int, approximate: bool, by_id: bool) -> None:
