@@ -118,6 +118,19 @@ class Keyspace:
             found.value = value
             found.access_ms = now_ms
 
+    def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
+        """Add a key that a file holds, with its deadline; False when it is there already."""
+        if key in self.entries:
+            return False
+        fresh = Entry(key, value, len(self.slots), now_ms)
+        self.entries[key] = fresh
+        self.slots.append(fresh)
+        if expire_ms != NO_EXPIRY:
+            fresh.expire_ms = expire_ms
+            self.volatile += 1
+            heappush(self.heap, (expire_ms, key))
+        return True
+
     def remove(self, key: bytes) -> object | None:
         """Drop ``key`` with its deadline and return its value, or None when there was none."""
         found = self.entries.pop(key, None)

@@ -1,0 +1,188 @@
+"""Frames on the disk: writing them with their checksums, and reading them back in order.
+
+Both sides run in any thread: they touch nothing but the file and what they are given.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from xxhash import xxh3_64, xxh3_64_intdigest
+
+from persistence.errors import PersistenceError, SnapshotError
+from persistence.files import write_all
+from persistence.snapshot.layout import (
+    CHECKSUM,
+    FRAME_HEAD,
+    MAGIC,
+    PREAMBLE,
+    REDIS_MAGIC,
+    VERSION,
+)
+
+TOGETHER_BYTES: Final = 1 << 18  # joined for one write
+_CHECKED_BYTES: Final = PREAMBLE.size - CHECKSUM.size
+
+
+class FrameWriter:
+    """Writes a snapshot to an open file.
+
+    Attributes:
+        written_bytes: the length of the file so far.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.written_bytes = 0
+        self._fd: Final = fd
+        self._number = 0
+
+    def begin(self) -> None:
+        """Write the preamble.
+
+        Raises:
+            OSError: as the other methods, when the system refuses.
+        """
+        head = PREAMBLE.pack(MAGIC, VERSION, 0, 0)[:_CHECKED_BYTES]
+        self._write(head + CHECKSUM.pack(xxh3_64_intdigest(head)))
+
+    def frame(self, pieces: list[bytes]) -> None:
+        """Write one frame.
+
+        Small pieces are joined, for system calls cost more than copies; large ones are not, for
+        joining holds up all other threads.
+        """
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+        digest = xxh3_64()
+        together = [FRAME_HEAD.pack(size, self._number)]
+        together_bytes = FRAME_HEAD.size
+        for piece in pieces:
+            if together and together_bytes + len(piece) > TOGETHER_BYTES:
+                self._write_checked(digest, b"".join(together))
+                together = []
+                together_bytes = 0
+            together.append(piece)
+            together_bytes += len(piece)
+        self._write_checked(digest, b"".join(together))
+        self._write(CHECKSUM.pack(digest.intdigest()))
+        self._number += 1
+
+    def _write_checked(self, digest: xxh3_64, data: bytes) -> None:
+        digest.update(data)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        write_all(self._fd, data)
+        self.written_bytes += len(data)
+
+
+class FrameReader:
+    """Reads the frames of a snapshot, in order, and believes none without its checksum.
+
+    Attributes:
+        name: the file, for messages.
+        size_bytes: its length.
+        offset: where the next frame starts; all before it is good.
+        frame_offset: where the payload of the frame at hand starts.
+
+    Raises:
+        SnapshotError: from any method, when the file is damaged or none of ours.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.name: Final = path
+        self.offset = 0
+        self.frame_offset = 0
+        self._number = 0
+        self._fd: Final = os.open(path, os.O_RDONLY)
+        self.size_bytes: Final = os.fstat(self._fd).st_size
+        try:
+            self._read_preamble()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+    def next(self) -> bytes | None:
+        """The payload of the next frame, its checksum behind it; None at the end of the file."""
+        left = self.size_bytes - self.offset
+        if not left:
+            return None
+        head = self._read(FRAME_HEAD.size)
+        if len(head) < FRAME_HEAD.size:
+            raise self.damage(self.offset, "a whole frame, but the file ends within its head")
+        size, number = FRAME_HEAD.unpack(head)
+        whole = FRAME_HEAD.size + size + CHECKSUM.size
+        if whole > left:
+            raise self.damage(
+                self.offset,
+                f"a frame of {whole} bytes, but only {left} bytes are left: the file was cut off, "
+                "or the length is wrong",
+            )
+        frame = self._read(size + CHECKSUM.size)
+        if len(frame) < size + CHECKSUM.size:
+            raise self.damage(self.offset, "a whole frame, but the file became shorter")
+        (checksum,) = CHECKSUM.unpack_from(frame, size)
+        digest = xxh3_64(head)
+        digest.update(memoryview(frame)[:size])
+        if digest.intdigest() != checksum:
+            raise self.damage(self.offset, f"frame {self._number}, but its checksum is wrong")
+        if number != self._number:
+            raise self.damage(self.offset, f"frame {self._number}, but this is frame {number}")
+        self._number += 1
+        self.frame_offset = self.offset + FRAME_HEAD.size
+        self.offset += whole
+        return frame
+
+    def damage(self, offset: int, expected: str) -> SnapshotError:
+        """What to raise for damage at ``offset``."""
+        return SnapshotError(self.name, offset, expected)
+
+    def _read_preamble(self) -> None:
+        head = self._read(PREAMBLE.size)
+        shown = os.fsdecode(self.name)
+        if head.startswith(REDIS_MAGIC):
+            raise PersistenceError(
+                f"{shown} is a snapshot of Redis (RDB), not one of Headrace. To take its data "
+                f"over: headrace import {shown} --dir NEW-FOLDER"
+            )
+        if not head.startswith(MAGIC):
+            if self.size_bytes < len(MAGIC) and MAGIC.startswith(head):
+                raise self.damage(self.size_bytes, "the rest of the preamble")
+            raise PersistenceError(
+                f"{shown} is no snapshot: it does not start with {MAGIC.decode()}."
+            )
+        if len(head) < PREAMBLE.size:
+            raise self.damage(len(head), "the rest of the preamble")
+        _, version, zero, checksum = PREAMBLE.unpack(head)
+        if xxh3_64_intdigest(head[:_CHECKED_BYTES]) != checksum:
+            raise self.damage(0, "a preamble, but its checksum is wrong")
+        if version > VERSION:
+            raise PersistenceError(
+                f"{shown} was written by a newer version of Headrace: it has format {version}, and "
+                f"this server reads formats up to {VERSION}. Start that version, or a newer one."
+            )
+        if version < VERSION or zero:
+            raise self.damage(len(MAGIC), f"format {VERSION}")
+        self.offset = PREAMBLE.size
+
+    def _read(self, size: int) -> bytes:
+        """The next ``size`` bytes; fewer at the end of the file."""
+        data = os.read(self._fd, size)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        done = len(data)
+        while done < size:
+            data = os.read(self._fd, size - done)
+            if not data:
+                break
+            parts.append(data)
+            done += len(data)
+        return b"".join(parts)
