@@ -18,6 +18,7 @@ from server.info.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 from storage.keyspace import Emptied
+from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.stream import Stream
 
@@ -171,6 +172,7 @@ def free_some(server: Server) -> None:
         value = waiting.pop()
         if (
             (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
+            or (isinstance(value, FrozenStream) and not value.free_some(FREE_BLOCKS))
             or (isinstance(value, Group) and not value.free_some())
             or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))
         ):

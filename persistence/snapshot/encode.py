@@ -1,9 +1,7 @@
-"""Turns keys and values into the frames of a snapshot, without copying what they hold.
+"""Turns keys and values into the records of a snapshot, without copying what they hold.
 
-The encoder only collects references: a block's payload, a key, a value go into a list as they are,
-and a row of numbers beside them says how long they are. Whole frames gather in ``frames``; whoever
-drives the encoder takes them from there and has them joined, checksummed and written
-(``persistence.snapshot.file``), which a thread can do while this goes on.
+Only references are collected: a block's payload, a key, a value go into a list as they are, and a
+row of numbers beside them says how long they are.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from persistence.snapshot.layout import (
     NO_DEADLINE,
     OPEN_BLOCK,
     PENDING,
-    PRODUCERS,
     RECORD_HEAD,
     STREAM,
     STRINGS,
     WRAP,
 )
 from storage.stream.block import Block
+from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
 
-FRAME_BYTES: Final = 1 << 20  # from which on a frame is whole
+PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 TABLE_NUMBERS: Final = 1 << 13  # in the table of one record, about
 
 _pack: Final = Packer().encode
@@ -49,48 +47,20 @@ class _Record:
         self.size = 0  # of the data
 
 
-class StreamFacts:
-    """What a snapshot says of a stream before its blocks.
-
-    Attributes:
-        blocks: sealed blocks that will follow; groups, producers: likewise.
-        has_open_block: whether an open block follows them.
-        The others are those of ``storage.stream.stream.Stream``.
-    """
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.last_ms = 0
-        self.last_seq = 0
-        self.max_deleted_ms = 0
-        self.max_deleted_seq = 0
-        self.entries_added = 0
-        self.idmp_duration_s = 0
-        self.idmp_maxsize = 0
-        self.iids_added = 0
-        self.iids_duplicates = 0
-        self.blocks = 0
-        self.has_open_block = False
-        self.groups = 0
-        self.producers = 0
-
-
-class Encoder:
-    """Collects records into frames.
+class Records:
+    """Collects records into payloads of frames.
 
     Call ``begin``, then for each database ``database`` and its keys, then ``end``. A stream is
     ``stream`` and then, in this order, its blocks, its open block, each group with its consumers
-    and pending entries, its producers; and ``stream_done``.
+    and pending entries.
 
     Attributes:
-        frames: whole frames, oldest first, each a list of pieces; the driver takes them out.
-        frames_bytes: what they hold together; the driver counts down what it takes.
+        payloads: those that are large enough, oldest first, each a list of pieces.
         keys, entries: how many keys and entries of streams were encoded so far.
     """
 
     def __init__(self) -> None:
-        self.frames: list[list[bytes]] = []
-        self.frames_bytes = 0
+        self.payloads: list[list[bytes]] = []
         self.keys = 0
         self.entries = 0
         self._pieces: list[bytes] = []
@@ -108,7 +78,6 @@ class Encoder:
         self._nack_ms = 0
         self._nack_seq = 0
         self._nack_delivery_ms = 0
-        self._producers: Final = _Record(PRODUCERS)
 
     # The file
 
@@ -140,13 +109,16 @@ class Encoder:
         record = _Record(END)
         record.table = [self.keys, self.entries]
         self._put(record)
-        self.flush()
+        self._flush()
 
     def flush(self) -> None:
-        """Make a frame of what there is."""
+        """Make a payload of what there is."""
+        self._put_strings()
+        self._flush()
+
+    def _flush(self) -> None:
         if self._pieces:
-            self.frames.append(self._pieces)
-            self.frames_bytes += self._size
+            self.payloads.append(self._pieces)
             self._pieces = []
             self._size = 0
 
@@ -164,7 +136,7 @@ class Encoder:
         record.data.append(key)
         record.data.append(value)
         record.size += len(key) + len(value)
-        if record.size > FRAME_BYTES or len(table) > TABLE_NUMBERS:
+        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
             self._put(record)
 
     def integer(self, key: bytes, value: int, expire_ms: int) -> None:
@@ -178,7 +150,7 @@ class Encoder:
             table.append(expire_ms)
         record.data.append(key)
         record.size += len(key)
-        if record.size > FRAME_BYTES or len(table) > TABLE_NUMBERS:
+        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
             self._put(record)
 
     def _put_strings(self) -> None:
@@ -187,42 +159,40 @@ class Encoder:
 
     # Streams
 
-    def stream(self, key: bytes, expire_ms: int, facts: StreamFacts) -> None:
+    def stream(self, key: bytes, expire_ms: int, stream: FrozenStream) -> None:
         """A key that holds a stream; what it consists of follows."""
         self.keys += 1
-        self.entries += facts.length
+        self.entries += stream.length
         record = _Record(STREAM)
         record.table = [
             len(key),
             expire_ms,
-            facts.length,
-            facts.last_ms,
-            facts.last_seq,
-            facts.max_deleted_ms,
-            facts.max_deleted_seq,
-            facts.entries_added,
-            facts.idmp_duration_s,
-            facts.idmp_maxsize,
-            facts.iids_added,
-            facts.iids_duplicates,
-            facts.blocks,
-            1 if facts.has_open_block else 0,
-            facts.groups,
-            facts.producers,
+            stream.length,
+            stream.last_ms,
+            stream.last_seq,
+            stream.max_deleted_ms,
+            stream.max_deleted_seq,
+            stream.entries_added,
+            stream.idmp_duration_s,
+            stream.idmp_maxsize,
+            stream.iids_added,
+            stream.iids_duplicates,
+            stream.blocks,
+            0 if stream.tail is None else 1,
+            len(stream.groups),
+            0,
         ]
         record.data = [key]
         record.size = len(key)
         self._put(record)
 
-    def blocks(self, blocks: list[Block], start: int, stop: int) -> None:
-        """Those of the sealed ``blocks[start:stop]`` that have entries."""
+    def blocks(self, blocks: list[Block]) -> None:
+        """Some of the stream's sealed blocks."""
         record = self._blocks
-        for place in range(start, stop):
-            block = blocks[place]
-            if block.live:
-                self._add_block(record, block, block.payload, block.ids_bytes)
-                if record.size > FRAME_BYTES or len(record.table) > TABLE_NUMBERS:
-                    self.blocks_done()
+        for block in blocks:
+            self._add_block(record, block, block.payload, block.ids_bytes)
+            if record.size > PAYLOAD_BYTES or len(record.table) > TABLE_NUMBERS:
+                self.blocks_done()
 
     def blocks_done(self) -> None:
         """The sealed blocks of the stream have all been given."""
@@ -265,52 +235,50 @@ class Encoder:
 
     # Groups
 
-    def group(
-        self,
-        name: bytes,
-        last_ms: int,
-        last_seq: int,
-        entries_read: int,
-        max_pending: int,
-        consumers: int,
-        pending: int,
-    ) -> None:
-        """A group of the stream; so many consumers and pending entries follow."""
+    def group(self, group: FrozenGroup) -> None:
+        """A group of the stream and its consumers; its pending entries follow."""
+        name = group.name
         record = _Record(GROUP)
         record.table = [
             len(name),
-            last_ms,
-            last_seq,
-            entries_read,
-            max_pending,
-            consumers,
-            pending,
+            group.last_ms,
+            group.last_seq,
+            group.entries_read,
+            group.max_pending,
+            len(group.consumers),
+            group.pending,
         ]
         record.data = [name]
         record.size = len(name)
         self._put(record)
-
-    def consumer(self, name: bytes, seen_ms: int, active_ms: int) -> None:
-        """A consumer of the group; the first one has number 1."""
-        record = self._consumers
-        record.table.append(len(name))
-        record.table.append(seen_ms)
-        record.table.append(active_ms)
-        record.data.append(name)
-        record.size += len(name)
-        if record.size > FRAME_BYTES or len(record.table) > TABLE_NUMBERS:
-            self._put(record)
-
-    def consumers_done(self) -> None:
-        """The consumers of the group have all been given."""
+        for consumer in group.consumers:
+            self._add_consumer(consumer)
         self._put(self._consumers)
 
-    def pending(self, ms: int, seq: int, consumer: int, delivery_ms: int, count: int) -> None:
-        """A pending entry of the group, in the order of claiming.
+    def _add_consumer(self, consumer: FrozenConsumer) -> None:
+        record = self._consumers
+        record.table.append(len(consumer.name))
+        record.table.append(consumer.seen_ms)
+        record.table.append(consumer.active_ms)
+        record.data.append(consumer.name)
+        record.size += len(consumer.name)
+        if record.size > PAYLOAD_BYTES or len(record.table) > TABLE_NUMBERS:
+            self._put(record)
 
-        Args:
-            consumer: the number of who holds it; 0 when it was released.
-        """
+    def pending(self, some: Pending) -> None:
+        """Some of the group's pending entries, in the order of claiming."""
+        for number in range(len(some.ms)):
+            self._add_pending(
+                some.ms[number],
+                some.seq[number],
+                some.owners[number] + 1,
+                some.delivery_ms[number],
+                some.counts[number],
+            )
+        if len(self._pending.table) > TABLE_NUMBERS:
+            self.pending_done()
+
+    def _add_pending(self, ms: int, seq: int, owner: int, delivery_ms: int, count: int) -> None:
         table = self._pending.table
         if not table:
             self._nack_ms = 0
@@ -330,14 +298,12 @@ class Encoder:
             delta_delivery_ms += WRAP
         table.append(delta_ms)
         table.append(seq_number)
-        table.append(consumer)
+        table.append(owner)
         table.append(delta_delivery_ms)
         table.append(count)
         self._nack_ms = ms
         self._nack_seq = seq
         self._nack_delivery_ms = delivery_ms
-        if len(table) > TABLE_NUMBERS:
-            self._put(self._pending)
 
     def pending_done(self) -> None:
         """The pending entries of the group have all been given."""
@@ -358,8 +324,8 @@ class Encoder:
         record.table = []
         record.data = []
         record.size = 0
-        if self._size >= FRAME_BYTES:
-            self.flush()
+        if self._size >= PAYLOAD_BYTES:
+            self._flush()
 
 
 def dead_bits(dead: bytearray) -> bytes:

@@ -1,7 +1,4 @@
-"""Frames on the disk: writing them with their checksums, and reading them back in order.
-
-Both sides run in any thread: they touch nothing but the file and what they are given.
-"""
+"""Reads the frames of a snapshot, in order, and believes none without its checksum."""
 
 from __future__ import annotations
 
@@ -11,75 +8,19 @@ from typing import Final
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from persistence.errors import PersistenceError, SnapshotError
-from persistence.files import write_all
 from persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
     MAGIC,
     PREAMBLE,
+    PREAMBLE_CHECKED,
     REDIS_MAGIC,
     VERSION,
 )
 
-TOGETHER_BYTES: Final = 1 << 18  # joined for one write
-_CHECKED_BYTES: Final = PREAMBLE.size - CHECKSUM.size
-
-
-class FrameWriter:
-    """Writes a snapshot to an open file.
-
-    Attributes:
-        written_bytes: the length of the file so far.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self.written_bytes = 0
-        self._fd: Final = fd
-        self._number = 0
-
-    def begin(self) -> None:
-        """Write the preamble.
-
-        Raises:
-            OSError: as the other methods, when the system refuses.
-        """
-        head = PREAMBLE.pack(MAGIC, VERSION, 0, 0)[:_CHECKED_BYTES]
-        self._write(head + CHECKSUM.pack(xxh3_64_intdigest(head)))
-
-    def frame(self, pieces: list[bytes]) -> None:
-        """Write one frame.
-
-        Small pieces are joined, for system calls cost more than copies; large ones are not, for
-        joining holds up all other threads.
-        """
-        size = 0
-        for piece in pieces:
-            size += len(piece)
-        digest = xxh3_64()
-        together = [FRAME_HEAD.pack(size, self._number)]
-        together_bytes = FRAME_HEAD.size
-        for piece in pieces:
-            if together and together_bytes + len(piece) > TOGETHER_BYTES:
-                self._write_checked(digest, b"".join(together))
-                together = []
-                together_bytes = 0
-            together.append(piece)
-            together_bytes += len(piece)
-        self._write_checked(digest, b"".join(together))
-        self._write(CHECKSUM.pack(digest.intdigest()))
-        self._number += 1
-
-    def _write_checked(self, digest: xxh3_64, data: bytes) -> None:
-        digest.update(data)
-        self._write(data)
-
-    def _write(self, data: bytes) -> None:
-        write_all(self._fd, data)
-        self.written_bytes += len(data)
-
 
 class FrameReader:
-    """Reads the frames of a snapshot, in order, and believes none without its checksum.
+    """Reads one file.
 
     Attributes:
         name: the file, for messages.
@@ -161,7 +102,7 @@ class FrameReader:
         if len(head) < PREAMBLE.size:
             raise self.damage(len(head), "the rest of the preamble")
         _, version, zero, checksum = PREAMBLE.unpack(head)
-        if xxh3_64_intdigest(head[:_CHECKED_BYTES]) != checksum:
+        if xxh3_64_intdigest(head[:PREAMBLE_CHECKED]) != checksum:
             raise self.damage(0, "a preamble, but its checksum is wrong")
         if version > VERSION:
             raise PersistenceError(

@@ -59,6 +59,7 @@ NAMES: Final = {
 }
 
 PREAMBLE: Final = Struct("<8sIIQ")
+PREAMBLE_CHECKED: Final = 16  # bytes of it that its checksum covers
 FRAME_HEAD: Final = Struct("<QI")
 CHECKSUM: Final = Struct("<Q")
 RECORD_HEAD: Final = Struct("<BI")

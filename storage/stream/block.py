@@ -123,12 +123,13 @@ class Block:
         if run is None:
             run = self.recent
             if run is None:
-                run = self._decode()
+                run = self.decode()
                 self.recent = run
                 _recent.add(self)
         return run
 
-    def _decode(self) -> Run:
+    def decode(self) -> Run:
+        """The entries of a sealed block, the dead ones included, without keeping them at hand."""
         view = memoryview(self.payload)
         body = cast("list[object]", _unpack(view[self.ids_bytes :]))
         if body[0] is None:
@@ -176,7 +177,7 @@ class Block:
 
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
-        run = self._decode()
+        run = self.decode()
         self.run = run
         self.recent = None
         self.names_of_node = run.row(0)[0::2]

@@ -14,6 +14,7 @@ from typing import Final
 
 from storage.errors import StorageError
 from storage.stream.block import Block, Run, append, open_block
+from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.index import BlockIndex
 
@@ -55,6 +56,7 @@ class Stream:
         groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map, fixed when the stream is made.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
+        frozen: who wants to keep a sealed block before it changes.
     """
 
     def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
@@ -71,6 +73,7 @@ class Stream:
         self.groups: dict[bytes, Group] = {}
         self.iids_added = 0
         self.iids_duplicates = 0
+        self.frozen: FrozenStream | None = None
         self._first_ms = 0  # of the first live entry, while ``_first_known``
         self._first_seq = 0
         self._first_known = False
@@ -156,6 +159,8 @@ class Stream:
         index = self.index
         if not index.entries:
             return None
+        if self.frozen is not None:
+            self.frozen.keep_last(index.blocks)
         block = index.pop()
         block.reopen()
         self.tail = block
@@ -354,6 +359,8 @@ class Stream:
             return False
         if block.dead is not None and block.dead[number]:
             return False
+        if self.frozen is not None and sealed:
+            self.frozen.keep(block)
         block.bury(number)
         stays = self._first_known and (ms, seq) != (self._first_ms, self._first_seq)
         self._shrunk(block, place, 1)
@@ -447,6 +454,8 @@ class Stream:
         return (index.blocks[place] if place < len(index.blocks) else self.tail), place
 
     def _drop(self, block: Block, place: int, count: int) -> int:
+        if self.frozen is not None and block is not self.tail:
+            self.frozen.keep(block)
         if count == block.live:
             block.live = 0
         else:
@@ -480,7 +489,13 @@ class Stream:
         return total + (size * len(blocks) // len(sampled) if sampled else 0)
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
+        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end.
+
+        One that is being written out is left to whoever thaws it.
+        """
+        if self.frozen is not None:
+            self.frozen.abandoned = True
+            return True
         for name, group in self.groups.items():
             if group.free_some():
                 del self.groups[name]
@@ -488,6 +503,15 @@ class Stream:
         blocks = self.index.blocks
         del blocks[-most:]
         return not blocks
+
+    def freeze(self) -> FrozenStream:
+        """The stream as it is now, which stays so until it is thawed; one at a time.
+
+        Complexity: O(groups + consumers), and one reference for 500 pending entries.
+        """
+        frozen = FrozenStream(self)
+        frozen.register()
+        return frozen
 
     def copy(self) -> Stream:
         """An equal stream that shares the sealed payloads."""
