@@ -15,8 +15,42 @@ from persistence.snapshot.layout import (
     PREAMBLE,
     PREAMBLE_CHECKED,
     REDIS_MAGIC,
+    SUFFIX,
     VERSION,
 )
+
+
+def is_snapshot(path: bytes) -> bool:
+    """Whether a file is a snapshot by its first bytes; its name has to agree.
+
+    Raises:
+        PersistenceError: it is a snapshot of Redis, or not what its name says, or unreadable.
+    """
+    shown = os.fsdecode(path)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(MAGIC))
+    except OSError as error:
+        raise PersistenceError(f"{shown} cannot be read: {error.strerror}.") from error
+    if head.startswith(REDIS_MAGIC):
+        raise redis_snapshot(path)
+    named = path.endswith(b"." + SUFFIX)
+    if head == MAGIC and path.endswith(b".aof"):
+        raise PersistenceError(
+            f"{shown} is a snapshot, but its name says that it holds commands. Put the folder back "
+            "as it was, or name the file as it should be."
+        )
+    return named or head == MAGIC
+
+
+def redis_snapshot(path: bytes) -> PersistenceError:
+    """What to say where a snapshot of Redis cannot be used."""
+    folder, name = os.path.split(path)
+    source = folder if b".base." in name else path
+    return PersistenceError(
+        f"{os.fsdecode(path)} is a snapshot of Redis (RDB), which this server does not start from. "
+        f"To take its data over: headrace import {os.fsdecode(source)} --dir NEW-FOLDER"
+    )
 
 
 class FrameReader:
@@ -89,10 +123,7 @@ class FrameReader:
         head = self._read(PREAMBLE.size)
         shown = os.fsdecode(self.name)
         if head.startswith(REDIS_MAGIC):
-            raise PersistenceError(
-                f"{shown} is a snapshot of Redis (RDB), not one of Headrace. To take its data "
-                f"over: headrace import {shown} --dir NEW-FOLDER"
-            )
+            raise redis_snapshot(self.name)
         if not head.startswith(MAGIC):
             if self.size_bytes < len(MAGIC) and MAGIC.startswith(head):
                 raise self.damage(self.size_bytes, "the rest of the preamble")
