@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
@@ -26,6 +27,7 @@ from persistence.files import TEMPORARY_PREFIX, sync_folder
 from persistence.manifest import BASE, AofFile, Manifest, parse
 
 COMMANDS_SUFFIX: Final = b"aof"
+SNAPSHOT_SUFFIX: Final = b"hrs"
 
 
 class AofDirectory:
@@ -118,7 +120,9 @@ class AofDirectory:
     def _refuse_orphans(self) -> None:
         """Data without a manifest must not be taken for an empty folder."""
         for name in sorted(os.listdir(self.path)):
-            of_ours = name.startswith(self.prefix + b".") and name.endswith((b".aof", b".rdb"))
+            of_ours = name.startswith(self.prefix + b".") and name.endswith(
+                (b".aof", b".rdb", b".hrs")
+            )
             if of_ours and os.path.getsize(os.path.join(self.path, name)):
                 raise PersistenceError(
                     f"The append-only folder {os.fsdecode(self.path)} holds "
@@ -204,6 +208,43 @@ class AofDirectory:
         sync_folder(self.path)
         self.store(manifest)
         self.delete_history()
+
+    def holds_no_data(self) -> bool:
+        """Whether nothing has been written here yet.
+
+        Raises:
+            PersistenceError: a file is missing.
+        """
+        return self.manifest.base is None and not self.size_of(self.manifest.incrs)
+
+    def adopt_snapshot(self, path: bytes) -> None:
+        """Let a snapshot be the base of a folder that holds no data yet; the file itself stays.
+
+        The manifest comes first, so that a crash in between leaves no data without one.
+
+        Raises:
+            PersistenceError: it cannot be copied into the folder.
+        """
+        if not self.manifest.incrs:
+            self.add_incr()
+        manifest = self.manifest.copy()
+        file = manifest.add_base(self.prefix, SNAPSHOT_SUFFIX, len(manifest.incrs))
+        temporary = os.path.join(self.path, TEMPORARY_PREFIX + file.name)
+        try:
+            shutil.copyfile(path, temporary)
+            fd = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.rename(temporary, self.file_path(file))
+            sync_folder(self.path)
+            self.store(manifest)
+        except OSError as error:
+            raise PersistenceError(
+                f"{os.fsdecode(path)} cannot be made the base of {os.fsdecode(self.path)}: "
+                f"{error.strerror}."
+            ) from error
 
     def delete_history(self) -> None:
         """Delete history files and what a crash left half written."""

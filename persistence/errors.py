@@ -26,3 +26,16 @@ class CorruptAOF(PersistenceError):
         self.file = file
         self.offset = offset
         self.expected = expected
+
+
+class SnapshotError(PersistenceError):
+    """A snapshot is damaged; the arguments are those of ``CorruptAOF``."""
+
+    def __init__(self, file: bytes, offset: int, expected: str) -> None:
+        super().__init__(
+            f"The snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected {expected}. "
+            "Nothing has been changed. Start with another copy of the file, or without it."
+        )
+        self.file = file
+        self.offset = offset
+        self.expected = expected

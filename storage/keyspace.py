@@ -136,6 +136,19 @@ class Keyspace:
             found.value = value
             found.access_ms = now_ms
 
+    def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
+        """Add a key that a file holds, with its deadline; False when it is there already."""
+        if key in self.entries:
+            return False
+        fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
+        self.entries[key] = fresh
+        self.slots.append(fresh)
+        if expire_ms != NO_EXPIRY:
+            fresh.expire_ms = expire_ms
+            self.volatile += 1
+            heappush(self.heap, (expire_ms, key))
+        return True
+
     def before_change(self, key: bytes) -> None:
         """Tell that the value of ``key`` is about to be changed in place, if it is there at all."""
         if self.freezing is not None:

@@ -221,10 +221,10 @@ FILES: Final[tuple[Parameter, ...]] = (
     ),
     Text(
         "dbfilename",
-        b"dump.rdb",
+        b"dump.hrs",
         flags=PROTECTED,
         base_name_of="filename",
-        doc="Kept and shown; there are no snapshots.",
+        doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off.",
     ),
 )
 

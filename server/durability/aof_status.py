@@ -18,6 +18,8 @@ class AofStatus:
         last_rewrite_s: how long the last rewrite took; -1 before the first one.
         last_rewrite_ok: how it went.
         rewrites: rewrites started; failures_in_a_row: failed ones since the last good one.
+        keys_loaded, keys_expired: keys of the last snapshot that was loaded, and those of it that
+            were left out because their time had come.
         loading_started_s: when loading started; total_bytes and loaded_bytes: how far it is.
     """
 
@@ -33,6 +35,8 @@ class AofStatus:
         self.last_rewrite_ok = True
         self.rewrites = 0
         self.failures_in_a_row = 0
+        self.keys_loaded = 0
+        self.keys_expired = 0
         self.loading_started_s = 0
         self.total_bytes = 0
         self.loaded_bytes = 0

@@ -167,6 +167,14 @@ class Block:
         self.run = None
         self.recent = None
 
+    def packed(self) -> tuple[bytes, int]:
+        """The payload with all entries, the dead ones included, and the length of its IDs."""
+        run = self.run
+        if run is None:
+            return self.payload, self.ids_bytes
+        ids = _pack(_deltas(run))
+        return ids + _pack(_values(run)), len(ids)
+
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
         run = self.decode()

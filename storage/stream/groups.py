@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.pel import IN_ZONE, Nack, NacksById, NacksByTime
+from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
 
 if TYPE_CHECKING:
     from storage.stream.frozen import FrozenGroup
@@ -119,6 +119,27 @@ class Group:
             consumer.pel.add(nack)
         self.by_time.add(nack)
         return nack
+
+    def restore_pending(
+        self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int, count: int
+    ) -> None:
+        """Make an entry pending that is the last by time, as it was written to a snapshot.
+
+        What comes behind an entry that was delivered later can only stand there because it was
+        found deleted (``NacksByTime.move_to_end``).
+        """
+        nack = Nack(ms, seq, consumer, delivery_ms)
+        nack.count = count
+        last_ms = self.by_time.last_order_ms()
+        if consumer is None:
+            self.zone += 1
+            nack.order_ms = IN_ZONE
+        else:
+            consumer.pel.add(nack)
+        if nack.order_ms < last_ms:
+            nack.order_ms = GONE
+        self.pel.add(nack)
+        self.by_time.add(nack)
 
     def deliver(self, ms: int, seq: int, consumer: Consumer, now_ms: int) -> None:
         """A new entry goes to ``consumer``; one that is pending already starts anew with it."""

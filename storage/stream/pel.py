@@ -235,6 +235,10 @@ class NacksByTime:
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
 
+    def last_order_ms(self) -> int:
+        """Where the last entry stands by time; ``IN_ZONE`` without entries."""
+        return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
+
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
         at = self._chunk_of(nack.order_ms, nack.ticket)
