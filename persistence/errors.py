@@ -39,3 +39,16 @@ class SnapshotError(PersistenceError):
         self.file = file
         self.offset = offset
         self.expected = expected
+
+
+class CorruptRDB(PersistenceError):
+    """A snapshot of Redis is damaged; the arguments are those of ``CorruptAOF``."""
+
+    def __init__(self, file: bytes, offset: int, expected: str) -> None:
+        super().__init__(
+            f"The Redis snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected "
+            f"{expected}. Nothing has been changed."
+        )
+        self.file = file
+        self.offset = offset
+        self.expected = expected
