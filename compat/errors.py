@@ -237,6 +237,16 @@ def unsupported_option(option: bytes) -> bytes:
     return b"ERR Unsupported option %b" % option
 
 
+# DUMP and RESTORE
+
+BUSY_KEY: Final = b"BUSYKEY Target key name already exists."
+INVALID_TTL: Final = b"ERR Invalid TTL value, must be >= 0"
+INVALID_IDLE_TIME: Final = b"ERR Invalid IDLETIME value, must be >= 0"
+INVALID_FREQ: Final = b"ERR Invalid FREQ value, must be >= 0 and <= 255"
+BAD_DUMP_FOOTER: Final = b"ERR DUMP payload version or checksum are wrong"
+BAD_DATA_FORMAT: Final = b"ERR Bad data format"
+
+
 # Strings
 
 STRING_TOO_LONG: Final = b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"

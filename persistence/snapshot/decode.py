@@ -12,7 +12,6 @@ from typing import Final
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder as Unpacker
 
-from persistence.errors import PersistenceError
 from persistence.snapshot.layout import (
     BLOCK_ROW,
     BLOCKS,
@@ -41,6 +40,8 @@ from storage.stream.groups import Consumer, Group
 from storage.stream.stream import Stream
 
 KEEP_ALL: Final = -1
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
 
 _numbers: Final = Unpacker(list[int]).decode
 
@@ -55,6 +56,10 @@ class Malformed(Exception):
     def __init__(self, position: int, text: str) -> None:
         super().__init__(text)
         self.position: Final = position
+
+
+class Unfit(Exception):
+    """A record is sound, but has no place here; the text says why."""
 
 
 class Decoder:
@@ -104,7 +109,14 @@ class Decoder:
         self._delivery_ms = 0  # of the last pending entry that has its place by time
 
     def take(self, frame: bytes, end: int) -> None:
-        """Decode the records in ``frame[:end]`` next; those before must have been decoded."""
+        """Decode the records in ``frame[:end]`` next; those before must have been decoded.
+
+        Raises:
+            Malformed: the last record has been there already.
+        """
+        self._start = 0
+        if self.done:
+            raise self.malformed("nothing behind the last record")
         self._frame = frame
         self._at = 0
         self._end = end
@@ -114,7 +126,7 @@ class Decoder:
 
         Raises:
             Malformed: it holds what no encoder writes.
-            PersistenceError: it cannot be held here.
+            Unfit: it cannot be held here.
         """
         if self._at >= self._end:
             return False
@@ -132,6 +144,21 @@ class Decoder:
         ) as error:
             raise self.malformed(f"a sound record ({NAMES.get(kind, kind)}): {error}") from error
         return True
+
+    def begin_value(self) -> None:
+        """What follows are the records of one key, without a header."""
+        self._begun = True
+
+    def finish_value(self) -> None:
+        """The records of one key have all been decoded.
+
+        Raises:
+            Malformed: something is missing, or there was more.
+        """
+        self._start = self._end
+        self._finish_stream()
+        if self.keys != 1 or self.done:
+            raise self.malformed("the records of one key")
 
     def finish(self) -> None:
         """No more frames follow.
@@ -226,9 +253,9 @@ class Decoder:
         if index < 0:
             raise self.malformed("a database's number")
         if index >= len(self._databases):
-            raise PersistenceError(
-                f"The snapshot holds keys of database {index}, and there are only "
-                f"{len(self._databases)}: raise `databases` to {index + 1} or more."
+            raise Unfit(
+                f"it holds keys of database {index}, and there are only {len(self._databases)}: "
+                f"raise `databases` to {index + 1} or more"
             )
         self._db = self._databases[index]
 
@@ -263,7 +290,10 @@ class Decoder:
         for row in range(0, len(table), width):
             if mortal:
                 expire_ms = table[row + 2]
-            self.place(self._cut(table[row]), table[row + 1], expire_ms)
+            value = table[row + 1]
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise self.malformed("an integer of 64 bits")
+            self.place(self._cut(table[row]), value, expire_ms)
 
     # Streams
 

@@ -32,6 +32,7 @@ from storage.stream.block import Block
 from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
+BLOCKS_AT_ONCE: Final = 64
 TABLE_NUMBERS: Final = 1 << 13  # in the table of one record, about
 
 _pack: Final = Packer().encode
@@ -336,3 +337,44 @@ def dead_bits(dead: bytearray) -> bytes:
         bits[number >> 3] |= 1 << (number & 7)
         number = dead.find(1, number + 1)
     return bytes(bits)
+
+
+class StreamWalk:
+    """Encodes one frozen stream, part by part."""
+
+    def __init__(self, records: Records, key: bytes, expire_ms: int, stream: FrozenStream) -> None:
+        self._records: Final = records
+        self._stream: Final = stream
+        self._blocks_left = True
+        self._group: FrozenGroup | None = None
+        self._next_group = 0
+        records.stream(key, expire_ms, stream)
+
+    def step(self) -> bool:
+        """Encode the next part, about a hundred microseconds' work; False at the end."""
+        records = self._records
+        stream = self._stream
+        if self._blocks_left:
+            blocks = stream.next_blocks(BLOCKS_AT_ONCE)
+            if blocks:
+                records.blocks(blocks)
+                return True
+            records.blocks_done()
+            self._blocks_left = False
+            if stream.tail is not None:
+                records.open_block(stream.tail)
+            return bool(stream.groups)
+        group = self._group
+        if group is None:
+            group = stream.groups[self._next_group]
+            records.group(group)
+            self._group = group
+            self._next_group += 1
+            return True
+        pending = group.next_pending()
+        if pending is not None:
+            records.pending(pending)
+            return True
+        records.pending_done()
+        self._group = None
+        return self._next_group < len(stream.groups)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from persistence.encoder import Encoder
-from persistence.snapshot.encode import Records
+from persistence.snapshot.encode import Records, StreamWalk
 from persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
@@ -20,12 +20,11 @@ from persistence.snapshot.layout import (
     PREAMBLE_CHECKED,
     VERSION,
 )
-from storage.stream.frozen import FrozenGroup, FrozenStream
+from storage.stream.frozen import FrozenStream
 
 if TYPE_CHECKING:
     from storage.freezing import FrozenKey
 
-BLOCKS_AT_ONCE: Final = 64
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
 
 
@@ -49,10 +48,7 @@ class SnapshotEncoder(Encoder):
         self._db = -1
         self._made: list[bytes] = []
         self._number = 0  # of the next frame
-        self._stream: FrozenStream | None = None
-        self._group: FrozenGroup | None = None
-        self._next_group = 0
-        self._blocks_left = False
+        self._walk: StreamWalk | None = None
         # The frame whose checksum is being computed.
         self._payload: list[bytes] = []
         self._piece = 0
@@ -78,23 +74,17 @@ class SnapshotEncoder(Encoder):
             records.integer(key.key, value, key.expire_ms)
         else:
             assert isinstance(value, FrozenStream)
-            records.stream(key.key, key.expire_ms, value)
-            self._stream = value
-            self._blocks_left = True
-            self._next_group = 0
+            self._walk = StreamWalk(records, key.key, key.expire_ms, value)
             return True
         return bool(records.payloads) and self._seal_some()
 
     def more(self) -> bool:
         """Go on with the last key; see ``Encoder``."""
         if self._payload or self._records.payloads:
-            return self._seal_some() or self._stream is not None
-        stream = self._stream
-        if stream is None:
-            return False
-        if not self._go_on(stream):
-            self._stream = None
-        return self._stream is not None or bool(self._records.payloads)
+            return self._seal_some() or self._walk is not None
+        if self._walk is not None and not self._walk.step():
+            self._walk = None
+        return self._walk is not None or bool(self._records.payloads)
 
     def finish(self) -> None:
         """Make the last record."""
@@ -108,34 +98,6 @@ class SnapshotEncoder(Encoder):
         self._made = []
         self.size_bytes = 0
         return made
-
-    def _go_on(self, stream: FrozenStream) -> bool:
-        """Encode the next part of a stream; False at its end."""
-        records = self._records
-        if self._blocks_left:
-            blocks = stream.next_blocks(BLOCKS_AT_ONCE)
-            if blocks:
-                records.blocks(blocks)
-                return True
-            records.blocks_done()
-            self._blocks_left = False
-            if stream.tail is not None:
-                records.open_block(stream.tail)
-            return bool(stream.groups)
-        group = self._group
-        if group is None:
-            group = stream.groups[self._next_group]
-            records.group(group)
-            self._group = group
-            self._next_group += 1
-            return True
-        pending = group.next_pending()
-        if pending is not None:
-            records.pending(pending)
-            return True
-        records.pending_done()
-        self._group = None
-        return self._next_group < len(stream.groups)
 
     def _seal_some(self) -> bool:
         """Go on with the checksums of whole payloads; True when there is more to do."""

@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 from persistence.errors import PersistenceError
-from persistence.snapshot.decode import Decoder, Malformed
+from persistence.snapshot.decode import Decoder, Malformed, Unfit
 from persistence.snapshot.file import FrameReader
 from persistence.snapshot.layout import CHECKSUM
 
@@ -48,6 +48,10 @@ class SnapshotLoader:
             raise _unreadable(reader.name, error) from error
         except Malformed as damage:
             raise reader.damage(reader.frame_offset + damage.position, str(damage)) from damage
+        except Unfit as reason:
+            raise PersistenceError(
+                f"{os.fsdecode(reader.name)} cannot be loaded: {reason}."
+            ) from reason
         return False
 
     def close(self) -> None:

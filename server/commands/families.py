@@ -9,6 +9,7 @@ import server.commands.connection
 import server.commands.databases
 import server.commands.debug
 import server.commands.dialect
+import server.commands.dump
 import server.commands.expire
 import server.commands.functions
 import server.commands.group_mode

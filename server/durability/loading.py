@@ -258,7 +258,8 @@ class Loader:
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
         log.info(
-            "Loading: %.1f %%, %d %s/s, %.0f s to go",
+            "Loading the %s: %.1f %%, %d %s/s, %.0f s to go",
+            "append-only file" if self._snapshot is None else "snapshot",
             status.loaded_share(),
             (self._entries if self._snapshot is not None else self.commands) / spent_s,
             "entries" if self._snapshot is not None else "commands",
