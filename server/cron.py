@@ -96,6 +96,8 @@ class Cron:
             expire_keys(server, now_ms)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
+        if server.job is None and not server.stopping:
+            begin_job(server, now_ms // 1000)
 
     def _reclaim_consumers(self) -> None:
         """Remove some of the consumers that are idle, and make that known."""
@@ -140,6 +142,16 @@ class Cron:
             session = server.sessions.get(session_id)
             if session is not None:
                 look_at_client(server, session, now_ms)
+
+
+def begin_job(server: Server, now_s: int) -> None:
+    """Begin to write what is to be written now: the append-only file anew, or a snapshot."""
+    rewriting = server.rewriting
+    saving = server.saving
+    assert rewriting is not None
+    assert saving is not None
+    if not rewriting.tick(now_s) and saving.is_due(now_s):
+        saving.begin()
 
 
 def look_at_client(server: Server, session: Session, now_ms: int) -> None:

@@ -81,6 +81,8 @@ class Freezing:
         self._walks: Final[list[_Walk]] = []
         self._kept: list[FrozenKey] = []
         self._emptied: list[Emptied] = []
+        self._streams: Final[dict[int, FrozenStream]] = {}  # by id(), until they are let go of
+        self._copied_bytes = 0
         for db in databases:
             db.epoch = epoch
             db.freezing = self
@@ -93,7 +95,10 @@ class Freezing:
     def keep(self, entry: Entry, db: int) -> None:
         """Take an entry now, if it is still to be taken, for it is about to change."""
         if entry.epoch < self.epoch:
-            self._kept.append(self._take(entry, db))
+            key = self._take(entry, db)
+            self._kept.append(key)
+            if isinstance(key.value, bytes):
+                self._copied_bytes += len(key.value)
 
     def put_aside(self, emptied: Emptied) -> None:
         """Hold what a database held, for it is still to be walked."""
@@ -102,7 +107,10 @@ class Freezing:
     def _take(self, entry: Entry, db: int) -> FrozenKey:
         entry.epoch = self.epoch
         self.taken += 1
-        return FrozenKey(db, entry.key, _frozen_value(entry.value, True), entry.expire_ms)
+        value = _frozen_value(entry.value, True)
+        if isinstance(value, FrozenStream):
+            self._streams[id(value)] = value
+        return FrozenKey(db, entry.key, value, entry.expire_ms)
 
     def next_keys(self, most: int) -> list[FrozenKey]:
         """Some keys, after about ``most`` were looked at; no more after a stream.
@@ -137,25 +145,33 @@ class Freezing:
         """Whether all keys have been returned."""
         return not self._walks and not self._kept
 
+    def let_go(self, key: FrozenKey, unused: list[object]) -> None:
+        """Thaw a key that was read, or is not going to be; what only it held goes to ``unused``."""
+        frozen = key.value
+        if isinstance(frozen, FrozenStream):
+            del self._streams[id(frozen)]
+            self._copied_bytes += frozen.copied_bytes()
+            frozen.thaw()
+            if frozen.holds_blocks():
+                unused.append(frozen)
+            if frozen.abandoned:
+                unused.append(frozen.live)
+
+    def copied_bytes(self) -> int:
+        """How much was kept or copied because of changes so far, about, in bytes."""
+        total = self._copied_bytes
+        for frozen in self._streams.values():
+            total += frozen.copied_bytes()
+        return total
+
     def end(self, unused: list[object]) -> None:
         """Let the databases change as they like; what nobody needs any more goes to ``unused``."""
         for db in self._databases:
             if db.freezing is self:
                 db.freezing = None
         for key in self._kept:
-            let_go(key, unused)
+            self.let_go(key, unused)
         self._kept = []
         self._walks.clear()
         unused.extend(self._emptied)
         self._emptied = []
-
-
-def let_go(key: FrozenKey, unused: list[object]) -> None:
-    """Thaw a key that was read, or is not going to be; what only it held goes to ``unused``."""
-    frozen = key.value
-    if isinstance(frozen, FrozenStream):
-        frozen.thaw()
-        if frozen.holds_blocks():
-            unused.append(frozen)
-        if frozen.abandoned:
-            unused.append(frozen.live)

@@ -75,6 +75,7 @@ class Decoder:
         keys, entries: how many keys and entries of streams were met.
         expired: how many of the keys were left out.
         done: the last record was decoded, and its totals are right.
+        replaces: keys of the snapshot take the place of those that are there.
     """
 
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
@@ -84,6 +85,7 @@ class Decoder:
         self.entries = 0
         self.expired = 0
         self.done = False
+        self.replaces = False
         self._databases: Final = databases
         self._now_ms: Final = now_ms
         self._drop_before_ms: Final = drop_before_ms
@@ -181,6 +183,8 @@ class Decoder:
         db = self._db
         if db is None:
             raise self.malformed("a database before the first key")
+        if self.replaces:
+            db.remove(key)
         if not db.load(key, value, expire_ms, self._now_ms):
             raise self.malformed(f"each key once, but {key[:64]!r} is there already")
 

@@ -23,6 +23,7 @@ import server.commands.nack
 import server.commands.pending
 import server.commands.pubsub
 import server.commands.rewrite
+import server.commands.saving
 import server.commands.scan
 import server.commands.slowlog
 import server.commands.streams

@@ -24,7 +24,6 @@ from typing import Final
 
 from compat.errors import CommandError
 from persistence.directory import AofDirectory
-from persistence.dump import dump_commands
 from persistence.errors import CorruptAOF, PersistenceError
 from persistence.files import sync_file
 from persistence.reader import AofReader
@@ -35,6 +34,7 @@ from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
 from server.call import Call
 from server.durability.rewriting import Rewriting
+from server.durability.saving import Saving
 from server.execute import find_row, invoke
 from server.session import REPLAY, Peer, Session
 from server.state import Server
@@ -288,6 +288,7 @@ async def start_persistence(server: Server) -> None:
     Raises:
         PersistenceError, OSError: the server must not start.
     """
+    Saving(server)
     rewriting = Rewriting(server)
     config = server.config
     config.on_change["appendonly"] = rewriting.appendonly_changed
@@ -405,25 +406,28 @@ def reload_aof(server: Server) -> None:
     server.dirty = 0
 
 
-def reload_from_memory(server: Server) -> None:
-    """Write the keyspace as commands, empty it and run them (DEBUG RELOAD).
+def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
+    """Load a snapshot at once (DEBUG RELOAD).
+
+    Args:
+        flush: empty the keyspace before.
+        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
 
     Raises:
-        PersistenceError: a command failed; the keyspace is then incomplete.
+        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
-    commands = list(dump_commands(server.dbs))
-    empty(server)
-    set_expiry(server, False)
-    aof = server.aof
-    server.aof = None
+    now_ms = server.refresh_clock()
+    decoder = Decoder(server.dbs, now_ms, now_ms)
+    decoder.replaces = merge
+    loader = SnapshotLoader(path, decoder)
     try:
-        replayer = Replayer(server)
-        for argv in commands:
-            line = replayer.run(argv)
-            if line:
-                raise PersistenceError(line.decode("utf-8", "backslashreplace"))
+        if flush:
+            empty(server)
+        set_expiry(server, False)
+        while loader.step():
+            pass
     finally:
-        server.aof = aof
+        loader.close()
         set_expiry(server, True)
 
 

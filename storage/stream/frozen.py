@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 NO_OWNER: Final = -1
 _FREED_AT_ONCE: Final = 32  # chunks of pending entries
+_BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
+_KEPT_NACK_BYTES: Final = 180
 
 
 class FrozenConsumer:
@@ -133,6 +135,10 @@ class FrozenGroup:
         """Whether ``next_pending`` has more."""
         return bool(self._chunks)
 
+    def copied_bytes(self) -> int:
+        """How much was kept because of changes so far, about, in bytes."""
+        return _KEPT_NACK_BYTES * len(self._kept)
+
     def free_some(self) -> bool:
         """Let go of some of what was not read; True at the end."""
         del self._chunks[-_FREED_AT_ONCE:]
@@ -180,6 +186,7 @@ class FrozenStream:
             self._end_ms = index.blocks[-1].last_ms
             self._end_seq = index.blocks[-1].last_seq
         self._kept: Final[dict[int, Block]] = {}
+        self._kept_bytes = 0 if self.tail is None else self.tail.node_bytes
 
     def register(self) -> None:
         """Ask the stream and its groups to keep what they change from now on."""
@@ -205,6 +212,7 @@ class FrozenStream:
             and block.is_below(self._end_ms, self._end_seq + 1)
         ):
             self._kept[place] = block.copy()
+            self._kept_bytes += _BLOCK_BYTES + len(block.payload)
 
     def keep_last(self, blocks: list[Block]) -> None:
         """The last block with entries is about to be taken off ``blocks``, to be appended to."""
@@ -243,6 +251,13 @@ class FrozenStream:
             self._read_ms = last.last_ms
             self._read_seq = last.last_seq
         return found
+
+    def copied_bytes(self) -> int:
+        """How much was kept or copied because of changes so far, about, in bytes."""
+        total = self._kept_bytes
+        for group in self.groups:
+            total += group.copied_bytes()
+        return total
 
     def holds_blocks(self) -> bool:
         """Whether there may be much to let go of that only this one holds."""

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from storage.freezing import Freezing, FrozenKey, let_go
-from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
+from storage.freezing import Freezing
+from storage.keyspace import Emptied, Keyspace
 from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
@@ -320,9 +320,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             assert self.reader.frozen.abandoned
         found = self.reader.rest()
         assert found == self.expected
-        unused: list[object] = []
-        let_go(FrozenKey(0, b"", self.reader.frozen, NO_EXPIRY), unused)
-        assert (self.stream in unused) == abandon
+        self.reader.frozen.thaw()
         assert self.stream.frozen is None
         for group in self.stream.groups.values():
             assert group.frozen is None
@@ -480,7 +478,7 @@ class FreezingMachine(RuleBasedStateMachine):
             place = (key.db, key.key)
             assert place not in self.found, "it was taken twice"
             self.found[place] = (plain_frozen(key.value), key.expire_ms)
-            let_go(key, self.unused)
+            self.freezing.let_go(key, self.unused)
 
     @precondition(lambda self: self.freezing is not None)
     @rule(give_up=st.sampled_from([False, False, False, True]))
