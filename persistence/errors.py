@@ -21,7 +21,8 @@ class CorruptAOF(PersistenceError):
     def __init__(self, file: bytes, offset: int, expected: str) -> None:
         super().__init__(
             f"The append-only file {os.fsdecode(file)} is damaged at offset {offset}: expected "
-            f"{expected}. Nothing has been changed. Make a copy of the folder before any repair."
+            f"{expected}. Nothing has been changed. Make a copy of the folder before any repair; "
+            "headrace check-aof tells more."
         )
         self.file = file
         self.offset = offset

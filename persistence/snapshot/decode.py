@@ -72,6 +72,7 @@ class Decoder:
 
     Attributes:
         version: of the server that wrote the header; created_ms: the moment whose state it is.
+        is_base: it is the base of an append-only folder.
         keys, entries: how many keys and entries of streams were met.
         expired: how many of the keys were left out.
         done: the last record was decoded, and its totals are right.
@@ -81,6 +82,7 @@ class Decoder:
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
         self.version = b""
         self.created_ms = 0
+        self.is_base = False
         self.keys = 0
         self.entries = 0
         self.expired = 0
@@ -90,6 +92,7 @@ class Decoder:
         self._now_ms: Final = now_ms
         self._drop_before_ms: Final = drop_before_ms
         self._db: Keyspace | None = None
+        self._any_database = False
         self._begun = False
         self._frame = b""
         self._start = 0  # of the record at hand
@@ -144,6 +147,10 @@ class Decoder:
         ) as error:
             raise self.malformed(f"a sound record ({NAMES.get(kind, kind)}): {error}") from error
         return True
+
+    def accept_databases(self) -> None:
+        """Keys go nowhere: whatever database they are of is fine."""
+        self._any_database = True
 
     def begin_value(self) -> None:
         """What follows are the records of one key, without a header."""
@@ -247,11 +254,14 @@ class Decoder:
             raise self.malformed("one header")
         self._begun = True
         self.created_ms = table[0]
+        self.is_base = table[1] != 0
         self.version = self._cut(table[3])
 
     def _database(self, index: int) -> None:
         if index < 0:
             raise self.malformed("a database's number")
+        if self._any_database:
+            return
         if index >= len(self._databases):
             raise Unfit(
                 f"it holds keys of database {index}, and there are only {len(self._databases)}: "

@@ -43,6 +43,19 @@ def is_snapshot(path: bytes) -> bool:
     return named or head == MAGIC
 
 
+def is_redis_snapshot(path: bytes) -> bool:
+    """Whether a file begins as those of Redis do (RDB).
+
+    Raises:
+        PersistenceError: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(REDIS_MAGIC)) == REDIS_MAGIC
+    except OSError as error:
+        raise PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.") from error
+
+
 def redis_snapshot(path: bytes) -> PersistenceError:
     """What to say where a snapshot of Redis cannot be used."""
     folder, name = os.path.split(path)

@@ -20,7 +20,7 @@ import gc
 import logging
 import os
 import time
-from typing import Final
+from typing import Final, NoReturn
 
 from compat.errors import CommandError
 from persistence.directory import AofDirectory
@@ -93,6 +93,10 @@ class Loader:
         size_bytes: how long they are together.
         drop_expired: leave out the keys of a snapshot whose deadline has come. Commands that
             follow a snapshot say themselves what expired.
+
+    Attributes:
+        mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
+        start: where to begin in the first file, when it holds commands.
     """
 
     def __init__(
@@ -106,6 +110,8 @@ class Loader:
         self._reader: AofReader | None = None
         self._snapshot: SnapshotLoader | None = None
         self._entries = 0  # of streams, in snapshots
+        self.mends = True
+        self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
         self._done_bytes = 0  # in the files before the one at hand
@@ -158,7 +164,7 @@ class Loader:
 
     def _open(self, path: bytes) -> None:
         """Find out what a file holds, and begin to load it."""
-        if is_snapshot(path):
+        if not self.start and is_snapshot(path):
             if self._file:
                 raise PersistenceError(
                     f"{os.fsdecode(path)} is a snapshot, but the manifest names it as a file of "
@@ -169,7 +175,7 @@ class Loader:
             self._snapshot = SnapshotLoader(path, Decoder(self._server.dbs, now_ms, drop_before_ms))
             return
         try:
-            self._reader = AofReader(path, path)
+            self._reader = AofReader(path, path, 0 if self._file else self.start)
         except OSError as error:
             raise PersistenceError(
                 f"{os.fsdecode(path)} cannot be read: {error.strerror}."
@@ -207,11 +213,15 @@ class Loader:
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         line = self._replayer.run(argv)
         if line:
-            shown = argv[0][:64].decode("ascii", "backslashreplace")
-            text = line.decode("utf-8", "backslashreplace")
-            raise CorruptAOF(
-                reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
-            )
+            self._refuse(reader, argv, offset, line)
+
+    def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
+        """A command failed: the data would not be what it was."""
+        shown = argv[0][:64].decode("ascii", "backslashreplace")
+        text = line.decode("utf-8", "backslashreplace")
+        raise CorruptAOF(
+            reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
+        )
 
     def _close(self, reader: AofReader) -> None:
         good_bytes = reader.offset
@@ -238,9 +248,12 @@ class Loader:
             raise PersistenceError(
                 f"{name} ends in the middle of {what}: {lost} bytes after offset {good_bytes}. "
                 "Start with aof-load-truncated yes to go on without them, or make a copy of the "
-                "folder and repair it with redis-check-aof --fix."
+                "folder and repair it with headrace check-aof --fix."
             )
         log.warning("%s ends in the middle of %s, as after a power failure", name, what)
+        if not self.mends:
+            log.warning("%s: %d bytes from offset %d on are left out", name, lost, good_bytes)
+            return
         fd = os.open(reader.name, os.O_WRONLY)
         try:
             os.ftruncate(fd, good_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from persistence.snapshot.encoder import SnapshotEncoder
-from storage.freezing import Freezing, let_go
+from storage.freezing import Freezing
 from storage.keyspace import Keyspace
 from storage.stream.block import Block
 from storage.stream.groups import Group
@@ -101,7 +101,7 @@ def snapshot(dbs: list[Keyspace], is_base: bool = False) -> bytes:
             more = encoder.add(key)
             while more:
                 more = encoder.more()
-            let_go(key, [])
+            freezing.let_go(key, [])
     encoder.finish()
     freezing.end([])
     return b"".join(encoder.take())
