@@ -383,8 +383,8 @@ def test_a_base_is_written_with_the_file_off(fresh_server: Factory) -> None:
     server = fresh_server()
     server.call("SET", "k", "v")
     server.call("BGREWRITEAOF")
-    wait_until(server, "aof_rewrites", "1")
+    wait_until(server, "aof_rewrite_in_progress", "0")
     manifest = (server.directory / FOLDER / MANIFEST).read_text()
-    assert manifest == "file appendonly.aof.1.base.aof seq 1 type b\n"
+    assert manifest == "file appendonly.aof.1.base.hrs seq 1 type b\n"
     server.options = ("--appendonly", "yes")
     assert server.restart().call("GET", "k") == b"v"
