@@ -18,6 +18,7 @@ from storage.stream.stream import ID_MAX, IDNotGreater, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
+NODE_BYTES = 110
 
 
 class PlainBlock(NamedTuple):
@@ -181,10 +182,12 @@ class FrozenStreamMachine(RuleBasedStateMachine):
 
     @rule(steps=st.integers(0, 3), name=names, count=st.integers(1, 12))
     def append(self, steps: int, name: bytes, count: int) -> None:
-        for _ in range(count):
+        for number in range(count):
             seq = self.stream.last_seq + 1 if not steps else 0
             new_id = (self.stream.last_ms + steps, seq)
-            self.stream.append(*new_id, [name, b"%d" % seq], 0, 4096, NODE_ENTRIES)
+            # The larger ones do not fit into a block with others, which is then sealed early.
+            value = b"%d" % seq if number % 3 else b"x" * 60
+            self.stream.append(*new_id, [name, value], 0, NODE_BYTES, NODE_ENTRIES)
 
     @rule(from_the_end=st.booleans(), count=st.integers(1, 5), data=st.data())
     def delete(self, from_the_end: bool, count: int, data: st.DataObject | None) -> None:
@@ -209,7 +212,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             for place in self.stream.live_ids(tail):
                 self.stream.delete(*place)
             self.delete(True, more, None)
-            self.append(1, name, 1)
+            self.append(1, name, 2)
 
     @rule(kept=st.integers(0, 30), approximate=st.booleans(), by_id=st.booleans())
     def trim(self, kept: int, approximate: bool, by_id: bool) -> None:
