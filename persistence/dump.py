@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from persistence.encoder import Encoder
 from protocol.replies import array_header, bulk, request
+from protocol.requests import RequestParser
 from storage.keyspace import NO_EXPIRY
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BLOCKS_AT_ONCE: Final = 2
 RELEASED_PAGE: Final = 64  # released entries in one command
+BULK_MAX_BYTES: Final = 1 << 40
 _XADD: Final = bulk(b"XADD")
 
 
@@ -213,3 +215,19 @@ class CommandEncoder(Encoder):
                 ]
             )
             self._released = []
+
+
+def key_commands(key: FrozenKey) -> list[list[bytes]]:
+    """The commands that make one key in the database that is selected."""
+    encoder = CommandEncoder()
+    more = encoder.add(key)
+    while more:
+        more = encoder.more()
+    parser = RequestParser(BULK_MAX_BYTES)
+    parser.feed(b"".join(encoder.take()))
+    commands: list[list[bytes]] = []
+    while True:
+        some = parser.take()
+        if not some:
+            return commands[1:]  # without SELECT
+        commands += some

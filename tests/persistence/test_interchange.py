@@ -122,6 +122,31 @@ def test_the_single_file_of_an_older_redis(
     assert contents(server.restart(crash=True)) == before
 
 
+@pytest.mark.judge
+def test_redis_reads_what_restore_did(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
+) -> None:
+    server = fresh_server(*AOF, *DEBUG, "--aof-use-rdb-preamble", "no")
+    with server.client() as client:
+        fill(client)
+        client.call("SELECT", 0)
+        fill_groups(client)
+        for key, other in (("s", "mixed"), ("mixed", "s"), ("integer", "text"), ("empty", "empty")):
+            data = client.call_parsed("DUMP", key)
+            assert isinstance(data, bytes)
+            assert client.call("RESTORE", f"new:{key}", 10**9, data) == b"+OK\r\n"
+            assert client.call("RESTORE", other, 0, data, "REPLACE") == b"+OK\r\n"
+    before = [everything_of(server), group_facts(server, "new:s")]
+    server.kill()
+    copy_folder(server, tmp_path)
+    redis = fresh_redis(*AOF, directory=tmp_path)
+    assert [everything_of(redis), group_facts(redis, "new:s")] == before
+
+
+def everything_of(server: Process) -> object:
+    return [contents(server), server.call("DEBUG", "DIGEST"), delivery_times(server, "mixed", "g")]
+
+
 # headrace import and export
 
 
