@@ -25,6 +25,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from storage.stream.idempotence import Expiring
+from storage.stream.stream import Stream
+
 NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
 
@@ -69,12 +72,19 @@ class Keyspace:
         index: its number.
         expired: where (index, key) of keys found expired goes, for all databases.
         unused: where their values go, strings left out.
+        expiring: what makes the iids of streams expire, for all databases.
 
     Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
     the entries that have a deadline; ``heap`` holds at least one pair for each of them.
     """
 
-    def __init__(self, index: int, expired: list[tuple[int, bytes]], unused: list[object]) -> None:
+    def __init__(
+        self,
+        index: int,
+        expired: list[tuple[int, bytes]],
+        unused: list[object],
+        expiring: Expiring,
+    ) -> None:
         self.index: Final = index
         self.entries: dict[bytes, Entry] = {}
         self.slots: list[Entry] = []
@@ -82,6 +92,7 @@ class Keyspace:
         self.volatile = 0
         self.expired = expired
         self.unused = unused
+        self.expiring: Final = expiring
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
 
@@ -109,6 +120,8 @@ class Keyspace:
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays."""
+        if isinstance(value, Stream):
+            value.attach(self.expiring)
         found = self.entries.get(key)
         if found is None:
             found = Entry(key, value, len(self.slots), now_ms)
