@@ -22,6 +22,10 @@ from storage.stream.index import BlockIndex
 ID_MAX: Final = 2**64 - 1
 NODE_BYTES_MAX: Final = 1 << 30
 ENTRY_BYTES_MAX: Final = 1 << 30
+IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
+IDMP_MAXSIZE: Final = 100
+IDMP_DURATION_S_MAX: Final = 86_400
+IDMP_MAXSIZE_MAX: Final = 10_000
 
 
 class IDNotGreater(StorageError):
@@ -503,6 +507,10 @@ class Stream:
         old = self.idmp
         self.idmp = None
         return old
+
+    def has_default_limits(self) -> bool:
+        """Whether the limits of the IDMP map are those of a stream that was told nothing else."""
+        return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
 
     def attach(self, expiring: Expiring) -> None:
         """Let ``expiring`` see to it that iids expire, those of now and all later ones."""

@@ -118,7 +118,7 @@ class IdmpMachine(RuleBasedStateMachine):
             self.compare_up_to_the_second()
 
     def compare_up_to_the_second(self) -> None:
-        """A producer that is looked at in a second loses all that is due by then, others nothing."""
+        """Who is looked at in a second loses all that is due by then; others lose nothing."""
         held = by_producer(list(self.stream.idmp_records()))
         for pid, rows in by_producer(self.model.records()).items():
             assert held[pid] == rows[len(rows) - len(held[pid]) :]
