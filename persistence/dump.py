@@ -3,8 +3,12 @@
 A database is a SELECT and then its keys. A key is made by the commands that Redis's own rewrite
 uses, so that Redis can read them: SET; XADD for each entry and XSETID for the counters, where a
 stream without entries is made by adding one and trimming it at once. Its groups follow, each with
-its consumers, their pending entries, and those that were released in the order of their release. A
-deadline follows as PEXPIREAT.
+its consumers, their pending entries, and those that were released in the order of their release.
+Then come the limits of its IDMP map, where they are not the default, and each of its iids as
+XIDMPRECORD; one for an entry that was deleted Redis will not take. A deadline follows as PEXPIREAT.
+
+A list of one word that starts with ``#`` is no command but a comment: the time of the command
+behind it. An iid has one where the ID of its entry does not tell when it was added.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from persistence.aof import STAMP, annotation
 from persistence.errors import PersistenceError
+from protocol.replies import request
 from storage.keyspace import NO_EXPIRY, Keyspace
 from storage.stream.groups import Group
 from storage.stream.pel import Nack
@@ -74,6 +80,30 @@ def _stream_commands(key: bytes, stream: Stream) -> Iterator[list[bytes]]:
     ]
     for name in sorted(stream.groups):
         yield from _group_commands(key, stream.groups[name])
+    if not stream.has_default_limits():
+        yield limits_command(key, stream)
+    for pid, iid, ms, seq, added_ms in stream.idmp_records():
+        if added_ms != ms:
+            yield [annotation(added_ms // 1000)]
+        yield [b"XIDMPRECORD", key, pid, iid, b"%d-%d" % (ms, seq)]
+
+
+def limits_command(key: bytes, stream: Stream) -> list[bytes]:
+    """The command that gives another stream the limits of this one's IDMP map."""
+    return [
+        *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % stream.idmp_duration_s),
+        *(b"IDMP-MAXSIZE", b"%d" % stream.idmp_maxsize),
+    ]
+
+
+def stamp_of(command: list[bytes]) -> int:
+    """The second that a comment gives; 0 for a command."""
+    return int(command[0].removeprefix(STAMP)) if command[0].startswith(STAMP) else 0
+
+
+def wire(command: list[bytes]) -> bytes:
+    """A command or a comment as it stands in a file."""
+    return command[0] + b"\r\n" if command[0].startswith(STAMP) else request(command)
 
 
 def _group_commands(key: bytes, group: Group) -> Iterator[list[bytes]]:

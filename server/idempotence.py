@@ -3,8 +3,8 @@
 An XADD with IDMP is recorded with the ID that was chosen; running it again adds that entry and
 makes its iid known, whether the iid was known or not: it was not when the entry was added. A repeat
 is recorded as it was typed, with ``*``; running it again finds what the iid was used for and only
-counts. Records have no other use for a clock: an iid was added when its entry's ID says, unless
-the clock stood before that or the record is stamped with another time.
+counts. An iid was added when the ID of its entry says; a record of which that is not true is
+stamped with the time, in a comment before it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from compat.stream_ids import format_id
+from persistence.dump import limits_command
 from server.call import Call
 from server.effects import EVENT_STREAM
 from storage.stream.stream import Stream
@@ -23,11 +24,26 @@ def record_iid(
     call: Call, stream: Stream, pid: bytes, iid: bytes, entry_id: tuple[int, int]
 ) -> None:
     """Remember that a producer used ``iid`` for an entry, and count it."""
-    now_ms = call.now_ms
+    ms, seq = entry_id
+    added_ms = call.now_ms
     if call.replaying:
-        now_ms = min(entry_id[0], now_ms)
-    stream.record_iid(pid, iid, entry_id[0], entry_id[1], now_ms)
+        added_ms = _told_ms(ms, call)
+    elif ms != added_ms and call.server.aof is not None:
+        call.server.aof.stamp_next = True
+    stream.record_iid(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
+
+
+def _told_ms(id_ms: int, call: Call) -> int:
+    """When an iid was added, as far as a record tells.
+
+    The ID of its entry tells to the millisecond, unless the stream's last ID was ahead of the
+    clock, or the entry was an older one: then the record was stamped with its second.
+    """
+    told_ms = id_ms
+    if call.stamp_s and id_ms // 1000 != call.stamp_s:
+        told_ms = 1000 * call.stamp_s + 999
+    return min(told_ms, call.now_ms)
 
 
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
@@ -37,14 +53,6 @@ def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
     return format_id(known[0], known[1])
 
 
-def limits_record(key: bytes, stream: Stream) -> list[bytes]:
-    """The command that gives another stream the limits of this one."""
-    return [
-        *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % stream.idmp_duration_s),
-        *(b"IDMP-MAXSIZE", b"%d" % stream.idmp_maxsize),
-    ]
-
-
 def record_limits(call: Call, key: bytes, stream: Stream) -> None:
     """Record the limits of a stream that was just made, where its record does not imply them.
 
@@ -52,7 +60,7 @@ def record_limits(call: Call, key: bytes, stream: Stream) -> None:
     """
     if call.server.aof is None or stream.has_default_limits():
         return
-    call.changed(key, b"", EVENT_STREAM, limits_record(key, stream), 0, False)
+    call.changed(key, b"", EVENT_STREAM, limits_command(key, stream), 0, False)
     for pid, iid, ms, seq, _ in stream.idmp_records():
         record = [b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)]
         call.changed(key, b"", EVENT_STREAM, record, 0, False)

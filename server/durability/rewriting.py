@@ -16,10 +16,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from persistence.directory import AofDirectory
-from persistence.dump import dump_commands
+from persistence.dump import dump_commands, wire
 from persistence.errors import PersistenceError
 from persistence.files import write_all
-from protocol.replies import request
 
 if TYPE_CHECKING:
     from server.state import Server
@@ -190,9 +189,9 @@ class Rewriting:
             batch: list[bytes] = []
             size = 0
             for command in dump_commands(self._server.dbs):
-                wire = request(command)
-                batch.append(wire)
-                size += len(wire)
+                piece = wire(command)
+                batch.append(piece)
+                size += len(piece)
                 if size >= BATCH_BYTES:
                     write_all(fd, b"".join(batch))
                     batch.clear()
