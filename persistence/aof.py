@@ -17,9 +17,15 @@ from typing import Final
 from persistence.files import sync_file
 from protocol.replies import array_header, bulk
 
+STAMP: Final = b"#TS:"
 _MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 _NO_DATABASE: Final = -1
+
+
+def annotation(second: int) -> bytes:
+    """The comment that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d" % (STAMP, second)
 
 
 class AppendOnlyFile:
@@ -32,6 +38,7 @@ class AppendOnlyFile:
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
         annotate: write the second, as a comment, before the first record of each second.
+        stamp_next: write it before the next record or transaction, whatever ``annotate`` says.
     """
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
@@ -39,6 +46,7 @@ class AppendOnlyFile:
         self.older_bytes = older_bytes
         self.base_bytes = base_bytes
         self.annotate = False
+        self.stamp_next = False
         self._pieces: list[bytes] = []
         self._db = _NO_DATABASE
         self._in_transaction = False
@@ -62,7 +70,7 @@ class AppendOnlyFile:
     def append(self, db: int, record: list[bytes]) -> None:
         """Add a command that changes database ``db``."""
         pieces = self._pieces
-        if self.annotate and not self._in_transaction:
+        if (self.annotate or self.stamp_next) and not self._in_transaction:
             self._annotate()
         if db != self._db:
             digits = b"%d" % db
@@ -75,7 +83,7 @@ class AppendOnlyFile:
 
     def begin(self) -> None:
         """Open a transaction: a loader takes all records up to ``commit``, or none."""
-        if self.annotate:
+        if self.annotate or self.stamp_next:
             self._annotate()
         self._in_transaction = True
         self._pieces.append(_MULTI)
@@ -88,9 +96,10 @@ class AppendOnlyFile:
 
     def _annotate(self) -> None:
         now_s = int(time.time())
-        if now_s > self._annotated_s:
+        if self.stamp_next or now_s > self._annotated_s:
+            self.stamp_next = False
             self._annotated_s = now_s
-            self._pieces.append(b"#TS:%d\r\n" % now_s)
+            self._pieces.append(annotation(now_s) + b"\r\n")
 
     # The disk
 

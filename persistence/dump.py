@@ -3,19 +3,24 @@
 A database is a SELECT and then its keys. A key is made by the commands that Redis's own rewrite
 uses, so that Redis can read them: SET; XADD for each entry and XSETID for the counters, where a
 stream without entries is made by adding one and trimming it at once. Its groups follow, each with
-its consumers, their pending entries, and those that were released in the order of their release. A
-deadline follows as PEXPIREAT.
+its consumers, their pending entries, and those that were released in the order of their release.
+Then come the limits of its IDMP map, where they are not the default, and each of its iids as
+XIDMPRECORD; one for an entry that was deleted Redis will not take. A deadline follows as PEXPIREAT.
+
+A line that starts with ``#`` is no command but a comment: the time of the command behind it. An iid
+has one where the ID of its entry does not tell when it was added.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from persistence.aof import STAMP, annotation
 from persistence.encoder import Encoder
 from protocol.replies import array_header, bulk, request
 from protocol.requests import RequestParser
 from storage.keyspace import NO_EXPIRY
-from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
+from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenIdmp, FrozenStream, Pending
 
 if TYPE_CHECKING:
     from storage.freezing import FrozenKey
@@ -39,6 +44,7 @@ class CommandEncoder(Encoder):
         self._stream: FrozenStream | None = None
         self._entries_left = False
         self._next_group = 0
+        self._limits_left = False
         self._group: FrozenGroup | None = None
         self._released: list[bytes] = []  # IDs, all with the count that follows
         self._released_count = 0
@@ -55,6 +61,7 @@ class CommandEncoder(Encoder):
             self._stream = value
             self._entries_left = True
             self._next_group = 0
+            self._limits_left = True
             if not value.length:
                 self._command([b"XADD", key.key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])
             return True
@@ -84,6 +91,14 @@ class CommandEncoder(Encoder):
         elif self._next_group < len(stream.groups):
             self._begin_group(stream.groups[self._next_group])
             self._next_group += 1
+        elif self._limits_left:
+            self._limits_left = False
+            if not stream.has_default_limits:
+                self._command(
+                    limits_command(self._key, stream.idmp_duration_s, stream.idmp_maxsize)
+                )
+        elif stream.idmp is not None and stream.idmp.is_unread():
+            self._add_producer(stream.idmp)
         else:
             self._stream = None
             self._expire()
@@ -216,9 +231,28 @@ class CommandEncoder(Encoder):
             )
             self._released = []
 
+    # Idempotent ids
+
+    def _add_producer(self, idmp: FrozenIdmp) -> None:
+        producer = idmp.next_producer()
+        for iid, ms, seq, added_ms in producer.records():
+            if added_ms != ms:
+                stamp = annotation(added_ms // 1000) + b"\r\n"
+                self._made.append(stamp)
+                self.size_bytes += len(stamp)
+            self._command([b"XIDMPRECORD", self._key, producer.pid, iid, b"%d-%d" % (ms, seq)])
+
+
+def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
+    """The command that gives a stream these limits of its IDMP map."""
+    return [
+        *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % duration_s),
+        *(b"IDMP-MAXSIZE", b"%d" % maxsize),
+    ]
+
 
 def key_commands(key: FrozenKey) -> list[list[bytes]]:
-    """The commands that make one key in the database that is selected."""
+    """The commands that make one key in the database that is selected, without times."""
     encoder = CommandEncoder()
     more = encoder.add(key)
     while more:
@@ -230,4 +264,6 @@ def key_commands(key: FrozenKey) -> list[list[bytes]]:
         some = parser.take()
         if not some:
             return commands[1:]  # without SELECT
-        commands += some
+        for command in some:
+            if not command[0].startswith(STAMP):
+                commands.append(command)

@@ -67,6 +67,7 @@ class Call:
         now_ms: the time of this command, in milliseconds since 1970.
         may_block: False inside MULTI and while loading; then a blocking command times out at once.
         replaying: the AOF is being loaded: what it says has happened, relative to nothing.
+        stamp_s: while replaying, the second in which the command ran first; 0 where it is not told.
         effects: what has been done so far, oldest first.
     """
 
@@ -79,6 +80,7 @@ class Call:
         self.now_ms = 0
         self.may_block = True
         self.replaying = False
+        self.stamp_s = 0
         self.effects: list[Effect] = []
 
     def name(self) -> bytes:

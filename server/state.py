@@ -29,6 +29,7 @@ from server.info.stats import Stats
 from server.pubsub import PubSub
 from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
 from storage.keyspace import Keyspace
+from storage.stream.idempotence import Expiring
 
 if TYPE_CHECKING:
     from server.config.config import Config
@@ -82,8 +83,10 @@ class Server:
         self.special = 0
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
         self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
+        self.expiring: Final = Expiring()  # producers of streams, by when they are to be looked at
         self.dbs: list[Keyspace] = [
-            Keyspace(index, self.expired_found, self.lazy_free) for index in range(config.databases)
+            Keyspace(index, self.expired_found, self.lazy_free, self.expiring)
+            for index in range(config.databases)
         ]
         self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
         self.sessions: dict[int, Session] = {}

@@ -29,6 +29,7 @@ from persistence.snapshot.layout import (
     OPEN_BLOCK,
     PENDING,
     PENDING_ROW,
+    PRODUCERS,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -105,6 +106,7 @@ class Decoder:
         self._blocks_left = 0
         self._open_left = 0
         self._groups_left = 0
+        self._producers_left = 0
         self._group: Group | None = None
         self._members: list[Consumer] = []
         self._consumers_left = 0
@@ -223,6 +225,8 @@ class Decoder:
             self._consumers(table)
         elif kind == GROUP:
             self._new_group(table)
+        elif kind == PRODUCERS:
+            self._producers(table)
         else:
             self._finish_stream()
             if kind == STRINGS:
@@ -327,8 +331,7 @@ class Decoder:
         self._blocks_left = table[12]
         self._open_left = table[13]
         self._groups_left = table[14]
-        if table[15]:
-            raise self.malformed("a stream without producers")
+        self._producers_left = table[15]
         self._stream = stream
         self._group = None
 
@@ -337,7 +340,7 @@ class Decoder:
         if stream is None:
             return
         self._finish_group()
-        if self._blocks_left or self._open_left or self._groups_left:
+        if self._blocks_left or self._open_left or self._groups_left or self._producers_left:
             raise self.malformed("the rest of a stream")
         live = stream.index.entries
         if stream.tail is not None:
@@ -477,3 +480,33 @@ class Decoder:
             owner = None if number == 0 else members[number - 1]
             group.restore_pending(ms, seq, owner, delivery_ms, table[row + 4])
         self._pending_left -= len(table) // PENDING_ROW
+
+    # Idempotent ids
+
+    def _producers(self, table: list[int]) -> None:
+        stream = self._owner()
+        self._finish_group()
+        at = 0
+        while at < len(table):
+            pid = self._cut(table[at])
+            count = table[at + 1]
+            at += 2
+            if count <= 0 or (stream.idmp is not None and pid in stream.idmp.producers):
+                raise self.malformed("each producer once, with iids")
+            ms = 0
+            seq = 0
+            for _ in range(count):
+                iid = self._cut(table[at])
+                if table[at + 1]:
+                    ms = (ms + table[at + 1]) % WRAP
+                    seq = table[at + 2]
+                else:
+                    seq = (seq + table[at + 2]) % WRAP
+                added_ms = (ms + table[at + 3]) % WRAP
+                if added_ms > INT64_MAX:
+                    raise self.malformed("a time")
+                stream.record_iid(pid, iid, ms, seq, added_ms)
+                at += 4
+            self._producers_left -= 1
+        if self._producers_left < 0:
+            raise self.malformed("no more producers than the stream has")

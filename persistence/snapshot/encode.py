@@ -23,6 +23,7 @@ from persistence.snapshot.layout import (
     NO_DEADLINE,
     OPEN_BLOCK,
     PENDING,
+    PRODUCERS,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -30,6 +31,7 @@ from persistence.snapshot.layout import (
 )
 from storage.stream.block import Block
 from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
+from storage.stream.idempotence import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 BLOCKS_AT_ONCE: Final = 64
@@ -53,7 +55,7 @@ class Records:
 
     Call ``begin``, then for each database ``database`` and its keys, then ``end``. A stream is
     ``stream`` and then, in this order, its blocks, its open block, each group with its consumers
-    and pending entries.
+    and pending entries, its producers.
 
     Attributes:
         payloads: those that are large enough, oldest first, each a list of pieces.
@@ -76,6 +78,7 @@ class Records:
         self._last_block_ms = 0
         self._consumers: Final = _Record(CONSUMERS)
         self._pending: Final = _Record(PENDING)
+        self._producers: Final = _Record(PRODUCERS)
         self._nack_ms = 0
         self._nack_seq = 0
         self._nack_delivery_ms = 0
@@ -181,7 +184,7 @@ class Records:
             stream.blocks,
             0 if stream.tail is None else 1,
             len(stream.groups),
-            0,
+            0 if stream.idmp is None else stream.idmp.producers,
         ]
         record.data = [key]
         record.size = len(key)
@@ -310,6 +313,38 @@ class Records:
         """The pending entries of the group have all been given."""
         self._put(self._pending)
 
+    # Idempotent ids
+
+    def producer(self, producer: Producer) -> None:
+        """A producer of the stream's IDMP map, with its iids."""
+        record = self._producers
+        table = record.table
+        table.append(len(producer.pid))
+        table.append(int(producer.count))
+        record.data.append(producer.pid)
+        record.size += len(producer.pid)
+        last_ms = 0
+        last_seq = 0
+        for iid, ms, seq, added_ms in producer.records():
+            table.append(len(iid))
+            if ms == last_ms:
+                table.append(0)
+                table.append((seq - last_seq) % WRAP)
+            else:
+                table.append((ms - last_ms) % WRAP)
+                table.append(seq)
+            table.append((added_ms - ms) % WRAP)
+            record.data.append(iid)
+            record.size += len(iid)
+            last_ms = ms
+            last_seq = seq
+        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
+            self._put(record)
+
+    def producers_done(self) -> None:
+        """The producers of the stream have all been given."""
+        self._put(self._producers)
+
     # Records
 
     def _put(self, record: _Record) -> None:
@@ -363,18 +398,23 @@ class StreamWalk:
             self._blocks_left = False
             if stream.tail is not None:
                 records.open_block(stream.tail)
-            return bool(stream.groups)
+            return True
         group = self._group
-        if group is None:
-            group = stream.groups[self._next_group]
-            records.group(group)
-            self._group = group
+        if group is not None:
+            pending = group.next_pending()
+            if pending is not None:
+                records.pending(pending)
+            else:
+                records.pending_done()
+                self._group = None
+            return True
+        if self._next_group < len(stream.groups):
+            self._group = stream.groups[self._next_group]
             self._next_group += 1
+            records.group(self._group)
             return True
-        pending = group.next_pending()
-        if pending is not None:
-            records.pending(pending)
+        if stream.idmp is not None and stream.idmp.is_unread():
+            records.producer(stream.idmp.next_producer())
             return True
-        records.pending_done()
-        self._group = None
-        return self._next_group < len(stream.groups)
+        records.producers_done()
+        return False

@@ -46,6 +46,7 @@ SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
+_SELECT: Final = b"select"  # a time that stands before it is that of the command behind
 
 
 class Replayer:
@@ -64,10 +65,15 @@ class Replayer:
         """Forget the database that was selected."""
         self._session.db = self._server.dbs[0]
 
-    def run(self, argv: list[bytes]) -> bytes:
-        """Run one command; the line of the error it failed with, else empty."""
+    def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
+        """Run one command; the line of the error it failed with, else empty.
+
+        Args:
+            stamp_s: the second in which it ran first; 0 where the file does not say.
+        """
         server = self._server
         call = self._call
+        call.stamp_s = stamp_s
         row = server.rows.get(argv[0])
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             try:
@@ -114,6 +120,7 @@ class Loader:
         self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
+        self._stamp_s = 0  # of the next command, or of the transaction under way
         self._done_bytes = 0  # in the files before the one at hand
         self._started_ns = time.perf_counter_ns()
         self._reported_ns = self._started_ns
@@ -192,6 +199,8 @@ class Loader:
                 return False
             count += 1
             self.commands += 1
+            if reader.stamp_s:
+                self._stamp_s = reader.stamp_s
             queue = self._transaction
             name = argv[0].lower() if len(argv) == 1 else b""
             if queue is None:
@@ -208,10 +217,12 @@ class Loader:
                 raise CorruptAOF(reader.name, offset, "EXEC before another MULTI")
             else:
                 queue.append(argv)
+            if self._stamp_s and self._transaction is None and argv[0].lower() != _SELECT:
+                self._stamp_s = 0
         return True
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
-        line = self._replayer.run(argv)
+        line = self._replayer.run(argv, self._stamp_s)
         if line:
             self._refuse(reader, argv, offset, line)
 

@@ -20,6 +20,7 @@ from server.state import Server
 from server.tools.progress import Progress
 from storage.freezing import frozen_key
 from storage.keyspace import Keyspace
+from storage.stream.idempotence import Expiring
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 BATCH_BYTES: Final = 1 << 20
@@ -31,7 +32,7 @@ _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 def empty_databases(count: int) -> list[Keyspace]:
     """Databases without keys."""
-    return [Keyspace(index, [], []) for index in range(count)]
+    return [Keyspace(index, [], [], Expiring()) for index in range(count)]
 
 
 class Workspace:

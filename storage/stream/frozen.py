@@ -6,6 +6,8 @@ Freezing copies references, and of those as few as it can:
   behind that. Before the stream changes a sealed block it calls ``keep``, which puts a copy aside,
   once. A block that is taken off the end of the list, to be appended to, joins ``_taken``.
 - The open tail, about a hundred entries, is copied.
+- Of an IDMP map references to the producers are copied. A producer is copied whole before it
+  changes (``FrozenIdmp.keep``).
 - Of a group's pending entries the outer list of chunks is copied. While a chunk is shared, the
   group puts a copy in its place before it changes it (``NacksByTime.shared``). An entry that goes
   to another consumer, or is delivered again, has what it was kept first (``FrozenGroup.keep``).
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Consumer, Group
+    from storage.stream.idempotence import IdmpMap, Producer
     from storage.stream.pel import Nack
     from storage.stream.stream import Stream
 
@@ -145,6 +148,53 @@ class FrozenGroup:
         return not self._chunks
 
 
+class FrozenIdmp:
+    """An IDMP map as it was: references to its producers, each copied before it changes.
+
+    Attributes:
+        producers: how many ``next_producer`` will return in all.
+        live: the map.
+    """
+
+    def __init__(self, idmp: IdmpMap) -> None:
+        self.producers: Final = len(idmp.producers)
+        self.live: Final = idmp
+        # Those that were not read, by id(), the next one last; one that has changed as a copy.
+        self._unread: Final[dict[int, Producer]] = {}
+        for producer in reversed(idmp.producers.values()):
+            self._unread[id(producer)] = producer
+
+    def register(self) -> None:
+        """Ask the map to keep what it changes from now on."""
+        self.live.frozen = self
+
+    def thaw(self) -> None:
+        """The map may change things in place again."""
+        if self.live.frozen is self:
+            self.live.frozen = None
+
+    def keep(self, producer: Producer) -> None:
+        """Keep what a producer is, for it is about to change."""
+        place = id(producer)
+        if self._unread.get(place) is producer:
+            self._unread[place] = producer.copy()
+
+    def is_unread(self) -> bool:
+        """Whether ``next_producer`` has more."""
+        return bool(self._unread)
+
+    def next_producer(self) -> Producer:
+        """The next producer, which is to be used before anything else runs."""
+        return self._unread.popitem()[1]
+
+    def free_some(self, most: int) -> bool:
+        """Let go of some of what was not read; True at the end."""
+        unread = self._unread
+        for _ in range(min(most, len(unread))):
+            unread.popitem()
+        return not unread
+
+
 class FrozenStream:
     """A stream as it was.
 
@@ -154,6 +204,7 @@ class FrozenStream:
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
         groups: in the order in which they were created.
+        idmp: the IDMP map, or None; has_default_limits: what it forgets is as in a new stream.
         abandoned: nobody else uses the stream any more: whoever thaws it lets go of it, too.
     """
 
@@ -172,6 +223,8 @@ class FrozenStream:
         self.blocks: Final = index.live_blocks
         self.tail: Final = None if stream.tail is None else stream.tail.copy()
         self.groups: Final = [FrozenGroup(group) for group in stream.groups.values()]
+        self.idmp: Final = None if stream.idmp is None else FrozenIdmp(stream.idmp)
+        self.has_default_limits: Final = stream.has_default_limits()
         self.live: Final = stream
         self.abandoned = False
         self._places: list[Block] = index.blocks
@@ -193,6 +246,8 @@ class FrozenStream:
         self.live.frozen = self
         for group in self.groups:
             group.register()
+        if self.idmp is not None:
+            self.idmp.register()
 
     def thaw(self) -> None:
         """The stream may change things in place again; nothing can be read any more."""
@@ -200,6 +255,8 @@ class FrozenStream:
             self.live.frozen = None
         for group in self.groups:
             group.thaw()
+        if self.idmp is not None:
+            self.idmp.thaw()
 
     # What the stream reports
 
@@ -266,13 +323,15 @@ class FrozenStream:
         for group in self.groups:
             if group.is_unread():
                 return True
-        return False
+        return self.idmp is not None and self.idmp.is_unread()
 
     def free_some(self, most: int) -> bool:
         """Let go of some of what only this one holds, up to ``most`` blocks; True at the end."""
         for group in self.groups:
             if not group.free_some():
                 return False
+        if self.idmp is not None and not self.idmp.free_some(most):
+            return False
         kept = self._kept
         for _ in range(min(most, len(kept))):
             kept.popitem()

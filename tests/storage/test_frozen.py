@@ -14,6 +14,7 @@ from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from storage.stream.groups import Consumer, Group
+from storage.stream.idempotence import Expiring
 from storage.stream.stream import ID_MAX, IDNotGreater, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
@@ -372,7 +373,7 @@ class FreezingMachine(RuleBasedStateMachine):
         super().__init__()
         self.expired: list[tuple[int, bytes]] = []
         self.unused: list[object] = []
-        self.dbs = [Keyspace(index, self.expired, self.unused) for index in range(3)]
+        self.dbs = [Keyspace(index, self.expired, self.unused, Expiring()) for index in range(3)]
         self.now_ms = 0
         self.epoch = 0
         self.freezing: Freezing | None = None
@@ -516,3 +517,34 @@ def plain_frozen(value: object) -> object:
 
 FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
 TestFreezing = FreezingMachine.TestCase
+
+
+def test_an_idmp_map_stays_as_it_was() -> None:
+    """Whatever is recorded, evicted, expired or cleared, what is read is what was frozen."""
+    for read_first in range(4):
+        expiring = Expiring()
+        stream = Stream(10, 3)
+        stream.attach(expiring)
+        for number, pid in enumerate((b"a", b"b", b"c", b"a", b"d", b"a")):
+            stream.record_iid(pid, b"iid%d" % number, number, 0, 1000 * number)
+        before = list(stream.idmp_records())
+        frozen = stream.freeze()
+        assert frozen.idmp is not None
+        assert frozen.idmp.producers == 4
+        seen = []
+        while frozen.idmp.is_unread():
+            producer = frozen.idmp.next_producer()
+            seen += [(producer.pid, *record) for record in producer.records()]
+            if len(seen) >= read_first:
+                stream.record_iid(b"d", b"iid4", 9, 9, 9000)
+                for number in range(4):
+                    stream.record_iid(b"b", b"late%d" % number, 9, number, 9000)
+                stream.record_iid(b"new", b"x", 9, 9, 9000)
+                while expiring.expire(14_000, 2):
+                    pass
+                stream.limit_idmp(20, 20)
+                stream.record_iid(b"c", b"other map", 9, 9, 9000)
+        assert seen == before
+        frozen.thaw()
+        assert frozen.idmp.live.frozen is None
+        assert stream.known_id(b"c", b"other map", 9000) == (9, 9)

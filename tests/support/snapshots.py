@@ -9,6 +9,7 @@ from storage.freezing import Freezing
 from storage.keyspace import Keyspace
 from storage.stream.block import Block
 from storage.stream.groups import Group
+from storage.stream.idempotence import Expiring
 from storage.stream.stream import ID_MAX, Stream
 
 CREATED_MS = 1_763_692_800_000
@@ -16,7 +17,7 @@ Entries = Iterable[tuple[int, int, list[bytes]]]
 
 
 def databases(count: int = 16) -> list[Keyspace]:
-    return [Keyspace(index, [], []) for index in range(count)]
+    return [Keyspace(index, [], [], Expiring()) for index in range(count)]
 
 
 def make_stream(entries: Entries, node_entries: int = 3) -> Stream:
@@ -42,11 +43,19 @@ def odd_streams() -> dict[bytes, Stream]:
     ghost = make_stream([(1, 0, [b"a", b"1"]), (2, 0, [b"a", b"2"])], 5)
     ghost.delete(2, 0)
     ghost.trim_below(2, 0, False, 0, True)  # leaves a node with nothing alive in it
+    told = make_stream((n, 0, [b"n", b"%d" % n]) for n in range(1, 9))
+    told.limit_idmp(86_400, 5)
+    for number, pid in enumerate((b"ada", b"bob\0", b"ada", b"ada", b"x" * 300, b"ada"), 1):
+        told.record_iid(pid, b"iid-%d" % number, number, number % 2, CREATED_MS + number)
+    for number in range(20):  # more than there may be; the entries are in no order
+        told.record_iid(b"many", b"%d" % number, ID_MAX - number * 3 % 7, number % 2, 2**41)
+    told.iids_added, told.iids_duplicates = 26, 1
     read = make_stream((n, 0, [b"n", b"%d" % n]) for n in range(1, 40))
     read.groups = {group.name: group for group in odd_groups()}
     return {
         b"like": like, b"holes": holes, b"mixed": mixed, b"greatest": greatest,
-        b"emptied": emptied, b"bare": bare, b"ghost": ghost, b"read": read, b"": like.copy(),
+        b"emptied": emptied, b"bare": bare, b"ghost": ghost, b"read": read, b"told": told,
+        b"": like.copy(),
     }  # fmt: skip
 
 
@@ -146,6 +155,7 @@ def plain_stream(stream: Stream) -> object:
         (stream.index.entries, stream.index.live_blocks, stream.node_count()),
         None if stream.tail is None else (plain_block(stream.tail), stream.tail.names_of_node),
         [plain_group(group) for group in stream.groups.values()],
+        list(stream.idmp_records()),
     )
 
 
