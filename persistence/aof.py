@@ -24,8 +24,8 @@ _NO_DATABASE: Final = -1
 
 
 def annotation(second: int) -> bytes:
-    """The comment that gives the time of what follows, in seconds since 1970."""
-    return b"%b%d" % (STAMP, second)
+    """The line that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d\r\n" % (STAMP, second)
 
 
 class AppendOnlyFile:
@@ -99,7 +99,7 @@ class AppendOnlyFile:
         if self.stamp_next or now_s > self._annotated_s:
             self.stamp_next = False
             self._annotated_s = now_s
-            self._pieces.append(annotation(now_s) + b"\r\n")
+            self._pieces.append(annotation(now_s))
 
     # The disk
 

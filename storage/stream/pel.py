@@ -202,10 +202,16 @@ def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
 
 
 class NacksByTime:
-    """Pending entries in the order in which they may be claimed."""
+    """Pending entries in the order in which they may be claimed.
+
+    Attributes:
+        shared: None, or the id() of chunks that a frozen group reads, too: such a chunk is replaced
+            by a copy before it changes.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
+        self.shared: set[int] | None = None
         self._ticket = 0
 
     def add(self, nack: Nack) -> None:
@@ -218,21 +224,25 @@ class NacksByTime:
             return
         if chunks[-1][-1].order_ms <= nack.order_ms:
             if len(chunks[-1]) < CHUNK:
-                chunks[-1].append(nack)
+                self._own(len(chunks) - 1).append(nack)
             else:
                 chunks.append([nack])
             return
         at = self._chunk_of(nack.order_ms, nack.ticket)
-        chunk = chunks[at]
+        chunk = self._own(at)
         chunk.insert(_place_by_time(chunk, nack.order_ms, nack.ticket), nack)
         if len(chunk) > 2 * CHUNK:
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
 
+    def last_order_ms(self) -> int:
+        """Where the last entry stands by time; ``IN_ZONE`` without entries."""
+        return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
+
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
         at = self._chunk_of(nack.order_ms, nack.ticket)
-        chunk = self.chunks[at]
+        chunk = self._own(at)
         del chunk[_place_by_time(chunk, nack.order_ms, nack.ticket)]
         if not chunk:
             del self.chunks[at]
@@ -274,6 +284,14 @@ class NacksByTime:
     def drop_all_of(self, consumer: Consumer) -> None:
         """Take out every entry of one consumer. Complexity: O(n)."""
         self.chunks = _without(self.chunks, consumer)
+
+    def _own(self, at: int) -> list[Nack]:
+        """A chunk that may be changed."""
+        chunk = self.chunks[at]
+        if self.shared is not None and id(chunk) in self.shared:
+            chunk = chunk.copy()
+            self.chunks[at] = chunk
+        return chunk
 
     def _chunk_of(self, order_ms: int, ticket: int) -> int:
         chunks = self.chunks
