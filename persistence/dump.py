@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from persistence.aof import annotation
 from persistence.encoder import Encoder
 from protocol.replies import array_header, bulk, request
+from protocol.requests import RequestParser
 from storage.keyspace import NO_EXPIRY
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
@@ -29,14 +30,20 @@ if TYPE_CHECKING:
 
 BLOCKS_AT_ONCE: Final = 2
 RELEASED_PAGE: Final = 64  # released entries in one command
+BULK_MAX_BYTES: Final = 1 << 40
 _XADD: Final = bulk(b"XADD")
 
 
 class CommandEncoder(Encoder):
-    """Makes commands of keys."""
+    """Makes commands of keys.
 
-    def __init__(self) -> None:
+    Args:
+        stamps: tell when an iid was added, in a comment; there is no place for it outside a file.
+    """
+
+    def __init__(self, stamps: bool = True) -> None:
         super().__init__()
+        self._stamps: Final = stamps
         self._made: list[bytes] = []
         self._db = -1
         self._key = b""
@@ -234,7 +241,7 @@ class CommandEncoder(Encoder):
     def _record_iids(self, producer: Producer) -> None:
         pieces: list[bytes] = []
         for iid, ms, seq, added_ms in producer.records():
-            if added_ms != ms:
+            if added_ms != ms and self._stamps:
                 pieces.append(annotation(added_ms // 1000))
             entry_id = b"%d-%d" % (ms, seq)
             pieces.append(request([b"XIDMPRECORD", self._key, producer.pid, iid, entry_id]))
@@ -249,3 +256,19 @@ def limits_command(key: bytes, stream: Stream | FrozenStream) -> list[bytes]:
         *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % stream.idmp_duration_s),
         *(b"IDMP-MAXSIZE", b"%d" % stream.idmp_maxsize),
     ]
+
+
+def key_commands(key: FrozenKey) -> list[list[bytes]]:
+    """The commands that make one key in the database that is selected."""
+    encoder = CommandEncoder(stamps=False)
+    more = encoder.add(key)
+    while more:
+        more = encoder.more()
+    parser = RequestParser(BULK_MAX_BYTES)
+    parser.feed(b"".join(encoder.take()))
+    commands: list[list[bytes]] = []
+    while True:
+        some = parser.take()
+        if not some:
+            return commands[1:]  # without SELECT
+        commands += some

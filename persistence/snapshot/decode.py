@@ -185,6 +185,11 @@ class Decoder:
         """What to raise for the record at hand."""
         return Malformed(self._start, expected)
 
+    def entries_met(self) -> int:
+        """The entries of streams so far, those of the stream at hand included."""
+        stream = self._stream
+        return self.entries if stream is None else self.entries + stream.index.entries
+
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
         self.keys += 1

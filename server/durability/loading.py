@@ -159,7 +159,7 @@ class Loader:
         snapshot = self._snapshot
         assert snapshot is not None
         going_on = snapshot.step()
-        self._entries = snapshot.decoder.entries
+        self._entries = snapshot.decoder.entries_met()
         status.loaded_bytes = self._done_bytes + snapshot.loaded_bytes
         if not going_on:
             status.keys_loaded = snapshot.decoder.keys - snapshot.decoder.expired
@@ -281,13 +281,16 @@ class Loader:
         status = self._server.aof_status
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
+        snapshot = self._snapshot
+        if snapshot is None:
+            what = "append-only file"
+            speed = f"{int(self.commands / spent_s)} commands/s"
+        else:
+            what = "snapshot"
+            keys = snapshot.decoder.keys
+            speed = f"{int(keys / spent_s)} keys/s, {int(self._entries / spent_s)} entries/s"
         log.info(
-            "Loading the %s: %.1f %%, %d %s/s, %.0f s to go",
-            "append-only file" if self._snapshot is None else "snapshot",
-            status.loaded_share(),
-            (self._entries if self._snapshot is not None else self.commands) / spent_s,
-            "entries" if self._snapshot is not None else "commands",
-            left_s,
+            "Loading the %s: %.1f %%, %s, %.0f s to go", what, status.loaded_share(), speed, left_s
         )
 
     def finish(self) -> None:

@@ -31,6 +31,7 @@ REST_S: Final = 0.004  # between two slices while clients have something to do
 KEYS_AT_ONCE: Final = 64
 BATCH_BYTES: Final = 1 << 18  # given to the thread at once
 QUEUED_MAX_BYTES: Final = 8 << 20  # waiting for the disk; then the slices rest
+DELAY_STEP_S: Final = 0.05  # between two looks whether the delay still holds
 REPORT_NS: Final = 1_000_000_000
 
 
@@ -74,6 +75,7 @@ class SnapshotJob:
         self._handle: asyncio.Handle | None = None
         self._waiting = False  # for the disk
         self._seen_bytes = 0  # of input, when the last slice ended
+        self._rests_until_ns = 0  # where rdb-key-save-delay asks for it
         self.started_ns = time.perf_counter_ns()
         self._reported_ns = self.started_ns
 
@@ -156,8 +158,11 @@ class SnapshotJob:
         server = self.server
         busy = server.stats.net_input_bytes != self._seen_bytes
         now_ns = time.perf_counter_ns()
-        stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
         delay_us = server.config.rdb_key_save_delay
+        if delay_us > 0 and now_ns < self._rests_until_ns:
+            self._later(min(DELAY_STEP_S, (self._rests_until_ns - now_ns) / 1e9))
+            return
+        stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
         while self._queued_bytes < QUEUED_MAX_BYTES:
             done = self.keys_done
             if not self._advance():
@@ -171,7 +176,8 @@ class SnapshotJob:
         if self._queued_bytes >= QUEUED_MAX_BYTES:
             self._waiting = True
         elif delay_us > 0:
-            self._later(delay_us / 1e6)
+            self._rests_until_ns = now_ns + delay_us * 1000
+            self._soon()
         elif busy:
             self._later(REST_S)
         else:

@@ -27,7 +27,7 @@ BATCH_BYTES: Final = 1 << 20
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
 _PREFIX: Final = b"appendonly.aof"
-_UNKNOWN: Final = b"ERR unknown command"
+_UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 
 def empty_databases(count: int) -> list[Keyspace]:
