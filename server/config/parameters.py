@@ -203,7 +203,7 @@ FILES: Final[tuple[Parameter, ...]] = (
     YesNo(
         "no-appendfsync-on-rewrite",
         False,
-        doc="Kept and shown; a rewrite is forced to disk before anything else is.",
+        doc="Leave syncing to the system while the append-only file is written anew.",
     ),
     Integer(
         "auto-aof-rewrite-percentage",
