@@ -46,7 +46,8 @@ class AppendOnlyFile:
         base_bytes: the length of all files when the last rewrite ended.
         switches: how often this went on in a new file.
         annotate: write the second, as a comment, before the first record of each second.
-        stamp_next: write it before what the command under way did, whatever ``annotate`` says.
+        stamp_next: write it before the next record, or the transaction that it begins, whatever
+            ``annotate`` says.
     """
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
@@ -93,6 +94,8 @@ class AppendOnlyFile:
             self._first = record
             self._first_db = db
             return
+        elif self.stamp_next:
+            self._annotate()
         self._write_record(db, record)
 
     def end_command(self) -> None:
