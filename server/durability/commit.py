@@ -242,9 +242,9 @@ class Committer:
         _release(held)
 
     def _may_sync(self) -> bool:
-        """False while a rewrite has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
+        """False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
         server = self._server
-        return not (server.aof_status.rewriting and server.config.no_appendfsync_on_rewrite)
+        return server.job is None or not server.config.no_appendfsync_on_rewrite
 
     # Policies everysec and no
 
