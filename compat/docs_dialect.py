@@ -10,6 +10,34 @@ _GROUP: Final = "stream"
 _SINCE: Final = "0.1.0"
 
 DOCS: Final[dict[str, Doc]] = {
+    "xidmp": Doc(
+        _GROUP,
+        _SINCE,
+        "Depends on subcommand.",
+        "Holds the commands that manage idempotent production.",
+    ),
+    "xidmp|cfgget": Doc(
+        _GROUP,
+        _SINCE,
+        "O(1)",
+        "Tells the limits of a stream's idempotent IDs: those asked for, or both.",
+        "key [DURATION] [MAXSIZE]",
+    ),
+    "xidmp|cfgset": Doc(
+        _GROUP,
+        _SINCE,
+        "O(1); what is forgotten is let go of later",
+        "XCFGSET in the spelling of the first design.",
+        "key [DURATION=duration:integer] [MAXSIZE=maxsize:integer]",
+    ),
+    "xidmp|help": Doc(_GROUP, _SINCE, "O(1)", "Lists the XIDMP subcommands."),
+    "xidmp|producers": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N producers",
+        "Lists producers: how many idempotent IDs they hold, for which oldest and newest entry.",
+        "key [MATCH=pattern] [COUNT=count:integer]",
+    ),
     "xread-group": Doc(
         _GROUP,
         _SINCE,

@@ -10,6 +10,10 @@ _GROUP: Final = "stream"
 _RANGE_COST: Final = "O(N) for N entries answered, wherever the range lies"
 _RANGE_HISTORY: Final = (("6.2.0", "A bound may be exclusive."),)
 _REFERENCES: Final = "condition(KEEPREF | DELREF | ACKED)"
+_PRODUCER: Final = (
+    "idmp(idmpauto-with-pid('IDMPAUTO'=idmpauto-token pid<producer-id>)"
+    " | idmp-with-pid-iid('IDMP'=idmp-token pid<producer-id> iid<idempotent-id>))@8.6.0"
+)
 _TRIM: Final = (
     "strategy(MAXLEN | MINID@6.2.0) [operator('='=equal | '~'=approximately)] threshold"
     " [LIMIT=count:integer@6.2.0]"
@@ -28,13 +32,21 @@ DOCS: Final[dict[str, Doc]] = {
         "5.0.0",
         "O(1), and O(N) more when N entries are trimmed",
         "Appends an entry to a stream, which is created where it is missing.",
-        f"key [NOMKSTREAM@6.2.0] [{_REFERENCES}] [trim({_TRIM})]"
+        f"key [NOMKSTREAM@6.2.0] [{_REFERENCES}] [{_PRODUCER}] [trim({_TRIM})]"
         " id-selector('*'=auto-id | id) data(field value)...",
         history=(
             ("6.2.0", "NOMKSTREAM, MINID and LIMIT options."),
             ("7.0.0", "An ID of the form <ms>-*."),
             ("8.2.0", "KEEPREF, DELREF and ACKED options."),
+            ("8.6.0", "IDMP and IDMPAUTO options."),
         ),
+    ),
+    "xcfgset": Doc(
+        _GROUP,
+        "8.6.0",
+        "O(1); what is forgotten is let go of later",
+        "Limits for how long, and how many, idempotent IDs of a producer a stream remembers.",
+        "key [IDMP-DURATION=duration:integer] [IDMP-MAXSIZE=maxsize:integer]",
     ),
     "xdel": Doc(
         _GROUP,
@@ -49,6 +61,14 @@ DOCS: Final[dict[str, Doc]] = {
         "O(1) for each entry, however long the stream",
         "Deletes entries with heed to groups that refer to them, and tells how each one went.",
         f"key [{_REFERENCES}] IDS=ids(numids:integer id...)",
+    ),
+    "xidmprecord": Doc(
+        _GROUP,
+        "8.8.0",
+        "O(log N) for a stream of N entries",
+        "Makes the idempotent ID of an entry known; the append-only file consists of these.",
+        "key pid iid stream-id",
+        internal=True,
     ),
     "xinfo": Doc(
         _GROUP, "5.0.0", "Depends on subcommand.", "Holds the commands that look into streams."
@@ -67,6 +87,7 @@ DOCS: Final[dict[str, Doc]] = {
                 "Tells max-deleted-entry-id, entries-added, recorded-first-entry-id and lag.",
             ),
             ("7.2.0", "Tells active-time; seen-time is any attempt."),
+            ("8.6.0", "Tells of idempotent IDs: limits, producers, IDs, duplicates."),
         ),
     ),
     "xlen": Doc(_GROUP, "5.0.0", "O(1)", "Counts the entries of a stream.", "key"),

@@ -18,10 +18,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from persistence.aof import STAMP
 from persistence.errors import CorruptAOF
 
 CHUNK_BYTES: Final = 64 * 1024
 TRIES: Final = 16  # places looked at that might be the command behind a damaged one
+MOST_DIGITS: Final = 16  # of a second that is one
 BULK_MAX_BYTES: Final = 1 << 40  # whatever limit the server had when it wrote the file
 _STAR: Final = 0x2A
 _DOLLAR: Final = 0x24
@@ -38,12 +40,14 @@ class AofReader:
         offset: the bytes up to here were read and are good: the end of the last command.
         size_bytes: the length of the file.
         torn: after the last command: the file ends in the middle of one.
+        stamp_s: the second that comments directly before the last command gave; 0 for none.
     """
 
     def __init__(self, path: bytes, name: bytes, start: int = 0) -> None:
         self.name: Final = name
         self.offset = start
         self.torn = False
+        self.stamp_s = 0
         self._path: Final = path
         self._buffer = b""
         self._at: i64 = 0  # where the next command starts in the buffer
@@ -68,6 +72,7 @@ class AofReader:
         Raises:
             CorruptAOF: the file is damaged.
         """
+        self.stamp_s = 0
         command = self._step()
         if command is None and self.offset < self.size_bytes:
             if self._swallows_commands():
@@ -134,7 +139,10 @@ class AofReader:
         if buffer[position] == _HASH:
             end: i64 = buffer.find(b"\n", position)
             self._scan = end + 1
-            return None if end < 0 else []
+            if end < 0:
+                return None
+            self._note_stamp(buffer[position:end].rstrip())
+            return []
         self._scan = position
         count = self._header(_STAR)
         if count < 0:
@@ -161,6 +169,11 @@ class AofReader:
             self._scan = end + 2
             count -= 1
         return words
+
+    def _note_stamp(self, comment: bytes) -> None:
+        digits = comment.removeprefix(STAMP)
+        if digits is not comment and digits.isdigit() and len(digits) < MOST_DIGITS:
+            self.stamp_s = int(digits)
 
     def _header(self, kind: i64) -> i64:
         """The number of a header line, or -1 when more bytes are needed."""

@@ -20,14 +20,17 @@ from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES
 from storage.keyspace import Emptied
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
+from storage.stream.idempotence import IdmpMap
 from storage.stream.stream import Stream
 
 EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
 CRON_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
 FREE_BLOCKS: Final = 500  # blocks of a stream let go of in one go
-FREE_KEYS: Final = 1000  # keys of an emptied database let go of in one go
+FREE_KEYS: Final = 1000  # keys of an emptied database, or iids, let go of in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let go of
+FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
+FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
 TRIM_PERIOD_MS: Final = 1000  # between two attempts to get below maxmemory
 RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
@@ -46,6 +49,7 @@ class Cron:
         self._round: list[int] = []  # IDs of the clients still to be looked at in this round
         self._trimmed_ms = 0
         self._recent_since_ms = 0
+        self._iids_due = False  # there was more to forget than one go may
         self._idle_consumers: Final = Sweep(server)
 
     def start(self) -> None:
@@ -60,9 +64,9 @@ class Cron:
             self._timer = None
 
     def _sleep(self) -> None:
-        """Wait for the next tick, or less while there is memory to let go of in between."""
+        """Wait for the next tick, or less while there is something to let go of in between."""
         pause_s = self._left_s
-        if self._server.lazy_free and pause_s > FREE_PAUSE_S:
+        if (self._server.lazy_free or self._iids_due) and pause_s > FREE_PAUSE_S:
             pause_s = FREE_PAUSE_S
         self._left_s -= pause_s
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
@@ -77,6 +81,7 @@ class Cron:
             else:
                 self._server.refresh_clock()
                 free_some(self._server)
+                self._forget_iids()
         finally:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
@@ -89,6 +94,7 @@ class Cron:
         self._sample(now_ms)
         serve_sync_waits(server)
         free_some(server)
+        self._forget_iids()
         self._look_at_clients(now_ms)
         if server.active_expire and not server.special & (
             PAUSED_ALL | PAUSED_WRITES | LOADING_DATA
@@ -98,6 +104,11 @@ class Cron:
             self._reclaim_consumers()
         if server.job is None and not server.stopping:
             begin_job(server, now_ms // 1000)
+
+    def _forget_iids(self) -> None:
+        """Take iids that are too old out of the IDMP maps of streams."""
+        if not self._server.special & LOADING_DATA:
+            self._iids_due = not forget_iids(self._server)
 
     def _reclaim_consumers(self) -> None:
         """Remove some of the consumers that are idle, and make that known."""
@@ -186,6 +197,7 @@ def free_some(server: Server) -> None:
             (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
             or (isinstance(value, FrozenStream) and not value.free_some(FREE_BLOCKS))
             or (isinstance(value, Group) and not value.free_some())
+            or (isinstance(value, IdmpMap) and not value.free_some(FREE_KEYS))
             or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))
         ):
             waiting.append(value)
@@ -194,6 +206,19 @@ def free_some(server: Server) -> None:
         server.refresh_clock()
         if server.clock_ns - started_ns > FREE_BUDGET_NS:
             return
+
+
+def forget_iids(server: Server) -> bool:
+    """Take iids that are too old out of the IDMP maps; False when the time was up before the end.
+
+    Nothing is recorded: whoever reads the append-only file comes to the same by its own clock.
+    """
+    started_ns = server.clock_ns
+    while server.expiring.expire(server.clock_ns // 1_000_000, FORGET_BATCH) >= FORGET_BATCH:
+        server.refresh_clock()
+        if server.clock_ns - started_ns > FORGET_BUDGET_NS:
+            return False
+    return True
 
 
 def expire_keys(server: Server, now_ms: int) -> None:

@@ -25,6 +25,9 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from storage.stream.idempotence import Expiring
+from storage.stream.stream import Stream
+
 if TYPE_CHECKING:
     from storage.freezing import Freezing
 
@@ -77,6 +80,7 @@ class Keyspace:
         index: its number.
         expired: where (index, key) of keys found expired goes, for all databases.
         unused: where their values go, strings left out.
+        expiring: what makes the iids of streams expire, for all databases.
 
     Attributes:
         freezing: who takes keys as they were before they change, or None.
@@ -87,7 +91,13 @@ class Keyspace:
     the entries that have a deadline; ``heap`` holds at least one pair for each of them.
     """
 
-    def __init__(self, index: int, expired: list[tuple[int, bytes]], unused: list[object]) -> None:
+    def __init__(
+        self,
+        index: int,
+        expired: list[tuple[int, bytes]],
+        unused: list[object],
+        expiring: Expiring,
+    ) -> None:
         self.index: Final = index
         self.entries: dict[bytes, Entry] = {}
         self.slots: list[Entry] = []
@@ -95,6 +105,7 @@ class Keyspace:
         self.volatile = 0
         self.expired = expired
         self.unused = unused
+        self.expiring: Final = expiring
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
         self.freezing: Freezing | None = None
@@ -125,6 +136,8 @@ class Keyspace:
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays."""
+        if isinstance(value, Stream):
+            value.attach(self.expiring)
         found = self.entries.get(key)
         if found is None:
             found = Entry(key, value, len(self.slots), now_ms, self.epoch)
@@ -140,6 +153,8 @@ class Keyspace:
         """Add a key that a file holds, with its deadline; False when it is there already."""
         if key in self.entries:
             return False
+        if isinstance(value, Stream):
+            value.attach(self.expiring)
         fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
         self.entries[key] = fresh
         self.slots.append(fresh)

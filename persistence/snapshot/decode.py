@@ -21,6 +21,7 @@ from persistence.snapshot.layout import (
     END,
     GROUP,
     HEADER,
+    IID_ROW,
     INTEGERS,
     MORTAL_INTEGERS,
     MORTAL_STRINGS,
@@ -29,6 +30,8 @@ from persistence.snapshot.layout import (
     OPEN_BLOCK,
     PENDING,
     PENDING_ROW,
+    PRODUCER,
+    PRODUCER_HEAD,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -105,6 +108,7 @@ class Decoder:
         self._blocks_left = 0
         self._open_left = 0
         self._groups_left = 0
+        self._producers_left = 0
         self._group: Group | None = None
         self._members: list[Consumer] = []
         self._consumers_left = 0
@@ -181,6 +185,11 @@ class Decoder:
         """What to raise for the record at hand."""
         return Malformed(self._start, expected)
 
+    def entries_met(self) -> int:
+        """The entries of streams so far, those of the stream at hand included."""
+        stream = self._stream
+        return self.entries if stream is None else self.entries + stream.index.entries
+
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
         self.keys += 1
@@ -218,6 +227,8 @@ class Decoder:
             self._consumers(table)
         elif kind == GROUP:
             self._new_group(table)
+        elif kind == PRODUCER:
+            self._producer(table)
         else:
             self._finish_stream()
             if kind == STRINGS:
@@ -322,8 +333,7 @@ class Decoder:
         self._blocks_left = table[12]
         self._open_left = table[13]
         self._groups_left = table[14]
-        if table[15]:
-            raise self.malformed("a stream without producers")
+        self._producers_left = table[15]
         self._stream = stream
         self._group = None
 
@@ -332,7 +342,7 @@ class Decoder:
         if stream is None:
             return
         self._finish_group()
-        if self._blocks_left or self._open_left or self._groups_left:
+        if self._blocks_left or self._open_left or self._groups_left or self._producers_left:
             raise self.malformed("the rest of a stream")
         live = stream.index.entries
         if stream.tail is not None:
@@ -407,6 +417,32 @@ class Decoder:
         if dead.count(1) != count:
             raise self.malformed("as many marks as there are deleted entries")
         return dead
+
+    # Producers
+
+    def _producer(self, table: list[int]) -> None:
+        stream = self._owner()
+        count = table[1]
+        self._producers_left -= 1
+        if self._producers_left < 0:
+            raise self.malformed("no more producers than the stream has")
+        if count <= 0 or len(table) != PRODUCER_HEAD + IID_ROW * count:
+            raise self.malformed("as many iids as the producer has")
+        pid = self._cut(table[0])
+        if not pid or (stream.idmp is not None and pid in stream.idmp.producers):
+            raise self.malformed("each producer once, and with a name")
+        ms = 0
+        for row in range(PRODUCER_HEAD, len(table), IID_ROW):
+            iid = self._cut(table[row])
+            ms = (ms + table[row + 1]) % WRAP
+            seq = table[row + 2]
+            added_ms = (ms + table[row + 3]) % WRAP
+            if not iid or seq < 0 or added_ms > INT64_MAX:
+                raise self.malformed("an iid, its entry and its time")
+            stream.record_iid(pid, iid, ms, seq, added_ms)
+        idmp = stream.idmp
+        if idmp is None or idmp.producers[pid].count != count:
+            raise self.malformed("each iid once, and no more than the stream may have")
 
     # Groups
 

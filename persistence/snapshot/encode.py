@@ -23,6 +23,7 @@ from persistence.snapshot.layout import (
     NO_DEADLINE,
     OPEN_BLOCK,
     PENDING,
+    PRODUCER,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -30,6 +31,7 @@ from persistence.snapshot.layout import (
 )
 from storage.stream.block import Block
 from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
+from storage.stream.idempotence import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 BLOCKS_AT_ONCE: Final = 64
@@ -53,7 +55,7 @@ class Records:
 
     Call ``begin``, then for each database ``database`` and its keys, then ``end``. A stream is
     ``stream`` and then, in this order, its blocks, its open block, each group with its consumers
-    and pending entries.
+    and pending entries, and its producers.
 
     Attributes:
         payloads: those that are large enough, oldest first, each a list of pieces.
@@ -181,7 +183,7 @@ class Records:
             stream.blocks,
             0 if stream.tail is None else 1,
             len(stream.groups),
-            0,
+            stream.producers,
         ]
         record.data = [key]
         record.size = len(key)
@@ -310,6 +312,30 @@ class Records:
         """The pending entries of the group have all been given."""
         self._put(self._pending)
 
+    # Producers
+
+    def producer(self, producer: Producer) -> None:
+        """A producer of the stream's IDMP map."""
+        record = _Record(PRODUCER)
+        table = record.table
+        data = record.data
+        table.append(len(producer.pid))
+        table.append(int(producer.count))
+        data.append(producer.pid)
+        record.size = len(producer.pid)
+        last_ms = 0
+        for iid, ms, seq, added_ms in producer.records():
+            delta_ms = ms - last_ms
+            delta_added_ms = added_ms - ms
+            table.append(len(iid))
+            table.append(delta_ms if delta_ms >= 0 else delta_ms + WRAP)
+            table.append(seq)
+            table.append(delta_added_ms if delta_added_ms >= 0 else delta_added_ms + WRAP)
+            data.append(iid)
+            record.size += len(iid)
+            last_ms = ms
+        self._put(record)
+
     # Records
 
     def _put(self, record: _Record) -> None:
@@ -363,18 +389,24 @@ class StreamWalk:
             self._blocks_left = False
             if stream.tail is not None:
                 records.open_block(stream.tail)
-            return bool(stream.groups)
+            return True
         group = self._group
-        if group is None:
+        if group is not None:
+            pending = group.next_pending()
+            if pending is not None:
+                records.pending(pending)
+            else:
+                records.pending_done()
+                self._group = None
+            return True
+        if self._next_group < len(stream.groups):
             group = stream.groups[self._next_group]
             records.group(group)
             self._group = group
             self._next_group += 1
             return True
-        pending = group.next_pending()
-        if pending is not None:
-            records.pending(pending)
-            return True
-        records.pending_done()
-        self._group = None
-        return self._next_group < len(stream.groups)
+        producer = stream.next_producer()
+        if producer is None:
+            return False
+        records.producer(producer)
+        return True

@@ -15,6 +15,7 @@ from compat.errors import (
     CommandError,
 )
 from compat.numbers import INT64_MAX
+from persistence.dump import key_commands
 from persistence.snapshot.value import BadFooter, BadValue, check_footer, dump_value, load_value
 from protocol.replies import OK
 from server.args import Args
@@ -22,6 +23,7 @@ from server.call import Call
 from server.effects import EVENT_GENERIC
 from server.expiry import has_passed
 from server.registry import DENYOOM, READONLY, WRITE, KeySpec, command
+from storage.freezing import frozen_key
 
 _FREQUENCY_MAX: Final = 255
 
@@ -106,8 +108,29 @@ def restore(call: Call) -> object:
         db.expire_at(key, moment_ms)
     if options.idle_s >= 0:
         db.entries[key].access_ms = max(0, call.now_ms - 1000 * options.idle_s)
-    call.changed(key, b"restore", EVENT_GENERIC, _record(call, moment_ms, options), 1, True, True)
+    _tell(call, key, moment_ms, options, there)
     return OK
+
+
+def _tell(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
+    """Report what was done.
+
+    The record is the command as it came, its deadline absolute. Where the files are to be such that
+    Redis can read them, it is what makes the key: Redis has no use for our bytes.
+    """
+    server = call.server
+    record = call.argv
+    if moment_ms and not options.absolute:
+        record = [*record[:2], b"%d" % moment_ms, *record[3:], b"ABSTTL"]
+    if server.aof is None or server.config.aof_use_rdb_preamble:
+        call.changed(key, b"restore", EVENT_GENERIC, record, 1, True, True)
+        return
+    records = key_commands(frozen_key(call.db.index, call.db.entries[key]))
+    if replaced:
+        records.insert(0, [b"DEL", key])
+    call.changed(key, b"restore", EVENT_GENERIC, records[0], 1, True, True)
+    for more in records[1:]:
+        call.changed_in(call.db, None, b"", EVENT_GENERIC, more, 0)
 
 
 def _value(data: bytes) -> object:
@@ -118,10 +141,3 @@ def _value(data: bytes) -> object:
         raise CommandError(BAD_DUMP_FOOTER) from None
     except BadValue:
         raise CommandError(BAD_DATA_FORMAT) from None
-
-
-def _record(call: Call, moment_ms: int, options: _Options) -> list[bytes]:
-    """The command as it came, its deadline absolute."""
-    if not moment_ms or options.absolute:
-        return call.argv
-    return [*call.argv[:2], b"%d" % moment_ms, *call.argv[3:], b"ABSTTL"]

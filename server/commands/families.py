@@ -15,6 +15,7 @@ import server.commands.functions
 import server.commands.group_mode
 import server.commands.group_read
 import server.commands.groups
+import server.commands.idempotence
 import server.commands.keys
 import server.commands.latency
 import server.commands.lolwut

@@ -20,6 +20,7 @@ from server.call import Call
 from server.commands.help import show_help
 from server.commands.streams import new_stream
 from server.effects import EVENT_STREAM
+from server.idempotence import record_limits
 from server.registry import DENYOOM, LOADING, STALE, WRITE, KeySpec, command, container
 from server.stream_args import integer, stream_at
 from storage.stream.groups import UNKNOWN, Group
@@ -118,6 +119,8 @@ def xgroup_create(call: Call) -> object:
         record = argv.copy()
         record[4] = b"%d-%d" % position
     call.changed(key, b"xgroup-create", EVENT_STREAM, record, 1, created)
+    if created:
+        record_limits(call, key, stream)
     return OK
 
 

@@ -310,9 +310,9 @@ class SweepOptions:
             word = argv[at].lower()
             if word == b"count" and at + 1 < len(argv):
                 at += 1
-                self.count = _number(argv[at], errors.XAUTOCLAIM_COUNT)
+                self.count = _number(argv[at], errors.COUNT_NOT_POSITIVE)
                 if not 0 < self.count <= AUTOCLAIM_COUNT_MAX:
-                    raise CommandError(errors.XAUTOCLAIM_COUNT)
+                    raise CommandError(errors.COUNT_NOT_POSITIVE)
             elif word == b"justid":
                 self.just_id = True
             else:

@@ -91,8 +91,8 @@ def _figures(stream: Stream) -> Pairs:
         (b"recorded-first-entry-id", format_id(*stream.first_id())),
         (b"idmp-duration", stream.idmp_duration_s),
         (b"idmp-maxsize", stream.idmp_maxsize),
-        (b"pids-tracked", 0),
-        (b"iids-tracked", 0),
+        (b"pids-tracked", 0 if stream.idmp is None else len(stream.idmp.producers)),
+        (b"iids-tracked", 0 if stream.idmp is None else stream.idmp.count),
         (b"iids-added", stream.iids_added),
         (b"iids-duplicates", stream.iids_duplicates),
     ]

@@ -42,6 +42,12 @@ from server.config.kinds import (
     Percentiles,
     Save,
 )
+from storage.stream.stream import (
+    IDMP_DURATION_S,
+    IDMP_DURATION_S_MAX,
+    IDMP_MAXSIZE,
+    IDMP_MAXSIZE_MAX,
+)
 
 _ALLOWED: Final = (b"no", b"yes", b"local")
 _ON_SIGNAL: Final = (b"default", b"save", b"nosave", b"now", b"force")
@@ -264,16 +270,16 @@ STREAMS: Final[tuple[Parameter, ...]] = (
     ),
     Integer(
         "stream-idmp-duration",
-        100,
+        IDMP_DURATION_S,
         1,
-        86400,
+        IDMP_DURATION_S_MAX,
         doc="Seconds for which a new stream remembers idempotent IDs.",
     ),
     Integer(
         "stream-idmp-maxsize",
-        100,
+        IDMP_MAXSIZE,
         1,
-        10000,
+        IDMP_MAXSIZE_MAX,
         doc="How many idempotent IDs a new stream remembers for one producer.",
     ),
     Integer(

@@ -46,6 +46,7 @@ SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
+_SELECT: Final = b"select"  # a time that stands before it is that of the command behind
 
 
 class Replayer:
@@ -64,10 +65,15 @@ class Replayer:
         """Forget the database that was selected."""
         self._session.db = self._server.dbs[0]
 
-    def run(self, argv: list[bytes]) -> bytes:
-        """Run one command; the line of the error it failed with, else empty."""
+    def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
+        """Run one command; the line of the error it failed with, else empty.
+
+        Args:
+            stamp_s: the second in which it ran first; 0 where the file does not say.
+        """
         server = self._server
         call = self._call
+        call.stamp_s = stamp_s
         row = server.rows.get(argv[0])
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             try:
@@ -114,6 +120,7 @@ class Loader:
         self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
+        self._stamp_s = 0  # of the next command, or of the transaction under way
         self._done_bytes = 0  # in the files before the one at hand
         self._started_ns = time.perf_counter_ns()
         self._reported_ns = self._started_ns
@@ -152,7 +159,7 @@ class Loader:
         snapshot = self._snapshot
         assert snapshot is not None
         going_on = snapshot.step()
-        self._entries = snapshot.decoder.entries
+        self._entries = snapshot.decoder.entries_met()
         status.loaded_bytes = self._done_bytes + snapshot.loaded_bytes
         if not going_on:
             status.keys_loaded = snapshot.decoder.keys - snapshot.decoder.expired
@@ -192,6 +199,8 @@ class Loader:
                 return False
             count += 1
             self.commands += 1
+            if reader.stamp_s:
+                self._stamp_s = reader.stamp_s
             queue = self._transaction
             name = argv[0].lower() if len(argv) == 1 else b""
             if queue is None:
@@ -208,10 +217,12 @@ class Loader:
                 raise CorruptAOF(reader.name, offset, "EXEC before another MULTI")
             else:
                 queue.append(argv)
+            if self._stamp_s and self._transaction is None and argv[0].lower() != _SELECT:
+                self._stamp_s = 0
         return True
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
-        line = self._replayer.run(argv)
+        line = self._replayer.run(argv, self._stamp_s)
         if line:
             self._refuse(reader, argv, offset, line)
 
@@ -270,13 +281,16 @@ class Loader:
         status = self._server.aof_status
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
+        snapshot = self._snapshot
+        if snapshot is None:
+            what = "append-only file"
+            speed = f"{int(self.commands / spent_s)} commands/s"
+        else:
+            what = "snapshot"
+            keys = snapshot.decoder.keys
+            speed = f"{int(keys / spent_s)} keys/s, {int(self._entries / spent_s)} entries/s"
         log.info(
-            "Loading the %s: %.1f %%, %d %s/s, %.0f s to go",
-            "append-only file" if self._snapshot is None else "snapshot",
-            status.loaded_share(),
-            (self._entries if self._snapshot is not None else self.commands) / spent_s,
-            "entries" if self._snapshot is not None else "commands",
-            left_s,
+            "Loading the %s: %.1f %%, %s, %.0f s to go", what, status.loaded_share(), speed, left_s
         )
 
     def finish(self) -> None:

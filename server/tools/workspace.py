@@ -20,18 +20,20 @@ from server.state import Server
 from server.tools.progress import Progress
 from storage.freezing import frozen_key
 from storage.keyspace import Keyspace
+from storage.stream.idempotence import Expiring
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 BATCH_BYTES: Final = 1 << 20
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
 _PREFIX: Final = b"appendonly.aof"
-_UNKNOWN: Final = b"ERR unknown command"
+_UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 
 def empty_databases(count: int) -> list[Keyspace]:
     """Databases without keys."""
-    return [Keyspace(index, [], []) for index in range(count)]
+    expiring = Expiring()
+    return [Keyspace(index, [], [], expiring) for index in range(count)]
 
 
 class Workspace:

@@ -9,6 +9,7 @@ Freezing copies references, and of those as few as it can:
 - Of a group's pending entries the outer list of chunks is copied. While a chunk is shared, the
   group puts a copy in its place before it changes it (``NacksByTime.shared``). An entry that goes
   to another consumer, or is delivered again, has what it was kept first (``FrozenGroup.keep``).
+- Of an IDMP map the list of producers is copied, and a producer's iids before they change.
 
 A frozen stream is read once, from the front, and lets go of what has been read: what the stream
 itself has dropped meanwhile is freed piece by piece and not in one go at the end. Then ``thaw``
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Consumer, Group
+    from storage.stream.idempotence import IdmpMap, Producer
     from storage.stream.pel import Nack
     from storage.stream.stream import Stream
 
@@ -145,6 +147,61 @@ class FrozenGroup:
         return not self._chunks
 
 
+class FrozenProducers:
+    """The producers of an IDMP map as they were."""
+
+    def __init__(self, idmp: IdmpMap) -> None:
+        self._live: Final = idmp
+        self._unread: Final = list(idmp.producers.values())
+        self._unread.reverse()  # the next one to be read is the last
+        self._kept: Final[dict[int, Producer]] = {}
+        self.count: Final = len(self._unread)
+
+    def register(self) -> None:
+        """Ask the map to keep what it changes from now on."""
+        self._live.frozen = self
+        for producer in self._unread:
+            producer.shared = True
+
+    def thaw(self) -> None:
+        """The map may change things in place again."""
+        if self._live.frozen is self:
+            self._live.frozen = None
+            for producer in self._unread:
+                producer.shared = False
+
+    def keep(self, producer: Producer) -> None:
+        """Keep what a producer has, for it is about to change."""
+        if producer.shared:
+            producer.shared = False
+            self._kept[id(producer)] = producer.copy()
+
+    def next_producer(self) -> Producer | None:
+        """The next producer; None after the last."""
+        if not self._unread:
+            return None
+        producer = self._unread.pop()
+        if self._live.frozen is self:
+            producer.shared = False
+        return self._kept.pop(id(producer), producer)
+
+    def is_unread(self) -> bool:
+        """Whether ``next_producer`` has more."""
+        return bool(self._unread)
+
+    def copied_bytes(self) -> int:
+        """How much was kept because of changes so far, about, in bytes."""
+        return sum([producer.used_bytes() for producer in self._kept.values()])
+
+    def free_some(self) -> bool:
+        """Let go of some of what was not read; True at the end."""
+        if self._kept:
+            self._kept.popitem()
+        if self._unread:
+            self._unread.pop()
+        return not self._unread and not self._kept
+
+
 class FrozenStream:
     """A stream as it was.
 
@@ -154,6 +211,7 @@ class FrozenStream:
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
         groups: in the order in which they were created.
+        producers: how many producers ``next_producer`` will return in all.
         abandoned: nobody else uses the stream any more: whoever thaws it lets go of it, too.
     """
 
@@ -167,11 +225,14 @@ class FrozenStream:
         self.entries_added: Final = stream.entries_added
         self.idmp_duration_s: Final = stream.idmp_duration_s
         self.idmp_maxsize: Final = stream.idmp_maxsize
+        self.has_default_limits: Final = stream.has_default_limits()
         self.iids_added: Final = stream.iids_added
         self.iids_duplicates: Final = stream.iids_duplicates
         self.blocks: Final = index.live_blocks
         self.tail: Final = None if stream.tail is None else stream.tail.copy()
         self.groups: Final = [FrozenGroup(group) for group in stream.groups.values()]
+        self._producers: Final = None if stream.idmp is None else FrozenProducers(stream.idmp)
+        self.producers: Final = 0 if self._producers is None else self._producers.count
         self.live: Final = stream
         self.abandoned = False
         self._places: list[Block] = index.blocks
@@ -193,6 +254,8 @@ class FrozenStream:
         self.live.frozen = self
         for group in self.groups:
             group.register()
+        if self._producers is not None:
+            self._producers.register()
 
     def thaw(self) -> None:
         """The stream may change things in place again; nothing can be read any more."""
@@ -200,6 +263,8 @@ class FrozenStream:
             self.live.frozen = None
         for group in self.groups:
             group.thaw()
+        if self._producers is not None:
+            self._producers.thaw()
 
     # What the stream reports
 
@@ -252,11 +317,17 @@ class FrozenStream:
             self._read_seq = last.last_seq
         return found
 
+    def next_producer(self) -> Producer | None:
+        """The next producer of the IDMP map; None after the last. To be used as a block is."""
+        return None if self._producers is None else self._producers.next_producer()
+
     def copied_bytes(self) -> int:
         """How much was kept or copied because of changes so far, about, in bytes."""
         total = self._kept_bytes
         for group in self.groups:
             total += group.copied_bytes()
+        if self._producers is not None:
+            total += self._producers.copied_bytes()
         return total
 
     def holds_blocks(self) -> bool:
@@ -266,13 +337,15 @@ class FrozenStream:
         for group in self.groups:
             if group.is_unread():
                 return True
-        return False
+        return self._producers is not None and self._producers.is_unread()
 
     def free_some(self, most: int) -> bool:
         """Let go of some of what only this one holds, up to ``most`` blocks; True at the end."""
         for group in self.groups:
             if not group.free_some():
                 return False
+        if self._producers is not None and not self._producers.free_some():
+            return False
         kept = self._kept
         for _ in range(min(most, len(kept))):
             kept.popitem()

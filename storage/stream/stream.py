@@ -10,17 +10,23 @@ walking meets no empty blocks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from storage.errors import StorageError
 from storage.stream.block import Block, Run, append, open_block
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
+from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.index import BlockIndex
 
 ID_MAX: Final = 2**64 - 1
 NODE_BYTES_MAX: Final = 1 << 30
 ENTRY_BYTES_MAX: Final = 1 << 30
+IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
+IDMP_MAXSIZE: Final = 100
+IDMP_DURATION_S_MAX: Final = 86_400
+IDMP_MAXSIZE_MAX: Final = 10_000
 
 
 class IDNotGreater(StorageError):
@@ -54,7 +60,8 @@ class Stream:
         max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
         entries_added: entries ever added.
         groups: consumer groups by name.
-        idmp_duration_s, idmp_maxsize: limits of the IDMP map, fixed when the stream is made.
+        idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
+        idmp: the IDMP map; None while nothing was ever recorded.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
         frozen: who wants to keep a sealed block before it changes.
     """
@@ -71,9 +78,11 @@ class Stream:
         self.idmp_duration_s = idmp_duration_s
         self.idmp_maxsize = idmp_maxsize
         self.groups: dict[bytes, Group] = {}
+        self.idmp: IdmpMap | None = None
         self.iids_added = 0
         self.iids_duplicates = 0
         self.frozen: FrozenStream | None = None
+        self._expiring: Expiring | None = None  # of the databases that it is in
         self._first_ms = 0  # of the first live entry, while ``_first_known``
         self._first_seq = 0
         self._first_known = False
@@ -463,6 +472,61 @@ class Stream:
         self._shrunk(block, place, count)
         return count
 
+    # Idempotence
+
+    def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
+        """The ID of the entry that a producer added with ``iid``, or None when it added none.
+
+        The entry may have been deleted since. What is older than the duration is not known.
+        """
+        idmp = self.idmp
+        return None if idmp is None else idmp.find(pid, iid, now_ms)
+
+    def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
+        """Remember that a producer added an entry with ``iid`` at ``added_ms``.
+
+        An ``iid`` that is known already is known for this entry from now on.
+        """
+        idmp = self.idmp
+        if idmp is None:
+            idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
+            if self._expiring is not None:
+                idmp.attach(self._expiring)
+            self.idmp = idmp
+        idmp.record(pid, iid, ms, seq, added_ms)
+
+    def idmp_records(self) -> Iterator[Record]:
+        """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.
+
+        Oldest first within each producer: ``record_iid`` with the same, in the same order, on a
+        stream with the same limits makes an equal map. Nothing may change meanwhile.
+        """
+        if self.idmp is not None:
+            yield from self.idmp.records()
+
+    def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
+        """Set the limits of the IDMP map; where they differ from those before, it is empty then.
+
+        Returns: the map that is no longer in use, to be let go of.
+        """
+        if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
+            return None
+        self.idmp_duration_s = duration_s
+        self.idmp_maxsize = maxsize
+        old = self.idmp
+        self.idmp = None
+        return old
+
+    def has_default_limits(self) -> bool:
+        """Whether the limits of the IDMP map are those of a stream that was told nothing else."""
+        return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
+
+    def attach(self, expiring: Expiring) -> None:
+        """Let ``expiring`` see to it that iids expire, those of now and all later ones."""
+        self._expiring = expiring
+        if self.idmp is not None:
+            self.idmp.attach(expiring)
+
     # The whole
 
     def first_stored_id(self) -> tuple[int, int]:
@@ -480,6 +544,8 @@ class Stream:
         total = 200
         for group in self.groups.values():
             total += group.used_bytes()
+        if self.idmp is not None:
+            total += self.idmp.used_bytes()
         if self.tail is not None:
             total += 2 * self.tail.node_bytes + 64 * self.tail.total
         sampled = blocks if samples <= 0 else blocks[-samples:]
@@ -499,6 +565,8 @@ class Stream:
         for name, group in self.groups.items():
             if group.free_some():
                 del self.groups[name]
+            return False
+        if self.idmp is not None and not self.idmp.free_some(most):
             return False
         blocks = self.index.blocks
         del blocks[-most:]
@@ -525,6 +593,9 @@ class Stream:
         twin.max_deleted_seq = self.max_deleted_seq
         twin.entries_added = self.entries_added
         twin.groups = {name: group.copy() for name, group in self.groups.items()}
+        twin.idmp = None if self.idmp is None else self.idmp.copy()
+        twin.iids_added = self.iids_added
+        twin.iids_duplicates = self.iids_duplicates
         return twin
 
 

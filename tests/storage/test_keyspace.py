@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
+from storage.stream.idempotence import Expiring
 
 NAMES = [b"k%d" % number for number in range(12)]
 keys = st.sampled_from(NAMES)
@@ -16,7 +17,7 @@ moments = st.integers(0, 300)
 
 
 def keyspace() -> Keyspace:
-    return Keyspace(0, [], [])
+    return Keyspace(0, [], [], Expiring())
 
 
 def check(db: Keyspace) -> None:
@@ -41,7 +42,7 @@ class KeyspaceMachine(RuleBasedStateMachine):
         self.now_ms = 0
         self.expired: list[tuple[int, bytes]] = []
         self.unused: list[object] = []
-        self.dbs = [Keyspace(index, self.expired, self.unused) for index in range(2)]
+        self.dbs = [Keyspace(index, self.expired, self.unused, Expiring()) for index in range(2)]
         self.models: list[dict[bytes, tuple[int, int]]] = [{}, {}]
 
     def forget_expired(self, index: int, key: bytes) -> None:
@@ -182,7 +183,7 @@ def test_while_loading_nothing_expires() -> None:
 
 def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     unused: list[object] = []
-    db = Keyspace(0, [], unused)
+    db = Keyspace(0, [], unused, Expiring())
     large = object()
     for number in range(10):
         db.put(b"%d" % number, large if number == 3 else b"small", 0)
@@ -202,7 +203,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
 
 def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
     unused: list[object] = []
-    db = Keyspace(0, [], unused)
+    db = Keyspace(0, [], unused, Expiring())
     db.put(b"k", b"v", 0)
     for deadline in range(100, 110):
         db.expire_at(b"k", deadline)

@@ -1,0 +1,63 @@
+"""The options of XADD: those it shares with XTRIM, NOMKSTREAM, and who is the producer."""
+
+from __future__ import annotations
+
+from compat import errors
+from compat.errors import CommandError, wrong_arity
+from server.stream_args import TrimOptions
+
+
+class AddOptions(TrimOptions):
+    """What stands between the key and the ID of XADD.
+
+    Attributes:
+        make_stream: create a key that is missing.
+        pid: the producer, of IDMP or IDMPAUTO; empty without them.
+        iid: the idempotent id of IDMP; empty where it is made of the content.
+        idmp_at: where IDMP or IDMPAUTO stands in the request; 0 without them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.make_stream = True
+        self.pid = b""
+        self.iid = b""
+        self.idmp_at = 0
+
+    def read(self, argv: list[bytes]) -> int:
+        """Read the options, in any order; the position of the ID.
+
+        What is no option, or lacks its value, is taken for the ID.
+        """
+        at = 2
+        while at < len(argv) and argv[at] != b"*":
+            word = argv[at].lower()
+            if word == b"nomkstream":
+                self.make_stream = False
+                after = at + 1
+            elif word == b"idmp" or word == b"idmpauto":
+                after = self._take_producer(argv, at, word)
+            else:
+                after = self.take(argv, at, word)
+            if after == at:
+                break
+            at = after
+        if at >= len(argv):
+            raise CommandError(wrong_arity(b"xadd"))
+        return at
+
+    def _take_producer(self, argv: list[bytes], at: int, word: bytes) -> int:
+        values = 2 if word == b"idmp" else 1
+        if len(argv) - 1 - at < values:
+            return at
+        if self.idmp_at:
+            raise CommandError(errors.IDMP_TWICE)
+        self.idmp_at = at
+        self.pid = argv[at + 1]
+        if not self.pid:
+            raise CommandError(errors.IDMP_NO_PID if values == 2 else errors.IDMPAUTO_NO_PID)
+        if values == 2:
+            self.iid = argv[at + 2]
+            if not self.iid:
+                raise CommandError(errors.IDMP_NO_IID)
+        return at + 1 + values
