@@ -4,6 +4,10 @@ Records are collected in memory and written together: once for each turn of the 
 ``write``. What a failing disk took of such a write is cut off again, so that the file always ends
 behind a whole record; the bytes stay in memory and can be written later.
 
+What one command did is loaded whole or not at all. Most commands leave one record; where there are
+more, they stand between MULTI and EXEC. So the first record of a command waits, as it is, for a
+second one or for the end of the command.
+
 When to sync is decided by who owns the file; here it is only counted how far the file is written
 (``size_bytes``) and how far it is known to be on the disk (``synced_bytes``).
 """
@@ -14,18 +18,21 @@ import os
 import time
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from persistence.files import sync_file
-from protocol.replies import array_header, bulk
+from protocol.replies import write_request
 
 STAMP: Final = b"#TS:"
 _MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 _NO_DATABASE: Final = -1
+_KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used again
 
 
 def annotation(second: int) -> bytes:
-    """The comment that gives the time of what follows, in seconds since 1970."""
-    return b"%b%d" % (STAMP, second)
+    """The line that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d\r\n" % (STAMP, second)
 
 
 class AppendOnlyFile:
@@ -37,19 +44,25 @@ class AppendOnlyFile:
         synced_bytes: how much of it is known to be on the disk.
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
+        switches: how often this went on in a new file.
         annotate: write the second, as a comment, before the first record of each second.
-        stamp_next: write it before the next record or transaction, whatever ``annotate`` says.
+        stamp_next: write it before the next record, or the transaction that it begins, whatever
+            ``annotate`` says.
     """
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
         self.pending = False
         self.older_bytes = older_bytes
         self.base_bytes = base_bytes
+        self.switches = 0
         self.annotate = False
         self.stamp_next = False
-        self._pieces: list[bytes] = []
-        self._db = _NO_DATABASE
+        self._out = BytesWriter()  # records of whole commands, and of a transaction so far
+        self._taken = b""  # what is being written, or could not be
+        self._first: list[bytes] | None = None  # the only record of the command at hand so far
+        self._first_db = 0
         self._in_transaction = False
+        self._db = _NO_DATABASE
         self._annotated_s = 0
         self._fd = _open_for_appending(path)
         self.size_bytes = os.fstat(self._fd).st_size
@@ -62,44 +75,53 @@ class AppendOnlyFile:
 
     @property
     def buffer_bytes(self) -> int:
-        """The length of what has not been written."""
-        return sum([len(piece) for piece in self._pieces])
+        """The length of what has not been written; what a command under way did is left out."""
+        return len(self._taken) + len(self._out)
 
     # Records
 
     def append(self, db: int, record: list[bytes]) -> None:
-        """Add a command that changes database ``db``."""
-        pieces = self._pieces
-        if (self.annotate or self.stamp_next) and not self._in_transaction:
+        """Add a command that changes database ``db``, to the records of the command under way."""
+        self.pending = True
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._in_transaction = True
             self._annotate()
+            self._out.write(_MULTI)
+            self._write_record(self._first_db, first)
+        elif not self._in_transaction:
+            self._first = record
+            self._first_db = db
+            return
+        elif self.stamp_next:
+            self._annotate()
+        self._write_record(db, record)
+
+    def end_command(self) -> None:
+        """The command under way is over: a loader takes all of its records, or none."""
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._annotate()
+            self._write_record(self._first_db, first)
+        elif self._in_transaction:
+            self._in_transaction = False
+            self._out.write(_EXEC)
+
+    def _write_record(self, db: int, record: list[bytes]) -> None:
         if db != self._db:
-            digits = b"%d" % db
-            pieces.append(b"*2\r\n$6\r\nSELECT\r\n" + bulk(digits))
+            write_request(self._out, [b"SELECT", b"%d" % db])
             self._db = db
-        pieces.append(array_header(len(record)))
-        for argument in record:
-            pieces.append(bulk(argument))
-        self.pending = True
-
-    def begin(self) -> None:
-        """Open a transaction: a loader takes all records up to ``commit``, or none."""
-        if self.annotate or self.stamp_next:
-            self._annotate()
-        self._in_transaction = True
-        self._pieces.append(_MULTI)
-        self.pending = True
-
-    def commit(self) -> None:
-        """Close the transaction."""
-        self._in_transaction = False
-        self._pieces.append(_EXEC)
+        write_request(self._out, record)
 
     def _annotate(self) -> None:
-        now_s = int(time.time())
-        if self.stamp_next or now_s > self._annotated_s:
-            self.stamp_next = False
-            self._annotated_s = now_s
-            self._pieces.append(annotation(now_s) + b"\r\n")
+        if self.annotate or self.stamp_next:
+            now_s = int(time.time())
+            if self.stamp_next or now_s > self._annotated_s:
+                self.stamp_next = False
+                self._annotated_s = now_s
+                self._out.write(annotation(now_s))
 
     # The disk
 
@@ -110,14 +132,33 @@ class AppendOnlyFile:
             OSError: the file ends as before, or behind a part that could not be cut off again;
                 what is not in the file is still pending.
         """
-        pieces = self._pieces
-        if not pieces:
-            self.pending = False
-            return
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.take()
+        self.write_taken()
+
+    def take(self) -> None:
+        """Collect what is pending for ``write_taken``."""
+        self.end_command()
+        out = self._out
+        if len(out):
+            data = out.getvalue()
+            self._taken = self._taken + data if self._taken else data
+            if len(out) > _KEPT_BYTES:
+                self._out = BytesWriter()
+            else:
+                out.truncate(0)
+        self.pending = False
+
+    def write_taken(self) -> None:
+        """Write what was taken; may run in another thread while records are added.
+
+        Raises:
+            OSError: as ``write``.
+        """
+        data = self._taken
         size = len(data)
+        if not size:
+            return
         done = 0
-        pieces.clear()
         try:
             done = os.write(self._fd, data)
             while done < size:
@@ -126,18 +167,18 @@ class AppendOnlyFile:
         except OSError:
             self._take_back(data, done)
             raise
+        self._taken = b""
         self.size_bytes += size
-        self.pending = False
 
     def _take_back(self, data: bytes, done: int) -> None:
         """Cut an incomplete write off the file; where that fails too, keep only what is missing."""
+        self.pending = True
         if done:
             try:
                 os.ftruncate(self._fd, self.size_bytes)
             except OSError:
                 self.size_bytes += done
-                data = data[done:]
-        self._pieces.append(data)
+                self._taken = data[done:]
 
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
@@ -156,13 +197,16 @@ class AppendOnlyFile:
         os.close(self._fd)
         self._fd = fd
         self._db = _NO_DATABASE
+        self.switches += 1
         self.older_bytes = older_bytes
         self.size_bytes = os.fstat(fd).st_size
         self.synced_bytes = self.size_bytes
 
     def close(self) -> None:
         """Close the file; what is pending is dropped."""
-        self._pieces.clear()
+        self._out.truncate(0)
+        self._taken = b""
+        self._first = None
         self.pending = False
         os.close(self._fd)
 

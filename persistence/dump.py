@@ -7,24 +7,26 @@ its consumers, their pending entries, and those that were released in the order 
 Then come the limits of its IDMP map, where they are not the default, and each of its iids as
 XIDMPRECORD; one for an entry that was deleted Redis will not take. A deadline follows as PEXPIREAT.
 
-A line that starts with ``#`` is no command but a comment: the time of the command behind it. An iid
-has one where the ID of its entry does not tell when it was added.
+An iid has a comment in front, with the time when it was added, where the ID of its entry does not
+tell that time.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from persistence.aof import STAMP, annotation
+from persistence.aof import annotation
 from persistence.encoder import Encoder
 from protocol.replies import array_header, bulk, request
 from protocol.requests import RequestParser
 from storage.keyspace import NO_EXPIRY
-from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenIdmp, FrozenStream, Pending
+from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
 if TYPE_CHECKING:
     from storage.freezing import FrozenKey
     from storage.stream.block import Block
+    from storage.stream.idempotence import Producer
+    from storage.stream.stream import Stream
 
 BLOCKS_AT_ONCE: Final = 2
 RELEASED_PAGE: Final = 64  # released entries in one command
@@ -33,10 +35,15 @@ _XADD: Final = bulk(b"XADD")
 
 
 class CommandEncoder(Encoder):
-    """Makes commands of keys."""
+    """Makes commands of keys.
 
-    def __init__(self) -> None:
+    Args:
+        stamps: tell when an iid was added, in a comment; there is no place for it outside a file.
+    """
+
+    def __init__(self, stamps: bool = True) -> None:
         super().__init__()
+        self._stamps: Final = stamps
         self._made: list[bytes] = []
         self._db = -1
         self._key = b""
@@ -44,7 +51,7 @@ class CommandEncoder(Encoder):
         self._stream: FrozenStream | None = None
         self._entries_left = False
         self._next_group = 0
-        self._limits_left = False
+        self._limits_done = False
         self._group: FrozenGroup | None = None
         self._released: list[bytes] = []  # IDs, all with the count that follows
         self._released_count = 0
@@ -61,7 +68,7 @@ class CommandEncoder(Encoder):
             self._stream = value
             self._entries_left = True
             self._next_group = 0
-            self._limits_left = True
+            self._limits_done = False
             if not value.length:
                 self._command([b"XADD", key.key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])
             return True
@@ -91,17 +98,17 @@ class CommandEncoder(Encoder):
         elif self._next_group < len(stream.groups):
             self._begin_group(stream.groups[self._next_group])
             self._next_group += 1
-        elif self._limits_left:
-            self._limits_left = False
+        elif not self._limits_done:
+            self._limits_done = True
             if not stream.has_default_limits:
-                self._command(
-                    limits_command(self._key, stream.idmp_duration_s, stream.idmp_maxsize)
-                )
-        elif stream.idmp is not None and stream.idmp.is_unread():
-            self._add_producer(stream.idmp)
+                self._command(limits_command(self._key, stream))
         else:
-            self._stream = None
-            self._expire()
+            producer = stream.next_producer()
+            if producer is not None:
+                self._record_iids(producer)
+            else:
+                self._stream = None
+                self._expire()
         return self._stream is not None
 
     def take(self) -> list[bytes]:
@@ -231,29 +238,29 @@ class CommandEncoder(Encoder):
             )
             self._released = []
 
-    # Idempotent ids
-
-    def _add_producer(self, idmp: FrozenIdmp) -> None:
-        producer = idmp.next_producer()
+    def _record_iids(self, producer: Producer) -> None:
+        pieces: list[bytes] = []
         for iid, ms, seq, added_ms in producer.records():
-            if added_ms != ms:
-                stamp = annotation(added_ms // 1000) + b"\r\n"
-                self._made.append(stamp)
-                self.size_bytes += len(stamp)
-            self._command([b"XIDMPRECORD", self._key, producer.pid, iid, b"%d-%d" % (ms, seq)])
+            if added_ms != ms and self._stamps:
+                pieces.append(annotation(added_ms // 1000))
+            entry_id = b"%d-%d" % (ms, seq)
+            pieces.append(request([b"XIDMPRECORD", self._key, producer.pid, iid, entry_id]))
+        wire = b"".join(pieces)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
 
 
-def limits_command(key: bytes, duration_s: int, maxsize: int) -> list[bytes]:
-    """The command that gives a stream these limits of its IDMP map."""
+def limits_command(key: bytes, stream: Stream | FrozenStream) -> list[bytes]:
+    """The command that gives another stream the limits of this one's IDMP map."""
     return [
-        *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % duration_s),
-        *(b"IDMP-MAXSIZE", b"%d" % maxsize),
+        *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % stream.idmp_duration_s),
+        *(b"IDMP-MAXSIZE", b"%d" % stream.idmp_maxsize),
     ]
 
 
 def key_commands(key: FrozenKey) -> list[list[bytes]]:
-    """The commands that make one key in the database that is selected, without times."""
-    encoder = CommandEncoder()
+    """The commands that make one key in the database that is selected."""
+    encoder = CommandEncoder(stamps=False)
     more = encoder.add(key)
     while more:
         more = encoder.more()
@@ -264,6 +271,4 @@ def key_commands(key: FrozenKey) -> list[list[bytes]]:
         some = parser.take()
         if not some:
             return commands[1:]  # without SELECT
-        for command in some:
-            if not command[0].startswith(STAMP):
-                commands.append(command)
+        commands += some

@@ -31,6 +31,8 @@ from __future__ import annotations
 from math import copysign, isinf, isnan
 from typing import Final
 
+from librt.strings import BytesWriter
+
 
 class Status:
     """A simple string such as ``+OK``; ``line`` holds its bytes with the line end."""
@@ -119,6 +121,8 @@ PONG: Final = Status(b"PONG")
 NULL_ARRAY: Final = NullArray()
 NO_REPLY: Final = NoReply()
 
+_CR: Final = 0x0D
+_LF: Final = 0x0A
 _BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
@@ -139,10 +143,20 @@ def array_header(size: int) -> bytes:
 
 def request(argv: list[bytes]) -> bytes:
     """A request as a client, the AOF or a replica would send it: an array of bulk strings."""
-    parts = [array_header(len(argv))]
+    out = BytesWriter()
+    write_request(out, argv)
+    return out.getvalue()
+
+
+def write_request(out: BytesWriter, argv: list[bytes]) -> None:
+    """Append ``request(argv)`` to ``out``."""
+    out.write(array_header(len(argv)))
     for argument in argv:
-        parts.append(bulk(argument))
-    return b"".join(parts)
+        size = len(argument)
+        out.write(_BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size)
+        out.write(argument)
+        out.append(_CR)
+        out.append(_LF)
 
 
 def double(value: float) -> bytes:

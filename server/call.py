@@ -129,18 +129,23 @@ class Call:
         touched: bool = True,
         ready: bool = False,
     ) -> None:
-        """Report one change; see ``Effect`` for the arguments."""
+        """Report one change; see ``Effect`` for the arguments.
+
+        Args:
+            record: the deterministic command that repeats the change, which stays as it is from
+                now on; None when that of a change beside this one does.
+        """
         server = self.server
         if server.expired_found:  # told first, as it happened first
             server.drain_expired(self)
+        if record is not None:
+            server.record(self.db.index, record)
         if not server.has_listeners():  # then an effect would say no more than this
             server.dirty += dirty
             if ready and server.blocking.key_count:
                 server.blocking.key_ready(self.db.index, key)
             return
-        self.effects.append(
-            Effect(self.db.index, key, event, event_class, record, dirty, touched, ready)
-        )
+        self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
 
     def changed_in(
         self,
@@ -156,9 +161,9 @@ class Call:
         """As ``changed``, for a key of another database or (``key`` None) for a whole one."""
         if self.server.expired_found:
             self.server.drain_expired(self)
-        self.effects.append(
-            Effect(db.index, key, event, event_class, record, dirty, touched, ready)
-        )
+        if record is not None:
+            self.server.record(db.index, record)
+        self.effects.append(Effect(db.index, key, event, event_class, dirty, touched, ready))
 
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a key that is new fires ``new`` and wakes who waits for it."""

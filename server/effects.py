@@ -1,8 +1,9 @@
-"""What a command did, as plain data: the one record that everything downstream reads.
+"""What a command did, as plain data, for those who are told of it.
 
-The AOF takes ``record``, keyspace notifications take ``event`` and ``event_class``, WATCH takes
-``touched``, blocked readers take ``ready``, and the count of changes takes ``dirty``. A command
-that changes one key in one way makes one effect; what has no record is only told, not stored.
+Keyspace notifications take ``event`` and ``event_class``, WATCH takes ``touched``, blocked readers
+take ``ready``, and the count of changes takes ``dirty``. A command that changes one key in one way
+makes one effect. The deterministic command that repeats the change is reported along with it, and
+goes to the AOF at once (``Server.record``).
 """
 
 from __future__ import annotations
@@ -37,8 +38,6 @@ class Effect:
         key: the key that changed; None for FLUSHALL and the like.
         event: name of the keyspace event, empty when there is none.
         event_class: one of the ``EVENT_`` bits.
-        record: the deterministic command that repeats the change; None when an effect beside
-            this one carries it.
         dirty: how many changes Redis would count.
         touched: whether clients that WATCH the key must fail.
         ready: whether clients blocked on the key may be served now.
@@ -50,7 +49,6 @@ class Effect:
         key: bytes | None,
         event: bytes,
         event_class: int,
-        record: list[bytes] | None,
         dirty: int,
         touched: bool,
         ready: bool,
@@ -59,7 +57,6 @@ class Effect:
         self.key: Final = key
         self.event: Final = event
         self.event_class: Final = event_class
-        self.record: Final = record
         self.dirty: Final = dirty
         self.touched: Final = touched
         self.ready: Final = ready

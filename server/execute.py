@@ -273,11 +273,14 @@ def _park(server: Server, session: Session, row: Command, parked: Parked) -> Non
 
 
 def finish(server: Server, call: Call) -> None:
-    """Apply the effects of what has been run and account for its time."""
+    """Make the effects of what has been run known and account for its time."""
     effects = call.effects
     if effects:
-        server.apply(effects)
+        server.tell(effects)
         effects.clear()
+    aof = server.aof
+    if aof is not None and aof.pending:
+        aof.end_command()
     row = call.row
     ended_ns = _read_clock()
     spent_ns = ended_ns - server.clock_ns

@@ -60,8 +60,7 @@ def record_limits(call: Call, key: bytes, stream: Stream) -> None:
     """
     if call.server.aof is None or stream.has_default_limits():
         return
-    limits = limits_command(key, stream.idmp_duration_s, stream.idmp_maxsize)
-    call.changed(key, b"", EVENT_STREAM, limits, 0, False)
+    call.changed(key, b"", EVENT_STREAM, limits_command(key, stream), 0, False)
     for pid, iid, ms, seq, _ in stream.idmp_records():
         record = [b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)]
         call.changed(key, b"", EVENT_STREAM, record, 0, False)

@@ -1,4 +1,4 @@
-"""The server's state, and the one place where effects are applied."""
+"""The server's state, and the one place where effects are made known."""
 
 from __future__ import annotations
 
@@ -221,18 +221,13 @@ class Server:
         name = b"UNLINK" if self.config.lazyfree_lazy_expire else b"DEL"
         for db, key in self.expired_found:
             self.expired_keys += 1
-            record = [name, key]
-            call.effects.append(Effect(db, key, b"expired", EVENT_EXPIRED, record, 1, True, True))
+            self.record(db, [name, key])
+            call.effects.append(Effect(db, key, b"expired", EVENT_EXPIRED, 1, True, True))
         self.expired_found.clear()
 
     def has_listeners(self) -> bool:
         """Whether anybody wants to know of an effect, blocked clients left out."""
-        return self.aof is not None or self.notify_flags != 0 or len(self.watchers) != 0
-
-    def apply(self, effects: list[Effect]) -> None:
-        """Make effects known: to watchers, to subscribers, to blocked clients, to the AOF."""
-        self.tell(effects)
-        self.record(effects)
+        return self.notify_flags != 0 or len(self.watchers) != 0
 
     def tell(self, effects: list[Effect]) -> None:
         """Make effects known to watchers, to subscribers and to blocked clients."""
@@ -245,24 +240,13 @@ class Server:
             if self.notify_flags and effect.event and effect.key is not None:
                 self.notify(effect.db, effect.key, effect.event, effect.event_class)
 
-    def record(self, effects: list[Effect]) -> None:
-        """Write effects to the AOF, as one transaction where there are several records."""
+    def record(self, db: int, record: list[bytes]) -> None:
+        """Have the AOF repeat a change of database ``db``, with all else that the command did."""
         aof = self.aof
-        if aof is None:
-            return
-        records = 0
-        for effect in effects:
-            if effect.record is not None:
-                records += 1
-        if records and not aof.pending:
-            self.host.flush_soon()
-        if records > 1:
-            aof.begin()
-        for effect in effects:
-            if effect.record is not None:
-                aof.append(effect.db, effect.record)
-        if records > 1:
-            aof.commit()
+        if aof is not None:
+            if not aof.pending:
+                self.host.flush_soon()
+            aof.append(db, record)
 
     def _touch(self, effect: Effect) -> None:
         if effect.key is None:

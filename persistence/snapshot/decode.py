@@ -21,6 +21,7 @@ from persistence.snapshot.layout import (
     END,
     GROUP,
     HEADER,
+    IID_ROW,
     INTEGERS,
     MORTAL_INTEGERS,
     MORTAL_STRINGS,
@@ -29,7 +30,8 @@ from persistence.snapshot.layout import (
     OPEN_BLOCK,
     PENDING,
     PENDING_ROW,
-    PRODUCERS,
+    PRODUCER,
+    PRODUCER_HEAD,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -225,8 +227,8 @@ class Decoder:
             self._consumers(table)
         elif kind == GROUP:
             self._new_group(table)
-        elif kind == PRODUCERS:
-            self._producers(table)
+        elif kind == PRODUCER:
+            self._producer(table)
         else:
             self._finish_stream()
             if kind == STRINGS:
@@ -416,6 +418,32 @@ class Decoder:
             raise self.malformed("as many marks as there are deleted entries")
         return dead
 
+    # Producers
+
+    def _producer(self, table: list[int]) -> None:
+        stream = self._owner()
+        count = table[1]
+        self._producers_left -= 1
+        if self._producers_left < 0:
+            raise self.malformed("no more producers than the stream has")
+        if count <= 0 or len(table) != PRODUCER_HEAD + IID_ROW * count:
+            raise self.malformed("as many iids as the producer has")
+        pid = self._cut(table[0])
+        if not pid or (stream.idmp is not None and pid in stream.idmp.producers):
+            raise self.malformed("each producer once, and with a name")
+        ms = 0
+        for row in range(PRODUCER_HEAD, len(table), IID_ROW):
+            iid = self._cut(table[row])
+            ms = (ms + table[row + 1]) % WRAP
+            seq = table[row + 2]
+            added_ms = (ms + table[row + 3]) % WRAP
+            if not iid or seq < 0 or added_ms > INT64_MAX:
+                raise self.malformed("an iid, its entry and its time")
+            stream.record_iid(pid, iid, ms, seq, added_ms)
+        idmp = stream.idmp
+        if idmp is None or idmp.producers[pid].count != count:
+            raise self.malformed("each iid once, and no more than the stream may have")
+
     # Groups
 
     def _new_group(self, table: list[int]) -> None:
@@ -480,33 +508,3 @@ class Decoder:
             owner = None if number == 0 else members[number - 1]
             group.restore_pending(ms, seq, owner, delivery_ms, table[row + 4])
         self._pending_left -= len(table) // PENDING_ROW
-
-    # Idempotent ids
-
-    def _producers(self, table: list[int]) -> None:
-        stream = self._owner()
-        self._finish_group()
-        at = 0
-        while at < len(table):
-            pid = self._cut(table[at])
-            count = table[at + 1]
-            at += 2
-            if count <= 0 or (stream.idmp is not None and pid in stream.idmp.producers):
-                raise self.malformed("each producer once, with iids")
-            ms = 0
-            seq = 0
-            for _ in range(count):
-                iid = self._cut(table[at])
-                if table[at + 1]:
-                    ms = (ms + table[at + 1]) % WRAP
-                    seq = table[at + 2]
-                else:
-                    seq = (seq + table[at + 2]) % WRAP
-                added_ms = (ms + table[at + 3]) % WRAP
-                if added_ms > INT64_MAX:
-                    raise self.malformed("a time")
-                stream.record_iid(pid, iid, ms, seq, added_ms)
-                at += 4
-            self._producers_left -= 1
-        if self._producers_left < 0:
-            raise self.malformed("no more producers than the stream has")

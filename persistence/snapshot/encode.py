@@ -23,7 +23,7 @@ from persistence.snapshot.layout import (
     NO_DEADLINE,
     OPEN_BLOCK,
     PENDING,
-    PRODUCERS,
+    PRODUCER,
     RECORD_HEAD,
     STREAM,
     STRINGS,
@@ -55,7 +55,7 @@ class Records:
 
     Call ``begin``, then for each database ``database`` and its keys, then ``end``. A stream is
     ``stream`` and then, in this order, its blocks, its open block, each group with its consumers
-    and pending entries, its producers.
+    and pending entries, and its producers.
 
     Attributes:
         payloads: those that are large enough, oldest first, each a list of pieces.
@@ -78,7 +78,6 @@ class Records:
         self._last_block_ms = 0
         self._consumers: Final = _Record(CONSUMERS)
         self._pending: Final = _Record(PENDING)
-        self._producers: Final = _Record(PRODUCERS)
         self._nack_ms = 0
         self._nack_seq = 0
         self._nack_delivery_ms = 0
@@ -184,7 +183,7 @@ class Records:
             stream.blocks,
             0 if stream.tail is None else 1,
             len(stream.groups),
-            0 if stream.idmp is None else stream.idmp.producers,
+            stream.producers,
         ]
         record.data = [key]
         record.size = len(key)
@@ -313,37 +312,29 @@ class Records:
         """The pending entries of the group have all been given."""
         self._put(self._pending)
 
-    # Idempotent ids
+    # Producers
 
     def producer(self, producer: Producer) -> None:
-        """A producer of the stream's IDMP map, with its iids."""
-        record = self._producers
+        """A producer of the stream's IDMP map."""
+        record = _Record(PRODUCER)
         table = record.table
+        data = record.data
         table.append(len(producer.pid))
         table.append(int(producer.count))
-        record.data.append(producer.pid)
-        record.size += len(producer.pid)
+        data.append(producer.pid)
+        record.size = len(producer.pid)
         last_ms = 0
-        last_seq = 0
         for iid, ms, seq, added_ms in producer.records():
+            delta_ms = ms - last_ms
+            delta_added_ms = added_ms - ms
             table.append(len(iid))
-            if ms == last_ms:
-                table.append(0)
-                table.append((seq - last_seq) % WRAP)
-            else:
-                table.append((ms - last_ms) % WRAP)
-                table.append(seq)
-            table.append((added_ms - ms) % WRAP)
-            record.data.append(iid)
+            table.append(delta_ms if delta_ms >= 0 else delta_ms + WRAP)
+            table.append(seq)
+            table.append(delta_added_ms if delta_added_ms >= 0 else delta_added_ms + WRAP)
+            data.append(iid)
             record.size += len(iid)
             last_ms = ms
-            last_seq = seq
-        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
-            self._put(record)
-
-    def producers_done(self) -> None:
-        """The producers of the stream have all been given."""
-        self._put(self._producers)
+        self._put(record)
 
     # Records
 
@@ -409,12 +400,13 @@ class StreamWalk:
                 self._group = None
             return True
         if self._next_group < len(stream.groups):
-            self._group = stream.groups[self._next_group]
+            group = stream.groups[self._next_group]
+            records.group(group)
+            self._group = group
             self._next_group += 1
-            records.group(self._group)
             return True
-        if stream.idmp is not None and stream.idmp.is_unread():
-            records.producer(stream.idmp.next_producer())
-            return True
-        records.producers_done()
-        return False
+        producer = stream.next_producer()
+        if producer is None:
+            return False
+        records.producer(producer)
+        return True

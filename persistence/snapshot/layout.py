@@ -38,7 +38,7 @@ OPEN_BLOCK: Final = 9
 GROUP: Final = 10
 CONSUMERS: Final = 11
 PENDING: Final = 12
-PRODUCERS: Final = 13
+PRODUCER: Final = 13
 END: Final = 14
 
 NAMES: Final = {
@@ -54,7 +54,7 @@ NAMES: Final = {
     GROUP: "group",
     CONSUMERS: "consumers",
     PENDING: "pending entries",
-    PRODUCERS: "producers",
+    PRODUCER: "producer",
     END: "end",
 }
 
@@ -67,5 +67,7 @@ RECORD_HEAD: Final = Struct("<BI")
 BLOCK_ROW: Final = 10  # numbers in the table for each block
 PENDING_ROW: Final = 5
 CONSUMER_ROW: Final = 3
+PRODUCER_HEAD: Final = 2  # numbers in the table before those of the iids
+IID_ROW: Final = 4
 WRAP: Final = 2**64  # differences that would be negative are written modulo this
 NO_DEADLINE: Final = -1

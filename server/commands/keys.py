@@ -64,9 +64,10 @@ def _delete(call: Call, name: bytes) -> object:
             value = db.remove(key)
             if not isinstance(value, (bytes, int)):
                 call.server.free_later(value)
-            first = len(record) == 1
             record.append(key)
-            call.changed(key, b"del", EVENT_GENERIC, record if first else None, 1, True, True)
+            call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
+    if len(record) > 1:
+        call.server.record(db.index, record)
     return len(record) - 1
 
 

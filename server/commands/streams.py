@@ -46,7 +46,8 @@ def xadd(call: Call) -> object:
     at = 2
     options: AddOptions | None = None
     pid = iid = b""
-    if argv[2] != b"*":
+    word = argv[2]
+    if word != b"*" and not (word and 0x30 <= word[0] <= 0x39):  # neither is the ID itself
         # Nearly every producer that says IDMP says nothing else: read by hand, that costs a tenth
         # of a microsecond and not one.
         if argv[2] == b"IDMP" and len(argv) > 5 and argv[5] == b"*" and argv[3] and argv[4]:
@@ -65,7 +66,7 @@ def xadd(call: Call) -> object:
     given: tuple[int, int] | None = None
     next_seq = False
     if wanted != b"*":
-        next_seq = wanted.endswith(b"-*")
+        next_seq = len(wanted) > 1 and wanted[-1] == 0x2A and wanted[-2] == 0x2D  # -*
         given = parse_id(wanted[:-2] if next_seq else wanted)
         if given is None or (next_seq and b"-" in wanted[:-2]):
             raise CommandError(errors.INVALID_STREAM_ID)

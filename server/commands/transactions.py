@@ -81,7 +81,7 @@ def execute_queue(call: Call) -> object:
 
 
 def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
-    """Run the queue; what it did is told command by command and recorded as one.
+    """Run the queue; what it did is told command by command, and is one record as it is one call.
 
     Each reply is put on the wire at once: the next command may change what it was made of, and
     HELLO the protocol.
@@ -102,7 +102,6 @@ def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
         started_ns = ended_ns
         if server.special & MONITORED:
             show_monitors(server, session, row, argv)
-    server.record(effects)
     effects.clear()
     return Encoded(b"".join(pieces))
 

@@ -49,7 +49,8 @@ def waitaof(call: Call) -> object:
         raise CommandError(WAITAOF_WITHOUT_AOF)
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
     synced = aof is not None and (
-        server.config.appendfsync == b"always" or aof.synced_bytes >= end_of(aof)
+        server.config.appendfsync == b"always"
+        or (not aof.pending and aof.synced_bytes >= end_of(aof))
     )
     if not call.may_block or (int(synced) >= local and not replicas):
         return [int(synced), 0]

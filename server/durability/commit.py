@@ -5,18 +5,29 @@ A reply is a promise. What the promise says depends on ``appendfsync``:
 ``always``
     No reply to anything executed after an unsynced write, reads included, leaves before the sync
     that covers it. While syncs are short they run inline: the hop to a thread and back costs more
-    than the sync. When their moving average says that the disk is slow, they run in one worker
-    thread: commands go on executing, and replies are held in two batches, those that the sync
-    under way covers and those that need the next one. A failed write or sync stops the process
-    before a reply leaves.
+    than the sync. When most of the last ones were slow, they run in a thread: commands go on
+    executing, and replies are held in two batches, those that the sync under way covers and those
+    that need the next one. A failed write or sync stops the process before a reply leaves.
 ``everysec``
     Written before the reply leaves, so that a crash of the process loses nothing; synced about
-    once a second in the worker thread, so that a crash of the machine loses about a second.
+    once a second in a thread, so that a crash of the machine loses about a second.
 ``no``
     Written before the reply leaves; the system syncs when it likes.
 
-With the last two, records that cannot be written stay in memory, writes are refused (MISCONF) and
-the write is tried again until the disk is back.
+Clients that wait for a reply send again when they get it, not quite at the same moment. A commit
+that took the first of them at once would leave all others to the next one. So under ``always`` a
+turn is drawn out while more requests keep coming in, up to as many clients as the last commits
+had, and for no longer than a part of what a sync takes.
+
+A write may have to wait for a sync of the same file. So while one is under way the other policies
+write in a second thread. Replies wait for it there, but not for long: after ``PATIENCE_S`` they
+leave all the same, as Redis's do while it postpones a write. When the disk has been stuck for two
+seconds the server waits for it, so that what is not written does not fill the memory; Redis does
+the same, and both count it in ``aof_delayed_fsync``.
+
+With the last two policies, records that cannot be written stay in memory, writes are refused
+(MISCONF) and the write is tried again until the disk is back. After a sync that failed nobody
+knows what is on the disk, whatever the next one says: then the files are written anew.
 """
 
 from __future__ import annotations
@@ -24,9 +35,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from server.durability.aof_worker import AofWorker
 from server.durability.sync_waits import serve_sync_waits
 from server.session import Peer, Session
 from server.state import WRITES_REFUSED, Server
@@ -36,11 +47,15 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("headrace")
 
-SLOW_SYNC_NS: Final = 1_000_000  # a mean above this sends syncs to the thread
-FAST_SYNC_NS: Final = 500_000  # a mean below this brings them back
-MEAN_WEIGHT: Final = 8  # one part of the moving average is the last sync
+SLOW_SYNC_NS: Final = 1_000_000  # syncs that mostly take longer are sent to the thread
+FAST_SYNC_NS: Final = 500_000  # syncs that mostly take less are brought back
+SYNCS_KEPT: Final = 9  # how many syncs are looked at: the one in the middle decides
+GATHER_PART: Final = 2  # a turn is drawn out by this part of a sync at most
+GATHER_MAX_NS: Final = 1_000_000
+GATHER_IDLE_TURNS: Final = 3  # and ends when so many of the loop's turns brought nothing new
 SYNC_PERIOD_S: Final = 1.0
-STUCK_SYNC_S: Final = 2.0
+STUCK_S: Final = 2.0
+PATIENCE_S: Final = 0.1
 RETRY_S: Final = 0.2
 LOG_PERIOD_S: Final = 30.0
 
@@ -57,17 +72,24 @@ class Committer:
     def __init__(self, server: Server) -> None:
         self.failed = False
         self._server: Final = server
-        self._mean_sync_ns = 0
-        self._threaded = False
-        self._pool: ThreadPoolExecutor | None = None
-        self._running: Future[OSError | None] | None = None
-        self._ticket = 0  # tells the sync under way from one that was waited for
-        self._target_bytes = 0  # the sync under way covers the file up to here
-        self._started_s = 0.0  # when the last background sync started
-        self._covered: list[Held] = []  # replies that the sync under way covers
-        self._waiting: list[Held] = []  # replies that need the sync after it
+        self._sync: Final = AofWorker("aof-sync", _sync_file, self._synced)
+        self._covered: list[Held] = []  # replies that the work under way covers
+        self._waiting: list[Held] = []  # replies that need the one after it
         self._timer: asyncio.TimerHandle | None = None
         self._logged_s = -LOG_PERIOD_S
+        # Policy always
+        self._sync_times_ns: Final[list[int]] = []  # of the last syncs
+        self._sync_ns = 0  # what a sync mostly takes
+        self._threaded = False
+        self._gathering_since_ns = 0  # 0: the turn is not drawn out
+        self._gathered = 0  # sessions when it was last looked at
+        self._idle_turns = 0
+        self._expected = 0  # sessions that the last commits had
+        # The other policies
+        self._writer: Final = AofWorker("aof-write", _write_file, self._written)
+        self._patience: asyncio.TimerHandle | None = None
+        self._impatient = False  # the write under way takes too long: replies leave without it
+        self._postponed_since_s = 0.0  # 0: no write has met the sync under way
         server.committer = self
 
     # A turn
@@ -75,22 +97,22 @@ class Committer:
     def end_turn(self) -> None:
         """Write what the turn did, and send or hold its replies."""
         server = self._server
+        aof = server.aof
+        if aof is None or self.failed:
+            sessions = self._take_sessions()
+            if not self.failed:
+                _flush(sessions)
+        elif server.config.appendfsync == b"always":
+            if not self._gather(aof):
+                self._commit(aof, self._take_sessions())
+        else:
+            self._pass_on(aof, self._take_sessions())
+
+    def _take_sessions(self) -> list[Session]:
+        server = self._server
         sessions = server.flushing
         server.flushing = []
-        aof = server.aof
-        if aof is not None:
-            always = server.config.appendfsync == b"always"
-            if aof.pending and (always or not server.write_error):
-                self._write(aof)
-            if self.failed:
-                return
-            if always or self._covered or self._waiting:
-                self._commit(aof, sessions)
-                return
-            if self._timer is None and server.config.appendfsync == b"everysec":
-                self._sync_later(aof)
-        for session in sessions:
-            session.peer.flush()
+        return sessions
 
     def _write(self, aof: AppendOnlyFile) -> bool:
         started_ns = time.perf_counter_ns()
@@ -99,32 +121,68 @@ class Committer:
         except OSError as error:
             self._write_failed(error)
             return False
-        self._sample(b"aof-write", time.perf_counter_ns() - started_ns)
+        self._write_succeeded(time.perf_counter_ns() - started_ns)
+        return True
+
+    def _write_succeeded(self, spent_ns: int) -> None:
+        self._sample(b"aof-write", spent_ns)
         status = self._server.aof_status
         if not status.write_ok:
             status.write_ok = True
             log.warning("The append-only file can be written again")
             self._show_trouble(b"")
-        return True
 
     # Policy always
 
+    def _gather(self, aof: AppendOnlyFile) -> bool:
+        """Whether to draw the turn out, because more requests are on their way."""
+        server = self._server
+        count = len(server.flushing) + len(self._covered)
+        nothing = not aof.pending and aof.size_bytes <= aof.synced_bytes
+        if nothing or self._sync.busy or count >= self._expected:
+            self._gathering_since_ns = 0
+            return False
+        now_ns = time.perf_counter_ns()
+        if not self._gathering_since_ns:
+            self._gathering_since_ns = now_ns
+            self._gathered = count
+            self._idle_turns = 0
+        elif count > self._gathered:
+            self._gathered = count
+            self._idle_turns = 0
+        else:
+            self._idle_turns += 1
+        longest_ns = min(self._sync_ns // GATHER_PART, GATHER_MAX_NS)
+        if self._idle_turns >= GATHER_IDLE_TURNS or now_ns - self._gathering_since_ns > longest_ns:
+            self._gathering_since_ns = 0
+            return False
+        server.host.flush_soon()
+        return True
+
     def _commit(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
         """Let replies go once everything executed before them is on the disk."""
-        if self._running is not None:
-            later = bool(self._waiting) or aof.size_bytes > self._target_bytes
-            batch = self._waiting if later else self._covered
-            _hold(sessions, batch)
+        if self._sync.busy:
+            # Nothing is written now: it might have to wait for the sync.
+            _hold(sessions, self._waiting if self._waiting or aof.pending else self._covered)
             return
-        if aof.size_bytes > aof.synced_bytes:
+        if not self._await_writes() or (aof.pending and not self._write(aof)):
+            return
+        if aof.size_bytes <= aof.synced_bytes:
+            self._release_all()
+        elif not self._may_sync():
+            self._release_all()
+            self._arm(SYNC_PERIOD_S)
+        else:
+            count = len(sessions) + len(self._covered)
+            self._expected = max(count, self._expected - 1 - self._expected // 8)
             if self._threaded:
                 _hold(sessions, self._covered)
                 self._start_sync(aof)
                 return
             if not self._sync_inline(aof):
                 return
-        for session in sessions:
-            session.peer.flush()
+            self._release_all()
+        _flush(sessions)
 
     def _sync_inline(self, aof: AppendOnlyFile) -> bool:
         started_ns = time.perf_counter_ns()
@@ -134,82 +192,154 @@ class Committer:
             self._sync_failed(error)
             return False
         self._measure(time.perf_counter_ns() - started_ns)
-        serve_sync_waits(self._server)
+        self._sync_succeeded()
         return True
 
     def _measure(self, spent_ns: int) -> None:
-        """Choose where the next sync runs."""
+        """Choose where the next sync runs; one that is out of the ordinary changes nothing."""
         self._sample(b"aof-fsync-always", spent_ns)
-        self._mean_sync_ns += (spent_ns - self._mean_sync_ns) // MEAN_WEIGHT
-        if self._threaded:
-            self._threaded = self._mean_sync_ns > FAST_SYNC_NS
-        else:
-            self._threaded = self._mean_sync_ns > SLOW_SYNC_NS
+        times = self._sync_times_ns
+        times.append(spent_ns)
+        if len(times) > SYNCS_KEPT:
+            del times[0]
+        self._sync_ns = sorted(times)[len(times) // 2]
+        self._threaded = self._sync_ns > (FAST_SYNC_NS if self._threaded else SLOW_SYNC_NS)
 
-    # The worker thread
+    # The sync in the thread
 
     def _start_sync(self, aof: AppendOnlyFile) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, "aof-sync")
-        self._ticket += 1
-        self._target_bytes = aof.size_bytes
-        self._started_s = time.monotonic()
+        self._postponed_since_s = 0.0
         self._server.aof_status.syncing = True
-        loop = asyncio.get_running_loop()
-        self._running = self._pool.submit(self._sync_in_thread, aof, loop, self._ticket)
+        self._sync.start(aof)
 
-    def _sync_in_thread(
-        self, aof: AppendOnlyFile, loop: asyncio.AbstractEventLoop, ticket: int
-    ) -> OSError | None:
-        """Runs in the worker: touches nothing but the file."""
-        failure: OSError | None = None
-        started_ns = time.perf_counter_ns()
-        try:
-            aof.sync()
-        except OSError as error:
-            failure = error
-        spent_ns = time.perf_counter_ns() - started_ns
-        loop.call_soon_threadsafe(self._synced, ticket, spent_ns, failure)
-        return failure
-
-    def _synced(self, ticket: int, spent_ns: int, failure: OSError | None) -> None:
+    def _synced(self, failure: OSError | None, spent_ns: int) -> None:
         """The sync under way has ended: let go what it covers, start the next one."""
-        if self._running is None or ticket != self._ticket:
-            return
-        self._running = None
-        self._server.aof_status.syncing = False
+        server = self._server
+        server.aof_status.syncing = False
         if failure is not None:
             self._sync_failed(failure)
             return
         self._sync_succeeded()
-        aof = self._server.aof
-        always = self._server.config.appendfsync == b"always"
-        if always:
-            self._measure(spent_ns)
+        aof = server.aof
+        if aof is None or server.config.appendfsync != b"always":
+            if not self._writer.busy:  # else they wait for the write
+                self._release_all()
+            if aof is not None:
+                self._sync_later(aof)
+            return
+        self._measure(spent_ns)
         covered = self._covered
         self._covered = self._waiting
         self._waiting = []
         _release(covered)
-        if aof is None or aof.size_bytes <= aof.synced_bytes:
-            self._release_covered()
-        elif not always:
-            self._release_covered()
-            self._sync_later(aof)
-        elif self._threaded:
-            self._start_sync(aof)
-        elif self._sync_inline(aof):
-            self._release_covered()
+        if self._covered or aof.pending:
+            server.host.flush_soon()  # to commit them with what those send who have been answered
 
-    def _release_covered(self) -> None:
-        covered = self._covered
+    def _release_all(self) -> None:
+        held = self._covered + self._waiting
         self._covered = []
-        _release(covered)
+        self._waiting = []
+        _release(held)
+
+    def _may_sync(self) -> bool:
+        """False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
+        server = self._server
+        return server.job is None or not server.config.no_appendfsync_on_rewrite
 
     # Policies everysec and no
 
+    def _pass_on(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
+        """Let replies go once everything executed before them is written, or the disk is stuck."""
+        if aof.pending and not self._server.write_error:
+            if self._sync.busy or self._writer.busy:
+                self._write_beside(aof)
+            else:
+                self._write(aof)
+        if self._writer.busy and not self._impatient:
+            _hold(sessions, self._waiting if self._waiting or aof.pending else self._covered)
+        elif self._covered:  # from a policy that was stricter
+            _hold(sessions, self._waiting)
+        else:
+            _flush(sessions)
+        self._sync_later(aof)
+
+    def _write_beside(self, aof: AppendOnlyFile) -> None:
+        """Write while the disk is at work, in a thread of its own."""
+        now_s = time.monotonic()
+        if not self._postponed_since_s:
+            self._postponed_since_s = now_s
+        elif now_s - self._postponed_since_s >= STUCK_S:
+            self._postponed_since_s = now_s
+            self._server.aof_status.delayed_syncs += 1
+            self._log_now_and_then(
+                "Syncing the append-only file takes long (is the disk busy?): "
+                "writing without waiting for it, which may slow the server down"
+            )
+            if not self._await_writes():
+                return
+        if not self._writer.busy:
+            self._start_write(aof)
+
+    def _start_write(self, aof: AppendOnlyFile) -> None:
+        aof.take()
+        self._impatient = False
+        self._writer.start(aof)
+        if self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(PATIENCE_S, self._look_at_write)
+
+    def _look_at_write(self) -> None:
+        """Where the write under way takes too long, let replies go without it."""
+        self._patience = None
+        if not self._writer.busy:
+            return
+        left_s = self._writer.started_s + PATIENCE_S - time.monotonic()
+        if left_s > 0:
+            self._patience = asyncio.get_running_loop().call_later(left_s, self._look_at_write)
+        elif self._server.config.appendfsync != b"always":
+            self._impatient = True
+            self._release_all()
+
+    def _await_writes(self) -> bool:
+        """Wait for the write under way, if there is one; False when it failed."""
+        while self._writer.busy:
+            started_ns = time.perf_counter_ns()
+            failure = self._writer.wait()
+            self._written(failure, time.perf_counter_ns() - started_ns)
+            if failure is not None:
+                return False
+        return True
+
+    def _written(self, failure: OSError | None, spent_ns: int) -> None:
+        """The write under way has ended: let go what it covers, write what came meanwhile."""
+        if failure is not None:
+            self._write_failed(failure)
+            return
+        self._write_succeeded(spent_ns)
+        aof = self._server.aof
+        if aof is None:
+            return
+        if self._server.config.appendfsync == b"always":
+            self._server.host.flush_soon()  # what is held waits for a sync now
+            return
+        covered = self._covered
+        self._covered = self._waiting
+        self._waiting = []
+        _release(covered)
+        if aof.pending and self._sync.busy:
+            self._start_write(aof)
+            return
+        if aof.pending:
+            self._write(aof)
+        self._release_all()
+        self._sync_later(aof)
+
     def _sync_later(self, aof: AppendOnlyFile) -> None:
-        if aof.size_bytes > aof.synced_bytes and self._timer is None:
-            self._arm(max(0.0, self._started_s + SYNC_PERIOD_S - time.monotonic()))
+        if (
+            self._timer is None
+            and aof.size_bytes > aof.synced_bytes
+            and self._server.config.appendfsync == b"everysec"
+        ):
+            self._arm(max(0.0, self._sync.started_s + SYNC_PERIOD_S - time.monotonic()))
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is None:
@@ -222,21 +352,15 @@ class Committer:
         aof = server.aof
         if aof is None or self.failed:
             return
-        if aof.pending and not self._write(aof):
+        if self._sync.busy or self._writer.busy or not self._may_sync():
+            self._arm(RETRY_S if server.write_error else SYNC_PERIOD_S)
+            return
+        if aof.pending and server.write_error and not self._write(aof):
             return
         if not server.aof_status.sync_ok or (
-            server.config.appendfsync == b"everysec" and aof.size_bytes > aof.synced_bytes
+            server.config.appendfsync != b"no" and aof.size_bytes > aof.synced_bytes
         ):
-            self._sync_in_background(aof)
-
-    def _sync_in_background(self, aof: AppendOnlyFile) -> None:
-        if self._running is None:
             self._start_sync(aof)
-            return
-        if time.monotonic() - self._started_s >= STUCK_SYNC_S:
-            self._server.aof_status.delayed_syncs += 1
-            self._log_now_and_then("Syncing the append-only file takes long: is the disk busy?")
-        self._arm(SYNC_PERIOD_S)
 
     # Trouble
 
@@ -253,8 +377,10 @@ class Committer:
         status = self._server.aof_status
         if not status.sync_ok:
             status.sync_ok = True
-            log.warning("The append-only file can be synced again")
+            log.warning("The append-only file can be synced again; it is written anew to be sure")
             self._show_trouble(b"")
+            if self._server.rewriting is not None:
+                self._server.rewriting.rewrite_soon()
 
     def _trouble(self, action: str, error: OSError) -> None:
         reason = error.strerror or str(error)
@@ -263,9 +389,7 @@ class Committer:
             return
         self._log_now_and_then(f"Cannot {action} the append-only file: {reason}")
         self._show_trouble(reason.encode())
-        self._covered += self._waiting
-        self._waiting = []
-        self._release_covered()
+        self._release_all()
         self._arm(RETRY_S)
 
     def _show_trouble(self, reason: bytes) -> None:
@@ -306,11 +430,12 @@ class Committer:
         aof = self._server.aof
         if aof is None or self.failed:
             return not self.failed
-        running = self._running
-        if running is not None:
-            self._running = None
+        aof.end_command()  # it may have more to do, but what it did is to be in the file
+        if not self._await_writes():
+            return False
+        if self._sync.busy:
+            failure = self._sync.wait()
             self._server.aof_status.syncing = False
-            failure = running.result()
             if failure is not None:
                 self._sync_failed(failure)
                 return False
@@ -319,26 +444,25 @@ class Committer:
         if aof.size_bytes > aof.synced_bytes and not self._sync_inline(aof):
             return False
         self._sync_succeeded()
-        self._covered += self._waiting
-        self._waiting = []
-        self._release_covered()
+        self._release_all()
         return True
 
     def close(self) -> bool:
         """Settle and close the file; False when data may be missing from it."""
         settled = self.settle()
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._sync.close()
+        self._writer.close()
         self.let_go()
         return settled
 
     def let_go(self) -> None:
         """Close the file and its folder, which have been settled."""
         server = self._server
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._patience):
+            if timer is not None:
+                timer.cancel()
+        self._timer = None
+        self._patience = None
         if server.aof is not None:
             server.aof.close()
             server.aof = None
@@ -348,6 +472,19 @@ class Committer:
         server.aof_status.write_ok = True
         server.aof_status.sync_ok = True
         self._show_trouble(b"")
+
+
+def _sync_file(aof: AppendOnlyFile) -> None:
+    aof.sync()
+
+
+def _write_file(aof: AppendOnlyFile) -> None:
+    aof.write_taken()
+
+
+def _flush(sessions: list[Session]) -> None:
+    for session in sessions:
+        session.peer.flush()
 
 
 def _hold(sessions: list[Session], batch: list[Held]) -> None:

@@ -20,7 +20,7 @@ class SyncWait:
         self.parked: Final = parked
         self.wants_replicas: Final = wants_replicas
         self._aof: Final = aof
-        self._older_bytes: Final = aof.older_bytes
+        self._switches: Final = aof.switches
         self._end_bytes: Final = end_of(aof)
 
     @property
@@ -33,7 +33,7 @@ class SyncWait:
         """Whether it is there. A file that was left for another was synced before that."""
         return (
             aof is not self._aof
-            or aof.older_bytes != self._older_bytes
+            or aof.switches != self._switches
             or aof.synced_bytes >= self._end_bytes
         )
 

@@ -32,7 +32,8 @@ _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 def empty_databases(count: int) -> list[Keyspace]:
     """Databases without keys."""
-    return [Keyspace(index, [], [], Expiring()) for index in range(count)]
+    expiring = Expiring()
+    return [Keyspace(index, [], [], expiring) for index in range(count)]
 
 
 class Workspace:

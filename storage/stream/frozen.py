@@ -6,11 +6,10 @@ Freezing copies references, and of those as few as it can:
   behind that. Before the stream changes a sealed block it calls ``keep``, which puts a copy aside,
   once. A block that is taken off the end of the list, to be appended to, joins ``_taken``.
 - The open tail, about a hundred entries, is copied.
-- Of an IDMP map references to the producers are copied. A producer is copied whole before it
-  changes (``FrozenIdmp.keep``).
 - Of a group's pending entries the outer list of chunks is copied. While a chunk is shared, the
   group puts a copy in its place before it changes it (``NacksByTime.shared``). An entry that goes
   to another consumer, or is delivered again, has what it was kept first (``FrozenGroup.keep``).
+- Of an IDMP map the list of producers is copied, and a producer's iids before they change.
 
 A frozen stream is read once, from the front, and lets go of what has been read: what the stream
 itself has dropped meanwhile is freed piece by piece and not in one go at the end. Then ``thaw``
@@ -148,51 +147,59 @@ class FrozenGroup:
         return not self._chunks
 
 
-class FrozenIdmp:
-    """An IDMP map as it was: references to its producers, each copied before it changes.
-
-    Attributes:
-        producers: how many ``next_producer`` will return in all.
-        live: the map.
-    """
+class FrozenProducers:
+    """The producers of an IDMP map as they were."""
 
     def __init__(self, idmp: IdmpMap) -> None:
-        self.producers: Final = len(idmp.producers)
-        self.live: Final = idmp
-        # Those that were not read, by id(), the next one last; one that has changed as a copy.
-        self._unread: Final[dict[int, Producer]] = {}
-        for producer in reversed(idmp.producers.values()):
-            self._unread[id(producer)] = producer
+        self._live: Final = idmp
+        self._unread: Final = list(idmp.producers.values())
+        self._unread.reverse()  # the next one to be read is the last
+        self._kept: Final[dict[int, Producer]] = {}
+        self.count: Final = len(self._unread)
 
     def register(self) -> None:
         """Ask the map to keep what it changes from now on."""
-        self.live.frozen = self
+        self._live.frozen = self
+        for producer in self._unread:
+            producer.shared = True
 
     def thaw(self) -> None:
         """The map may change things in place again."""
-        if self.live.frozen is self:
-            self.live.frozen = None
+        if self._live.frozen is self:
+            self._live.frozen = None
+            for producer in self._unread:
+                producer.shared = False
 
     def keep(self, producer: Producer) -> None:
-        """Keep what a producer is, for it is about to change."""
-        place = id(producer)
-        if self._unread.get(place) is producer:
-            self._unread[place] = producer.copy()
+        """Keep what a producer has, for it is about to change."""
+        if producer.shared:
+            producer.shared = False
+            self._kept[id(producer)] = producer.copy()
+
+    def next_producer(self) -> Producer | None:
+        """The next producer; None after the last."""
+        if not self._unread:
+            return None
+        producer = self._unread.pop()
+        if self._live.frozen is self:
+            producer.shared = False
+        return self._kept.pop(id(producer), producer)
 
     def is_unread(self) -> bool:
         """Whether ``next_producer`` has more."""
         return bool(self._unread)
 
-    def next_producer(self) -> Producer:
-        """The next producer, which is to be used before anything else runs."""
-        return self._unread.popitem()[1]
+    def copied_bytes(self) -> int:
+        """How much was kept because of changes so far, about, in bytes."""
+        return sum([producer.used_bytes() for producer in self._kept.values()])
 
-    def free_some(self, most: int) -> bool:
+    def free_some(self) -> bool:
         """Let go of some of what was not read; True at the end."""
-        unread = self._unread
-        for _ in range(min(most, len(unread))):
-            unread.popitem()
-        return not unread
+        if self._kept:
+            self._kept.popitem()
+        if self._unread:
+            self._unread.pop()
+        return not self._unread and not self._kept
 
 
 class FrozenStream:
@@ -204,7 +211,7 @@ class FrozenStream:
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
         groups: in the order in which they were created.
-        idmp: the IDMP map, or None; has_default_limits: what it forgets is as in a new stream.
+        producers: how many producers ``next_producer`` will return in all.
         abandoned: nobody else uses the stream any more: whoever thaws it lets go of it, too.
     """
 
@@ -218,13 +225,14 @@ class FrozenStream:
         self.entries_added: Final = stream.entries_added
         self.idmp_duration_s: Final = stream.idmp_duration_s
         self.idmp_maxsize: Final = stream.idmp_maxsize
+        self.has_default_limits: Final = stream.has_default_limits()
         self.iids_added: Final = stream.iids_added
         self.iids_duplicates: Final = stream.iids_duplicates
         self.blocks: Final = index.live_blocks
         self.tail: Final = None if stream.tail is None else stream.tail.copy()
         self.groups: Final = [FrozenGroup(group) for group in stream.groups.values()]
-        self.idmp: Final = None if stream.idmp is None else FrozenIdmp(stream.idmp)
-        self.has_default_limits: Final = stream.has_default_limits()
+        self._producers: Final = None if stream.idmp is None else FrozenProducers(stream.idmp)
+        self.producers: Final = 0 if self._producers is None else self._producers.count
         self.live: Final = stream
         self.abandoned = False
         self._places: list[Block] = index.blocks
@@ -246,8 +254,8 @@ class FrozenStream:
         self.live.frozen = self
         for group in self.groups:
             group.register()
-        if self.idmp is not None:
-            self.idmp.register()
+        if self._producers is not None:
+            self._producers.register()
 
     def thaw(self) -> None:
         """The stream may change things in place again; nothing can be read any more."""
@@ -255,8 +263,8 @@ class FrozenStream:
             self.live.frozen = None
         for group in self.groups:
             group.thaw()
-        if self.idmp is not None:
-            self.idmp.thaw()
+        if self._producers is not None:
+            self._producers.thaw()
 
     # What the stream reports
 
@@ -309,11 +317,17 @@ class FrozenStream:
             self._read_seq = last.last_seq
         return found
 
+    def next_producer(self) -> Producer | None:
+        """The next producer of the IDMP map; None after the last. To be used as a block is."""
+        return None if self._producers is None else self._producers.next_producer()
+
     def copied_bytes(self) -> int:
         """How much was kept or copied because of changes so far, about, in bytes."""
         total = self._kept_bytes
         for group in self.groups:
             total += group.copied_bytes()
+        if self._producers is not None:
+            total += self._producers.copied_bytes()
         return total
 
     def holds_blocks(self) -> bool:
@@ -323,14 +337,14 @@ class FrozenStream:
         for group in self.groups:
             if group.is_unread():
                 return True
-        return self.idmp is not None and self.idmp.is_unread()
+        return self._producers is not None and self._producers.is_unread()
 
     def free_some(self, most: int) -> bool:
         """Let go of some of what only this one holds, up to ``most`` blocks; True at the end."""
         for group in self.groups:
             if not group.free_some():
                 return False
-        if self.idmp is not None and not self.idmp.free_some(most):
+        if self._producers is not None and not self._producers.free_some():
             return False
         kept = self._kept
         for _ in range(min(most, len(kept))):

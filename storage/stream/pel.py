@@ -191,9 +191,11 @@ def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
     last: list[Nack] = []
     for chunk in chunks:
         rest = [nack for nack in chunk if nack.consumer is not consumer]
-        if len(last) + len(rest) <= CHUNK:
+        if not last:
+            last = rest  # which may be longer than a chunk that is filled from its end
+        elif len(last) + len(rest) <= CHUNK:
             last.extend(rest)
-        elif rest:
+        else:
             kept.append(last)
             last = rest
     if last:
@@ -260,10 +262,16 @@ class NacksByTime:
         self._order_anew()
 
     def revive(self) -> None:
-        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again."""
+        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again.
+
+        Among equals they come last, in the order in which they were found deleted.
+        """
+        gone: list[Nack] = []
         while self.chunks and self.chunks[-1][-1].order_ms == GONE:
             nack = self.chunks[-1][-1]
             self.remove(nack)
+            gone.append(nack)
+        for nack in reversed(gone):
             nack.order_ms = IN_ZONE if nack.consumer is None else nack.delivery_ms
             self.add(nack)
 

@@ -29,13 +29,20 @@ def file_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def add(aof: AppendOnlyFile, db: int, *records: list[bytes]) -> None:
+    """Add what one command did."""
+    for record in records:
+        aof.append(db, record)
+    aof.end_command()
+
+
 def test_select_only_where_the_database_changes(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
-    aof.append(0, [b"SET", b"a", b"1"])
-    aof.append(0, [b"SET", b"b", b"2"])
-    aof.append(9, [b"DEL", b"a"])
+    add(aof, 0, [b"SET", b"a", b"1"])
+    add(aof, 0, [b"SET", b"b", b"2"])
+    add(aof, 9, [b"DEL", b"a"])
     aof.write()
-    aof.append(9, [b"DEL", b"b"])
+    add(aof, 9, [b"DEL", b"b"])
     assert aof.pending
     assert aof.buffer_bytes == len(request([b"DEL", b"b"]))
     aof.write()
@@ -56,25 +63,65 @@ def test_select_only_where_the_database_changes(path: Path) -> None:
     aof.close()
 
 
-def test_a_transaction_stands_between_multi_and_exec(path: Path) -> None:
+def test_what_one_command_did_stands_between_multi_and_exec(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
     aof.annotate = True
-    aof.begin()
     aof.append(0, [b"DEL", b"a"])
     aof.append(1, [b"DEL", b"b"])
-    aof.commit()
+    aof.append(1, [b"DEL", b"c"])
+    aof.end_command()
+    aof.end_command()
+    add(aof, 1, [b"DEL", b"d"])
     aof.write()
     aof.close()
     stamp, _, rest = path.read_bytes().partition(b"\r\n")
     assert stamp.startswith(b"#TS:1")
-    commands = [[b"MULTI"], [b"SELECT", b"0"], [b"DEL", b"a"], [b"SELECT", b"1"], [b"DEL", b"b"]]
-    assert rest == b"".join(request(command) for command in [*commands, [b"EXEC"]])
+    assert rest == b"".join(
+        request(command)
+        for command in (
+            [b"MULTI"],
+            [b"SELECT", b"0"],
+            [b"DEL", b"a"],
+            [b"SELECT", b"1"],
+            [b"DEL", b"b"],
+            [b"DEL", b"c"],
+            [b"EXEC"],
+            [b"DEL", b"d"],
+        )
+    )
+
+
+def test_a_write_in_the_middle_of_a_command_ends_what_it_did_so_far(path: Path) -> None:
+    aof = AppendOnlyFile(bytes(path), 0, 0)
+    aof.append(0, [b"DEL", b"a"])
+    aof.append(0, [b"DEL", b"b"])
+    aof.write()
+    assert path.read_bytes().endswith(request([b"DEL", b"b"]) + request([b"EXEC"]))
+    before = path.stat().st_size
+    add(aof, 0, [b"DEL", b"c"])
+    aof.write()
+    assert path.read_bytes()[before:] == request([b"DEL", b"c"])
+    aof.close()
+
+
+def test_records_can_be_added_while_others_are_written(path: Path) -> None:
+    aof = AppendOnlyFile(bytes(path), 0, 0)
+    add(aof, 0, [b"DEL", b"a"])
+    aof.take()
+    add(aof, 0, [b"DEL", b"b"])
+    aof.write_taken()
+    first = request([b"SELECT", b"0"]) + request([b"DEL", b"a"])
+    assert path.read_bytes() == first
+    assert aof.pending
+    aof.write()
+    assert path.read_bytes() == first + request([b"DEL", b"b"])
+    aof.close()
 
 
 def test_opening_again_selects_again(path: Path) -> None:
     for _ in range(2):
         aof = AppendOnlyFile(bytes(path), 0, 0)
-        aof.append(0, [b"DEL", b"a"])
+        add(aof, 0, [b"DEL", b"a"])
         aof.write()
         aof.close()
     once = request([b"SELECT", b"0"]) + request([b"DEL", b"a"])
@@ -83,11 +130,11 @@ def test_opening_again_selects_again(path: Path) -> None:
 
 def test_an_incomplete_write_is_cut_off_and_can_be_tried_again(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
-    aof.append(0, [b"SET", b"a", b"1"])
+    add(aof, 0, [b"SET", b"a", b"1"])
     aof.write()
     good = path.read_bytes()
-    aof.append(0, [b"SET", b"b", b"x" * 1000])
-    aof.append(0, [b"DEL", b"a"])
+    add(aof, 0, [b"SET", b"b", b"x" * 1000])
+    add(aof, 0, [b"DEL", b"a"])
     for room in (0, 1, 17, 900):
         with file_limit(len(good) + room), pytest.raises(OSError, match="File too large"):
             aof.write()
@@ -102,11 +149,11 @@ def test_an_incomplete_write_is_cut_off_and_can_be_tried_again(path: Path) -> No
 
 def test_switching_starts_from_nothing(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
-    aof.append(3, [b"DEL", b"a"])
+    add(aof, 3, [b"DEL", b"a"])
     aof.write()
     other = path.with_name("y.incr.aof")
     aof.switch(bytes(other), path.stat().st_size)
-    aof.append(3, [b"DEL", b"b"])
+    add(aof, 3, [b"DEL", b"b"])
     aof.write()
     aof.close()
     assert other.read_bytes() == request([b"SELECT", b"3"]) + request([b"DEL", b"b"])

@@ -14,7 +14,7 @@ from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from storage.stream.groups import Consumer, Group
-from storage.stream.idempotence import Expiring
+from storage.stream.idempotence import Expiring, Record
 from storage.stream.stream import ID_MAX, IDNotGreater, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
@@ -44,6 +44,7 @@ class PlainStream(NamedTuple):
     counters: tuple[int, ...]
     blocks: list[PlainBlock]
     groups: list[PlainGroup]
+    iids: list[Record]
 
 
 def plain_block(block: Block) -> PlainBlock:
@@ -100,6 +101,7 @@ def plain_stream(stream: Stream) -> PlainStream:
         counters(stream),
         [plain_block(block) for block in blocks],
         [plain_group(group) for group in stream.groups.values()],
+        list(stream.idmp_records()),
     )
 
 
@@ -110,6 +112,8 @@ class Reader:
         self.frozen = frozen
         self.blocks: list[PlainBlock] = []
         self.pending: list[list[tuple[int, int, bytes, int, int]]] = [[] for _ in frozen.groups]
+        self.iids: list[Record] = []
+        self.producers = 0
 
     def read_blocks(self, most: int) -> bool:
         found = self.frozen.next_blocks(most)
@@ -128,9 +132,20 @@ class Reader:
             self.pending[number].append((ms, seq, name, delivery_ms, count))
         return True
 
+    def read_producer(self) -> bool:
+        producer = self.frozen.next_producer()
+        if producer is None:
+            return False
+        self.producers += 1
+        self.iids += [(producer.pid, *record) for record in producer.records()]
+        return True
+
     def rest(self) -> PlainStream:
         while self.read_blocks(2):
             pass
+        while self.read_producer():
+            pass
+        assert self.producers == self.frozen.producers
         assert len(self.blocks) == self.frozen.blocks
         if self.frozen.tail is not None:
             self.blocks.append(plain_block(self.frozen.tail))
@@ -138,6 +153,7 @@ class Reader:
             counters(self.frozen),
             self.blocks,
             [self.group(number, group) for number, group in enumerate(self.frozen.groups)],
+            self.iids,
         )
 
     def group(self, number: int, group: FrozenGroup) -> PlainGroup:
@@ -166,10 +182,16 @@ class FrozenStreamMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stream = Stream(100, 100)
+        self.expiring = Expiring()
+        self.stream = self.empty_stream()
         self.now_ms = 1000
         self.reader: Reader | None = None
         self.expected: PlainStream | None = None
+
+    def empty_stream(self) -> Stream:
+        stream = Stream(2, 4)
+        stream.attach(self.expiring)
+        return stream
 
     @initialize()
     def start(self) -> None:
@@ -294,6 +316,31 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         if who in group.consumers:
             group.delete_consumer(who)
 
+    # Producers
+
+    @rule(pid=names, iids=st.lists(st.integers(0, 8), max_size=6), late_ms=st.integers(0, 1))
+    def record(self, pid: bytes, iids: list[int], late_ms: int) -> None:
+        for number in iids:
+            self.now_ms += 1
+            self.stream.record_iid(pid, b"%d" % number, self.now_ms, 0, self.now_ms + late_ms)
+
+    @rule(steps_ms=st.integers(0, 4000), most=st.integers(1, 5))
+    def expire(self, steps_ms: int, most: int) -> None:
+        self.now_ms += steps_ms
+        self.expiring.expire(self.now_ms, most)
+
+    @rule(maxsize=st.integers(3, 5))
+    def limit(self, maxsize: int) -> None:
+        old = self.stream.limit_idmp(2, maxsize)
+        while old is not None and not old.free_some(1):
+            pass
+
+    @precondition(lambda self: self.reader is not None)
+    @rule()
+    def read_producer(self) -> None:
+        assert self.reader is not None
+        self.reader.read_producer()
+
     # Freezing
 
     @precondition(lambda self: self.reader is None)
@@ -329,10 +376,13 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         for group in self.stream.groups.values():
             assert group.frozen is None
             assert group.by_time.shared is None
+        if self.stream.idmp is not None:
+            assert self.stream.idmp.frozen is None
+            assert not any(found.shared for found in self.stream.idmp.producers.values())
         if abandon:
             while not self.stream.free_some(1):
                 pass
-            self.stream = Stream(100, 100)
+            self.stream = self.empty_stream()
             self.start()
         while not self.reader.frozen.free_some(1):
             pass
@@ -373,7 +423,8 @@ class FreezingMachine(RuleBasedStateMachine):
         super().__init__()
         self.expired: list[tuple[int, bytes]] = []
         self.unused: list[object] = []
-        self.dbs = [Keyspace(index, self.expired, self.unused, Expiring()) for index in range(3)]
+        expiring = Expiring()
+        self.dbs = [Keyspace(index, self.expired, self.unused, expiring) for index in range(3)]
         self.now_ms = 0
         self.epoch = 0
         self.freezing: Freezing | None = None
@@ -517,34 +568,3 @@ def plain_frozen(value: object) -> object:
 
 FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
 TestFreezing = FreezingMachine.TestCase
-
-
-def test_an_idmp_map_stays_as_it_was() -> None:
-    """Whatever is recorded, evicted, expired or cleared, what is read is what was frozen."""
-    for read_first in range(4):
-        expiring = Expiring()
-        stream = Stream(10, 3)
-        stream.attach(expiring)
-        for number, pid in enumerate((b"a", b"b", b"c", b"a", b"d", b"a")):
-            stream.record_iid(pid, b"iid%d" % number, number, 0, 1000 * number)
-        before = list(stream.idmp_records())
-        frozen = stream.freeze()
-        assert frozen.idmp is not None
-        assert frozen.idmp.producers == 4
-        seen = []
-        while frozen.idmp.is_unread():
-            producer = frozen.idmp.next_producer()
-            seen += [(producer.pid, *record) for record in producer.records()]
-            if len(seen) >= read_first:
-                stream.record_iid(b"d", b"iid4", 9, 9, 9000)
-                for number in range(4):
-                    stream.record_iid(b"b", b"late%d" % number, 9, number, 9000)
-                stream.record_iid(b"new", b"x", 9, 9, 9000)
-                while expiring.expire(14_000, 2):
-                    pass
-                stream.limit_idmp(20, 20)
-                stream.record_iid(b"c", b"other map", 9, 9, 9000)
-        assert seen == before
-        frozen.thaw()
-        assert frozen.idmp.live.frozen is None
-        assert stream.known_id(b"c", b"other map", 9000) == (9, 9)

@@ -17,7 +17,8 @@ Entries = Iterable[tuple[int, int, list[bytes]]]
 
 
 def databases(count: int = 16) -> list[Keyspace]:
-    return [Keyspace(index, [], [], Expiring()) for index in range(count)]
+    expiring = Expiring()
+    return [Keyspace(index, [], [], expiring) for index in range(count)]
 
 
 def make_stream(entries: Entries, node_entries: int = 3) -> Stream:
@@ -43,18 +44,18 @@ def odd_streams() -> dict[bytes, Stream]:
     ghost = make_stream([(1, 0, [b"a", b"1"]), (2, 0, [b"a", b"2"])], 5)
     ghost.delete(2, 0)
     ghost.trim_below(2, 0, False, 0, True)  # leaves a node with nothing alive in it
-    told = make_stream((n, 0, [b"n", b"%d" % n]) for n in range(1, 9))
-    told.limit_idmp(86_400, 5)
-    for number, pid in enumerate((b"ada", b"bob\0", b"ada", b"ada", b"x" * 300, b"ada"), 1):
-        told.record_iid(pid, b"iid-%d" % number, number, number % 2, CREATED_MS + number)
-    for number in range(20):  # more than there may be; the entries are in no order
-        told.record_iid(b"many", b"%d" % number, ID_MAX - number * 3 % 7, number % 2, 2**41)
-    told.iids_added, told.iids_duplicates = 26, 1
     read = make_stream((n, 0, [b"n", b"%d" % n]) for n in range(1, 40))
     read.groups = {group.name: group for group in odd_groups()}
+    once = make_stream([(n, 0, [b"n", b"%d" % n]) for n in range(1, 9)])
+    once.iids_added = 9
+    once.delete(3, 0)
+    for number in range(1, 9):
+        pid = b"p\0" if number % 2 else b"q" * 300
+        once.record_iid(pid, b"%d" % number, number, 0, number if number < 5 else 4000 - number)
+    once.record_iid(b"p\0", b"\r\n", ID_MAX, ID_MAX, 2**50)
     return {
         b"like": like, b"holes": holes, b"mixed": mixed, b"greatest": greatest,
-        b"emptied": emptied, b"bare": bare, b"ghost": ghost, b"read": read, b"told": told,
+        b"emptied": emptied, b"bare": bare, b"ghost": ghost, b"read": read, b"once": once,
         b"": like.copy(),
     }  # fmt: skip
 
@@ -155,7 +156,7 @@ def plain_stream(stream: Stream) -> object:
         (stream.index.entries, stream.index.live_blocks, stream.node_count()),
         None if stream.tail is None else (plain_block(stream.tail), stream.tail.names_of_node),
         [plain_group(group) for group in stream.groups.values()],
-        list(stream.idmp_records()),
+        (list(stream.idmp_records()), 0 if stream.idmp is None else stream.idmp.count),
     )
 
 
