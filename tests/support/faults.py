@@ -68,8 +68,8 @@ class FaultyServer(ServerProcess):
         self.kill()
         synced: dict[str, int] = {}
         for line in self._journal.read_text().splitlines():
-            size, _, path = line.partition(" ")
-            synced[path] = int(size)
+            size, _, name = line.partition(" ")
+            synced[name] = int(size)
         for path in (self.directory / "appendonlydir").glob("*.incr.aof"):
             os.truncate(path, synced.get(str(path), 0))
 
