@@ -1,4 +1,4 @@
-"""Workers and servers killed at random: what was acknowledged stays so, nothing else does."""
+"""Workers killed at random: every entry is worked on, whoever dies when."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from conftest import Factory
 
 from support import build
-from support.client import RawClient, encode, parse
+from support.client import RawClient
 from support.process import Process
 
 WORKER = build.ROOT / "tests" / "support" / "group_worker.py"
@@ -25,8 +24,6 @@ WORKERS = int(os.environ.get("HEADRACE_POOL_WORKERS", "4"))
 ENTRIES = int(os.environ.get("HEADRACE_POOL_ENTRIES", "1500"))
 IDLE_MS = 400
 COUNT = 10
-ROUNDS = 3
-DEPTH = 8
 
 
 class Pool:
@@ -110,86 +107,3 @@ def test_workers_killed_at_random_lose_nothing(pool: tuple[Process, Pool]) -> No
     assert workers.lives > 2 * WORKERS
     # Twice only what a worker held when it died.
     assert len(done) - ENTRIES <= workers.lives * COUNT
-
-
-class Acknowledger(threading.Thread):
-    """Reads a stream of its own in a group and acknowledges every second entry, pipelined.
-
-    Attributes:
-        acknowledged: the entries whose XACK was answered.
-        tried: the entries whose XACK was sent.
-    """
-
-    def __init__(self, port: int, name: str) -> None:
-        super().__init__(daemon=True)
-        self.name = name
-        self.port = port
-        self.delivered: set[bytes] = set()
-        self.acknowledged: set[bytes] = set()
-        self.tried: set[bytes] = set()
-        self.trouble = ""
-
-    def run(self) -> None:
-        try:
-            with RawClient(self.port) as client:
-                while True:
-                    self.turn(client)
-        except OSError:
-            return  # the server was killed
-
-    def turn(self, client: RawClient) -> None:
-        client.send(
-            b"".join(encode("XADD", self.name, "*", "f", "v") for _ in range(DEPTH))
-            + encode("XREADGROUP", "GROUP", "g", "c", "COUNT", DEPTH, "STREAMS", self.name, ">")
-        )
-        replies = [client.read() for _ in range(DEPTH + 1)]
-        streams = parse(replies[-1])
-        assert isinstance(streams, list)
-        ids = [entry[0] for entry in streams[0][1]]
-        self.delivered.update(ids)
-        chosen = ids[::2]
-        self.tried.update(chosen)
-        client.send(b"".join(encode("XACK", self.name, "g", entry_id) for entry_id in chosen))
-        for entry_id in chosen:
-            if client.read() != b":1\r\n":
-                self.trouble = f"{entry_id!r} was not pending"
-                raise OSError(self.trouble)
-            self.acknowledged.add(entry_id)
-
-
-def pending_ids(server: Process, key: str) -> set[bytes]:
-    rows = server.call("XPENDING", key, "g", "-", "+", 1_000_000)
-    assert isinstance(rows, list)
-    return {row[0] for row in rows}
-
-
-def test_acknowledgements_survive_a_kill_of_the_server(fresh_server: Factory) -> None:
-    """Under always: no XACK that was answered is lost, none is there that was not sent."""
-    chance = random.Random(4)
-    server = fresh_server("--appendonly", "yes", "--appendfsync", "always", debug=False)
-    names = ["s0", "s1", "s2"]
-    for name in names:
-        server.call("XGROUP", "CREATE", name, "g", 0, "MKSTREAM")
-    held: dict[str, set[bytes]] = {name: set() for name in names}
-    total = 0
-    for _ in range(ROUNDS):
-        readers = [Acknowledger(server.port, name) for name in names]
-        for reader in readers:
-            reader.start()
-        time.sleep(chance.uniform(0.2, 0.6))
-        server.kill()
-        for reader in readers:
-            reader.join(20)
-            assert not reader.is_alive()
-            assert not reader.trouble
-        server.start()
-        for reader in readers:
-            pending = pending_ids(server, reader.name)
-            total += len(reader.acknowledged)
-            assert not pending & reader.acknowledged, "an acknowledgement was lost"
-            assert reader.delivered - reader.tried <= pending, "one was invented"
-            assert held[reader.name] <= pending, "one of an earlier round was invented"
-            held[reader.name] = pending
-            facts = group_facts(server.call("XINFO", "GROUPS", reader.name))
-            assert facts[b"pending"] == len(pending)
-    assert total > 50

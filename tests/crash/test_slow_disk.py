@@ -1,10 +1,10 @@
-"""A disk whose syncs take long, or fail: the system call itself is slowed down in the server."""
+"""A disk whose syncs take long, or fail: the system calls themselves are tampered with."""
 
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,52 +12,17 @@ from collections.abc import Iterator
 import pytest
 
 from support.client import RawClient, encode
-from support.process import ServerProcess
+from support.faults import FaultyServer, Rule, faulty_server
+from support.load import Load
 
-from .test_kill import Producer, check
-
-# The server as it is, on a system whose fdatasync sleeps first, and fails from some call on.
-SCRIPT = """
-import os, sys, time
-delay_s, good_calls = float(sys.argv.pop(1)), int(sys.argv.pop(1))
-real, calls = os.fdatasync, 0
-def slow(fd):
-    global calls
-    calls += 1
-    time.sleep(delay_s)
-    if calls > good_calls:
-        raise OSError(5, "Input/output error")
-    real(fd)
-os.fdatasync = slow
-from server.cli import main
-sys.exit(main())
-"""
-MANY = 1 << 30
-
-
-class SlowDisk(ServerProcess):
-    """Our server on a slow disk: each sync takes ``delay_s``, those after ``good_calls`` fail."""
-
-    def __init__(
-        self, policy: str, delay_s: float, good_calls: int = MANY, check_log: bool = True
-    ) -> None:
-        super().__init__(
-            "--appendonly", "yes", "--appendfsync", policy, debug=False, check_log=check_log
-        )
-        self.delay_s = delay_s
-        self.good_calls = good_calls
-
-    def command(self) -> list[str]:
-        return [sys.executable, "-P", "-c", SCRIPT, str(self.delay_s), str(self.good_calls)]
+EIO = 5
 
 
 @contextlib.contextmanager
-def slow_disk(policy: str, delay_s: float, good_calls: int = MANY) -> Iterator[SlowDisk]:
-    server = SlowDisk(policy, delay_s, good_calls)
-    try:
-        yield server.start()
-    finally:
-        server.discard()
+def slow_disk(policy: str, delay_s: float) -> Iterator[FaultyServer]:
+    """A server whose syncs take this much longer."""
+    with faulty_server(policy, Rule("fdatasync", delay_s=delay_s)) as server:
+        yield server
 
 
 def warm_up(client: RawClient) -> None:
@@ -68,19 +33,14 @@ def warm_up(client: RawClient) -> None:
 
 def test_nothing_acknowledged_is_lost() -> None:
     with slow_disk("always", 0.02) as server:
-        held = [0] * 4
+        load = Load(server, 4, random.Random())
         for _ in range(2):
-            producers = [Producer(server.port, f"log{n}", held[n]) for n in range(4)]
-            for producer in producers:
-                producer.start()
-            time.sleep(0.7)
-            server.kill()
-            for producer in producers:
-                producer.join(20)
-                assert not producer.trouble
+            load.begin()
+            load.wait_for_steps(20)
+            server.cut_power()
+            load.end()
             server.start()
-            held = [check(server, producer) for producer in producers]
-        assert min(held) > 8
+            load.check()
 
 
 def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
@@ -181,7 +141,8 @@ def test_relaxing_the_policy_lets_no_reply_overtake() -> None:
 
 
 def test_a_sync_that_fails_in_the_background_stops_before_a_reply_leaves() -> None:
-    with slow_disk("always", 0.05, good_calls=5) as server, server.client() as client:
+    rule = Rule("fdatasync", delay_s=0.05, skip=5, error=EIO)
+    with faulty_server("always", rule, check_log=False) as server, server.client() as client:
         acknowledged = 0
         with contextlib.suppress(ConnectionError):
             for number in range(100):
@@ -206,7 +167,7 @@ def test_everysec_does_not_wait_for_the_disk() -> None:
         assert int(server.info("persistence")["aof_delayed_fsync"]) >= 1
         value = server.call("GET", "n")
         server.kill()
-        server.delay_s = 0.0
+        server.disk()
         server.start()
         assert server.call("GET", "n") == value
 

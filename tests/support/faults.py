@@ -1,0 +1,96 @@
+"""Our server on a disk that a test can slow down, break and mend."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from support.process import ServerProcess
+
+SCRIPT = Path(__file__).with_name("faulty_disk.py")
+FOREVER = 1 << 40
+
+
+@dataclass
+class Rule:
+    """What shall happen to a file operation of the server.
+
+    Args:
+        call: the function of ``os``.
+        path: a part of the file's path; empty for any file.
+        during: only while such a function is under way, in another thread.
+        skip: how many calls are left alone first.
+        times: to how many calls it happens then.
+        delay_s: how long the call takes longer.
+        part: of a write: how many bytes are written before the rest fails, or the process ends.
+        error: the error number that the call fails with, instead of doing anything.
+        kill: the process ends before the call does anything.
+    """
+
+    call: str
+    path: str = ""
+    during: str = ""
+    skip: int = 0
+    times: int = FOREVER
+    delay_s: float = 0.0
+    part: int = 0
+    error: int = 0
+    kill: bool = False
+
+
+class FaultyServer(ServerProcess):
+    """Our server on a faulty disk."""
+
+    def __init__(self, *options: str, check_log: bool = True) -> None:
+        super().__init__(*options, debug=False, check_log=check_log)
+        self._rules = self.directory / "rules.json"
+        self._journal = self.directory / "synced.txt"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-P", str(SCRIPT), str(self._rules), str(self._journal)]
+
+    def disk(self, *rules: Rule) -> None:
+        """Let the disk behave like that from now on; without rules it is as good as any."""
+        new = self._rules.with_suffix(".new")
+        new.write_text(json.dumps([asdict(rule) for rule in rules]))
+        new.rename(self._rules)
+
+    def cut_power(self) -> None:
+        """End the process, and take from each file what no sync had put on the disk.
+
+        What the system had written by itself is taken, too: nobody could rely on it.
+        """
+        self.kill()
+        synced: dict[str, int] = {}
+        for line in self._journal.read_text().splitlines():
+            size, _, name = line.partition(" ")
+            synced[name] = int(size)
+        for path in (self.directory / "appendonlydir").glob("*.incr.aof"):
+            os.truncate(path, synced.get(str(path), 0))
+
+    def syncs(self) -> int:
+        """How many syncs have succeeded."""
+        return len(self._journal.read_text().splitlines())
+
+
+@contextlib.contextmanager
+def faulty_server(
+    policy: str, *rules: Rule, options: tuple[str, ...] = (), check_log: bool = True
+) -> Iterator[FaultyServer]:
+    """A server with an append-only file, on a disk that follows the rules from the start."""
+    server = FaultyServer(
+        "--appendonly", "yes", "--appendfsync", policy, *options, check_log=check_log
+    )
+    server.disk(*rules)
+    try:
+        yield server.start()
+        if check_log:
+            server.kill()
+            server.check_log()
+    finally:
+        server.discard()
