@@ -50,14 +50,14 @@ def xadd(call: Call) -> object:
     if word != b"*" and not (word and 0x30 <= word[0] <= 0x39):  # neither is the ID itself
         # Nearly every producer that says IDMP says nothing else: read by hand, that costs a tenth
         # of a microsecond and not one.
-        if argv[2] == b"IDMP" and len(argv) > 5 and argv[5] == b"*" and argv[3] and argv[4]:
+        if argv[2] == b"IDMP" and len(argv) > 5 and argv[5] == b"*":
             pid = argv[3]
             iid = argv[4]
             at = 5
-        elif argv[2] == b"IDMPAUTO" and argv[4] == b"*" and argv[3]:
+        elif argv[2] == b"IDMPAUTO" and argv[4] == b"*":
             pid = argv[3]
             at = 4
-        else:
+        if len(pid) == 0 or (at == 5 and len(iid) == 0):
             options = AddOptions()
             at = options.read(argv)
             pid = options.pid
@@ -86,8 +86,8 @@ def xadd(call: Call) -> object:
         if options is not None and not options.make_stream:
             return None
         stream = new_stream(call)
-    if pid:
-        if not iid:
+    if len(pid):
+        if len(iid) == 0:
             iid = content_iid(argv, at + 1)
         if given is None:
             known = stream.known_id(pid, iid, EVER if call.replaying else call.now_ms)
@@ -107,7 +107,7 @@ def xadd(call: Call) -> object:
         stream.append(ms, seq, argv, at + 1, node_bytes, node_entries)
     if created:
         call.put(key, stream)
-    if pid:
+    if len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
     id_text = format_id(stream.last_ms, stream.last_seq)
     trimmed = 0
