@@ -164,12 +164,15 @@ class Producer:
 
     # Changing
 
-    def add(self, iid: bytes, ms: int, seq: int, added_ms: i64, most: i64) -> None:
+    def add(self, iid: bytes, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
         """Make ``iid`` the newest, whether it is there already or not.
 
         Args:
             most: the limit on iids; for one above it the oldest leaves. It never changes.
+
+        Returns: how many more there are: 1, or 0 where another one left.
         """
+        before = self.count
         if self._missed is not iid:
             slot = self.find(iid)
             if slot >= 0:
@@ -197,6 +200,7 @@ class Producer:
         self.count += 1
         if self.count > most:
             self.remove(self._start)
+        return self.count - before
 
     def remove(self, slot: i64) -> None:
         """Take out the iid in ``slot``. Complexity: O(1), amortised."""
@@ -353,14 +357,14 @@ class IdmpMap:
 
     def __init__(self, duration_ms: int, maxsize: int) -> None:
         self.producers: dict[bytes, Producer] = {}
-        self.count = 0
-        self.duration_ms: Final = duration_ms
-        self.maxsize: Final = maxsize
+        self.count: i64 = 0
+        self.duration_ms: i64 = duration_ms
+        self.maxsize: i64 = maxsize
         self.frozen: FrozenProducers | None = None
         self._last: Producer | None = None  # the one that was looked for last
         self._expiring: Expiring | None = None
 
-    def find(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
+    def find(self, pid: bytes, iid: bytes, now_ms: i64) -> tuple[int, int] | None:
         """The ID of the entry that ``iid`` was used for, or None when it is not known by now."""
         producer = self._producer(pid)
         if producer is None:
@@ -376,7 +380,7 @@ class IdmpMap:
             self._last = last = self.producers.get(pid)
         return last
 
-    def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
+    def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: i64) -> None:
         """Make ``iid`` the newest of its producer, whether it is known already or not."""
         producer = self._producer(pid)
         if producer is None:
@@ -384,12 +388,10 @@ class IdmpMap:
             self.producers[pid] = producer
             self._last = producer
             if self._expiring is not None:
-                self._expiring.watch(producer, self, added_ms + self.duration_ms)
+                self._expiring.watch(producer, self, int(added_ms + self.duration_ms))
         elif self.frozen is not None:
             self.frozen.keep(producer)
-        before = producer.count
-        producer.add(iid, ms, seq, added_ms, self.maxsize)
-        self.count += int(producer.count - before)
+        self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
 
     def records(self) -> Iterator[Record]:
         """The (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.
@@ -405,8 +407,11 @@ class IdmpMap:
         if self._expiring is not expiring:
             self._expiring = expiring
             for producer in self.producers.values():
-                due_ms = producer.added_ms(producer.oldest()) + self.duration_ms
-                expiring.watch(producer, self, int(due_ms))
+                expiring.watch(producer, self, self.due_ms(producer))
+
+    def due_ms(self, producer: Producer) -> int:
+        """When the oldest iid of a producer expires."""
+        return int(producer.added_ms(producer.oldest()) + self.duration_ms)
 
     def drop_empty(self, producer: Producer) -> None:
         """Forget a producer without iids."""
@@ -435,7 +440,7 @@ class IdmpMap:
 
     def copy(self) -> IdmpMap:
         """An equal map of its own, attached to nothing."""
-        twin = IdmpMap(self.duration_ms, self.maxsize)
+        twin = IdmpMap(int(self.duration_ms), int(self.maxsize))
         twin.producers = {pid: producer.copy() for pid, producer in self.producers.items()}
         twin.count = self.count
         return twin
@@ -500,7 +505,7 @@ class Expiring:
         expired = int(producer.expire(now_ms - owner.duration_ms, most))
         owner.count -= expired
         if producer.count:
-            due_ms = int(producer.added_ms(producer.oldest()) + owner.duration_ms)
+            due_ms = owner.due_ms(producer)
             # There may be more to do at once: then in a second that has come.
             self.watch(producer, owner, due_ms if due_ms > now_ms else now_ms // 1000 * 1000)
         else:
