@@ -15,7 +15,7 @@ from support.build import ROOT, environment
 from support.process import ServerProcess
 from support.waiting import wait_until
 
-PAGES = ("README.md", "docs/consumer-groups.md")
+PAGES = ("README.md", "docs/consumer-groups.md", "docs/idempotent-producers.md")
 README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
