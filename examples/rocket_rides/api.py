@@ -14,7 +14,7 @@ import json
 import math
 import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
@@ -36,7 +36,8 @@ from rocket_rides.database import ALL_DIGITS, CREATE_RIDE, FIND_RIDE
 MOST_METRES = 1_000_000.0
 MOST_BYTES = 64 * 1024
 MOST_KEY_LETTERS = 200
-MOST_ATTEMPTS = 10
+MOST_CONNECTIONS = 8
+MOST_ATTEMPTS = 10  # more than there are connections, should all of them be broken
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -148,10 +149,9 @@ class Rides:
             connection_class=Connection,
             kwargs={"autocommit": True, "connect_timeout": 5},
             min_size=1,
-            max_size=16,
+            max_size=MOST_CONNECTIONS,
             timeout=5,
             configure=_configure,
-            check=AsyncConnectionPool.check_connection,
             open=False,
         ) as self._pool:
             yield
@@ -175,28 +175,32 @@ class Rides:
         )
 
     async def _create(self, distance: float, request_id: str | None) -> int:
+        """Write the ride; the id of it, or of the one that the same request made before."""
         assert self._pool is not None
         for attempt in range(MOST_ATTEMPTS):
+            committing = False
             async with self._pool.connection() as database:
                 try:
-                    return await self._create_once(database, distance, request_id)
+                    async with database.transaction():
+                        ride_id = await self._insert(database, distance, request_id)
+                        committing = True
+                    return ride_id
                 except psycopg.errors.SerializationFailure:
-                    if attempt + 1 == MOST_ATTEMPTS:
-                        raise
-            await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))
-        raise AssertionError
+                    pass  # the database has chosen another transaction to go first
+                except psycopg.OperationalError:
+                    if committing:
+                        raise  # nobody knows whether there is a ride; only the client may ask again
+            await asyncio.sleep(random.uniform(0, 0.001 * 2**attempt))
+        raise psycopg.OperationalError("no transaction came to its end")
 
-    async def _create_once(
-        self, database: Connection, distance: float, request_id: str | None
-    ) -> int:
+    async def _insert(self, database: Connection, distance: float, request_id: str | None) -> int:
         given = {"distance": distance, "request_id": request_id}
-        async with database.transaction():
-            row = await (await database.execute(CREATE_RIDE, given)).fetchone()
-            if row is not None:
-                if random.random() < self.late:
-                    await asyncio.sleep(random.uniform(0.01, 0.3))
-                return int(row[0])
-            row = await (await database.execute(FIND_RIDE, given)).fetchone()
+        row = await (await database.execute(CREATE_RIDE, given)).fetchone()
+        if row is not None:
+            if random.random() < self.late:
+                await asyncio.sleep(random.uniform(0.01, 0.3))
+            return int(row[0])
+        row = await (await database.execute(FIND_RIDE, given)).fetchone()
         if row is None:  # it came into being after our transaction began
             raise psycopg.errors.SerializationFailure
         if row[1] != distance:
@@ -228,7 +232,7 @@ async def _unavailable(_: Request, error: Exception) -> JSONResponse:
     )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Serve until told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--host", default="127.0.0.1")
@@ -239,7 +243,7 @@ def main() -> None:
         default=0.1,
         help="share of rides whose transaction stays open for a while",
     )
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
     uvicorn.run(
         Rides(given.dsn, given.late).application(),
         host=given.host,

@@ -7,7 +7,7 @@ each under a name of its own, and each comes to the same total.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rocket_rides import options
@@ -139,7 +139,7 @@ class Consumer:
         return self._last
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run a consumer until it is told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--name", required=True, help="the consumer's name")
@@ -150,7 +150,7 @@ def main() -> None:
     arguments.add_argument(
         "--forget", action="store_true", help="remove this consumer for good, and end"
     )
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
     if given.forget:
         with connect(given.dsn) as database:
             forget(database, given.name)

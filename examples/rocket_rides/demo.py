@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,7 +165,7 @@ class Demo:
         self.programs = self._programs()
         self.simulator = self.programs[-1]
         self.victims = [*place.victims, *self.programs]
-        self.supervisor = Supervisor(self.victims, given.kill_every)
+        self.supervisor = Supervisor(self.victims, given.kill_every, given.kills)
 
     def _programs(self) -> list[Program]:
         given = self.given
@@ -213,10 +213,11 @@ class Demo:
                 self._watch(view, self.given.seconds / 2)
                 self._correct(view)
                 self._watch(view, self.given.seconds / 2)
+                self._watch(view, REST_TIMEOUT_S, until=self._enough)
                 view.phase = f"{self.way}, coming to rest"
                 self.supervisor.killing = False
                 self.simulator.stop()
-                rested = self._watch(view, REST_TIMEOUT_S, until_rest=True)
+                rested = self._watch(view, REST_TIMEOUT_S, until=self._at_rest)
                 findings = self._findings(rested)
                 rides = self.looker.look().rides
             finally:
@@ -227,10 +228,21 @@ class Demo:
         self.console.print(self._summary(), highlight=False, soft_wrap=True)
         return all(finding.agrees for finding in findings)
 
-    def _watch(self, view: View, seconds: float, *, until_rest: bool = False) -> bool:
-        """Tend to the processes and show them; whether everything came to rest, if asked.
+    def _enough(self, situation: Situation) -> bool:
+        enough: int = self.given.rides
+        return situation.rides.ride_count >= enough
 
-        It gives up when a process ends by itself again and again.
+    def _at_rest(self, situation: Situation) -> bool:
+        return self.simulator.pid is None and situation.at_rest
+
+    def _watch(
+        self, view: View, seconds: float, *, until: Callable[[Situation], bool] | None = None
+    ) -> bool:
+        """Tend to the processes and show them, for a time or until something is so.
+
+        Returns: whether it was so in time.
+
+        It gives up, too, when a process ends by itself again and again.
         """
         deadline = time.monotonic() + seconds
         look_at_s = 0.0
@@ -242,8 +254,7 @@ class Demo:
                 look_at_s = time.monotonic() + LOOK_EVERY_S
                 situation = self.looker.try_to_look()
                 view.show(situation)
-                ended = self.simulator.pid is None
-                if until_rest and ended and situation is not None and situation.at_rest:
+                if until is not None and situation is not None and until(situation):
                     return True
             time.sleep(0.02)
         return False
@@ -368,6 +379,9 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
         "--way", choices=[*Way, "both"], default=Way.IDMP, help="how to be right; both: in turn"
     )
     arguments.add_argument("--seconds", type=float, default=60.0, help="how long everything fails")
+    arguments.add_argument(
+        "--rides", type=int, default=0, help="go on until there are so many, however long it takes"
+    )
     arguments.add_argument("--rate", type=float, default=60.0, help="rides a second")
     arguments.add_argument("--consumers", type=int, default=4)
     arguments.add_argument("--members", type=int, default=2, help="members of the consumer group")
@@ -376,6 +390,7 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--kill-every", type=float, default=1.5, help="seconds between two kill -9, 0 for none"
     )
+    arguments.add_argument("--kills", type=int, help="kill no more often than that")
     arguments.add_argument(
         "--fail", type=options.probability, default=0.1,
         help="share of batches that are sent twice, and that consumers die over",
@@ -389,9 +404,9 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     return arguments
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the demo."""
-    given = arguments_of_the_demo().parse_args()
+    given = arguments_of_the_demo().parse_args(argv)
     random.seed(given.seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()

@@ -13,7 +13,7 @@ time, and they stay until the next correction covers them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import redis
@@ -195,7 +195,7 @@ class GroupConsumer:
         """Taking has waited already."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run a member of a group until it is told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--group", default="group", help="the group's name")
@@ -204,7 +204,7 @@ def main() -> None:
     arguments.add_argument(
         "--fail", type=options.probability, default=0.1, help="share of batches that end in a crash"
     )
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
 
     @contextmanager
     def start() -> Iterator[GroupConsumer]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -210,7 +210,7 @@ def print_findings(console: Console, rides: Correction, findings: list[Finding])
     console.print(table)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Compare, and perhaps correct."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--wait", type=float, default=0.0, help="seconds to wait for rest")
@@ -220,7 +220,7 @@ def main() -> None:
     arguments.add_argument(
         "--no-copies", action="store_true", help="the stream must have each record once"
     )
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
     with connect(given.dsn) as database, Log(given.redis_url, given.stream) as log:
         if given.correct:
             made = stage_correction(database)

@@ -12,6 +12,7 @@ import json
 import random
 import signal
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -98,7 +99,7 @@ async def _run(simulator: Simulator) -> None:
     say(f"{simulator.promised} rides")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Simulate until told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--url", default="http://127.0.0.1:8080", help="the API")
@@ -108,7 +109,7 @@ def main() -> None:
         "--nonsense", type=options.probability, default=0.05, help="share of bad requests"
     )
     arguments.add_argument("--ledger", type=Path, help="file to note promised rides in")
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
     ledger = given.ledger.open("a") if given.ledger else None
     asyncio.run(_run(Simulator(given.url, ledger, given.rate, given.customers, given.nonsense)))
 

@@ -15,7 +15,7 @@ batch is sent again: at least once. What makes it once in effect is one of two w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rocket_rides import options
@@ -119,7 +119,7 @@ class Streamer:
         time.sleep(self.idle_s if self._alone else 10 * self.idle_s)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run a streamer until it is told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--way", type=Way, choices=list(Way), default=Way.IDMP)
@@ -128,7 +128,7 @@ def main() -> None:
     arguments.add_argument(
         "--fail", type=options.probability, default=0.1, help="share of batches sent twice"
     )
-    given = arguments.parse_args()
+    given = arguments.parse_args(argv)
 
     @contextmanager
     def start() -> Iterator[Streamer]:

@@ -172,11 +172,15 @@ class Supervisor:
 
     Args:
         kill_every_s: time between two kills, on average; 0 for none.
+        most_kills: how many at all.
     """
 
-    def __init__(self, victims: Sequence[Victim], kill_every_s: float) -> None:
+    def __init__(
+        self, victims: Sequence[Victim], kill_every_s: float, most_kills: int | None = None
+    ) -> None:
         self.victims = victims
         self.kill_every_s = kill_every_s
+        self.most_kills = most_kills
         self.killing = kill_every_s > 0
         self._kill_at_s = time.monotonic() + 2 * kill_every_s
 
@@ -189,6 +193,8 @@ class Supervisor:
             running = [victim for victim in self.victims if victim.pid is not None]
             if running:
                 random.choice(running).kill()
+            if self.most_kills is not None and self.kills >= self.most_kills:
+                self.killing = False
 
     @property
     def kills(self) -> int:

@@ -6,15 +6,15 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support import build
 from support.process import ServerProcess
+from support.rocket_rides import Start, environment
 
 if TYPE_CHECKING:
     from rocket_rides.postgres import Cluster
@@ -65,21 +65,6 @@ def dsn(cluster: Cluster, _tables: None) -> str:
             "corrections RESTART IDENTITY"
         )
     return cluster.dsn()
-
-
-def environment(dsn: str, port: int) -> dict[str, str]:
-    """Environment variables of a program of the example."""
-    variables = build.environment()
-    paths = (str(build.ROOT / "examples"), variables.get("PYTHONPATH", ""))
-    return {
-        **variables,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "ROCKET_RIDES_DSN": dsn,
-        "ROCKET_RIDES_REDIS_URL": f"redis://127.0.0.1:{port}",
-    }
-
-
-Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture

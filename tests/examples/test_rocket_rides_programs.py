@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +18,15 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: headrace[demo]"
 pytest.importorskip("httpx", reason="httpx is not installed: headrace[demo]")
 
 import httpx
-from examples.conftest import Start, environment
 
-from rocket_rides.database import connect, register, save_state, stage_correction, states
+from rocket_rides import consumer, group_consumer, streamer
+from rocket_rides import reconcile as reconciler
+from rocket_rides.database import connect, create_ride, save_state, states
 from rocket_rides.demo import free_port
 from rocket_rides.log import Log
 from rocket_rides.records import Way
-from rocket_rides.streamer import Streamer
 from support.process import ServerProcess
+from support.rocket_rides import Start, environment
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
@@ -129,69 +129,78 @@ def test_the_api(api: httpx.Client, dsn: str) -> None:
     assert len(rows(dsn)) == 4
 
 
-def run(program: str, *arguments: str, dsn: str, port: int) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", f"rocket_rides.{program}", *arguments],
-        env={**environment(dsn, port), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def reconcile(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str]:
+    """The exit code and what was printed."""
+    with pytest.raises(SystemExit) as end:
+        reconciler.main(arguments)
+    return end.value.code, capsys.readouterr().out
 
 
-def test_reconcile_finds_and_corrects(dsn: str, server: ServerProcess, start: Start) -> None:
-    def reconcile(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run("reconcile", *arguments, dsn=dsn, port=server.port)
-
-    with connect(dsn) as database, Log(f"redis://127.0.0.1:{server.port}", "rocket-rides") as log:
-        for name in ("ada", "group"):
-            register(database, name)
+def test_reconcile_finds_and_corrects(
+    dsn: str, server: ServerProcess, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"redis://127.0.0.1:{server.port}"
+    addresses = ("--dsn", dsn, "--redis-url", url)
+    with connect(dsn) as database, Log(url, "rocket-rides") as log:
         ada = start("consumer", "--name", "ada", "--fail", "0.5")
         start("group_consumer", "--name", "member", "--fail", "0.5")
-        stage_correction(database)
-        streamer = Streamer(database, log, Way.IDMP)
-        streamer.run_once()
-        done = reconcile("--wait", "30", "--no-copies")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "DIFFERS" not in done.stdout
+        start("streamer", "--fail", "0.5")
+        create_ride(database, 0.5)
+        wait_until(lambda: len(states(database)) == 2, 30)
+        code, told = reconcile(capsys, *addresses, "--wait", "30", "--no-copies")
+        assert code == 0, told
+        assert "DIFFERS" not in told
         ada.send_signal(signal.SIGTERM)
         assert ada.wait(20) == 0
-        save_state(database, states(database)["ada"]._replace(ride_count=1))
-        done = reconcile()
-        assert done.returncode == 1
-        assert re.search(r"ada .*\+1 rides.*DIFFERS", done.stdout), done.stdout
-        start("consumer", "--name", "ada", "--fail", "0")
-        start("streamer", "--fail", "0.5")
-        done = reconcile("--correct", "--wait", "30", "--no-copies")
-        assert done.returncode == 0, done.stdout + done.stderr
+        save_state(database, states(database)["ada"]._replace(ride_count=2))
+        code, told = reconcile(capsys, *addresses)
+        assert code == 1
+        assert re.search(r"ada .*\+1 rides.*DIFFERS", told), told
+        code, told = reconcile(capsys, *addresses, "--correct")
+        assert code == 1
+        assert "staged: 1 rides up to 1, 0.5 m" in told
+        again = consumer.Consumer(database, log, Way.IDMP, "ada")
+        wait_until(again.run_once, 30)
+        code, told = reconcile(capsys, *addresses, "--wait", "30", "--no-copies")
+        assert code == 0, told
 
 
-def test_wrong_options_are_named() -> None:
-    for program, arguments, text in (
-        ("streamer", ["--way", "best"], "--way"),
-        ("consumer", [], "--name"),
-        ("consumer", ["--name", "ada", "--fail", "2"], "2 is not between 0 and 1"),
+def test_wrong_options_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for main, arguments, text in (
+        (streamer.main, ["--way", "best"], "--way"),
+        (consumer.main, [], "--name"),
+        (group_consumer.main, ["--name", "a", "--fail", "2"], "not between 0 and 1"),
     ):
-        done = run(program, *arguments, dsn="", port=1)
-        assert done.returncode == 2
-        assert text in done.stderr
-        assert "Traceback" not in done.stderr
+        with pytest.raises(SystemExit, match="2"):
+            main(arguments)
+        assert text in capsys.readouterr().err
 
 
-def test_the_demo(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.usefixtures("cluster")  # or the test is skipped
+def test_the_demo() -> None:
     """All of it, with all its failures; its exit code says whether everything agrees."""
-    request.getfixturevalue("cluster")  # or the test is skipped
-    done = run(
-        "demo",
-        *("--seconds", "4", "--kill-every", "0.3", "--rate", "100", "--keep", "100"),
-        dsn="",
-        port=1,
+    options = (
+        *("--seconds", "3", "--rides", "100", "--rate", "100", "--keep", "50"),
+        *("--kill-every", "0.4", "--kills", "6", "--consumers", "2"),
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    summary = done.stdout.splitlines()[-1]
-    found = re.search(r"(\d+) entries, 0 of them copies, .* Killed (\d+) times", summary)
-    assert found, done.stdout
-    entries, kills = map(int, found.groups())
-    assert entries > 20
-    assert kills > 3
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "rocket_rides.demo", *options],
+        env={**environment("", 1), "COLUMNS": "200"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as demo:
+        try:
+            told, _ = demo.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            demo.terminate()  # so that it ends what it has started
+            told, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 0, told
+    found = re.search(
+        r"(\d+) entries, 0 of them copies, (\d+) trimmed, 1 corrections. Killed (\d+) times", told
+    )
+    assert found, told
+    entries, trimmed, kills = map(int, found.groups())
+    assert entries > 100
+    assert trimmed > 0
+    assert kills == 6
