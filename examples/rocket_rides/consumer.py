@@ -22,6 +22,7 @@ from rocket_rides.database import (
     register,
     save_checkpoint,
     save_state,
+    settled_way,
     stage_correction,
     transaction,
 )
@@ -143,7 +144,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run a consumer until it is told to stop."""
     arguments = options.parser(__doc__)
     arguments.add_argument("--name", required=True, help="the consumer's name")
-    arguments.add_argument("--way", type=Way, choices=list(Way), default=Way.IDMP)
     arguments.add_argument(
         "--fail", type=options.probability, default=0.1, help="share of batches that end in a crash"
     )
@@ -159,7 +159,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     @contextmanager
     def start() -> Iterator[Consumer]:
         with connect(given.dsn) as database, Log(given.redis_url, given.stream) as log:
-            yield Consumer(database, log, given.way, given.name, failures=Failures(given.fail))
+            yield Consumer(
+                database, log, settled_way(database), given.name, failures=Failures(given.fail)
+            )
 
     keep_running(start)
 

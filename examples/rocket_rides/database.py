@@ -14,7 +14,7 @@ from uuid import UUID
 import psycopg
 from psycopg.types.json import set_json_loads
 
-from rocket_rides.records import Correction, EntryID, Ride
+from rocket_rides.records import Correction, EntryID, Ride, Way
 
 Database = psycopg.Connection[tuple[Any, ...]]
 
@@ -92,16 +92,25 @@ def transaction(database: Database, isolation: str) -> Iterator[None]:
         yield
 
 
-def create_schema(database: Database) -> None:
-    """Make the tables: all or none."""
+def create_schema(database: Database, way: Way) -> None:
+    """Make the tables, all or none, and settle the way."""
     with database.transaction():
         database.execute(SCHEMA.read_bytes())
+        database.execute("INSERT INTO log_origin (way) VALUES (%s)", (way,))
 
 
 def origin(database: Database) -> UUID:
     """The name of the log that this database feeds."""
     found: UUID = _one(database, "SELECT id FROM log_origin")
     return found
+
+
+def settled_way(database: Database) -> Way:
+    """How everybody who works on this log keeps copies from counting twice.
+
+    It is settled with the tables: a consumer of one way would count the copies of the other.
+    """
+    return Way(_one(database, "SELECT way FROM log_origin"))
 
 
 def _one(database: Database, query: LiteralString, *arguments: object) -> Any:

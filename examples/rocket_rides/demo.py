@@ -170,7 +170,7 @@ class Demo:
     def _programs(self) -> list[Program]:
         given = self.given
         port = given.api_port or free_port()
-        as_told = ("--way", self.way, "--fail", str(given.fail))
+        failing = ("--fail", str(given.fail))
         programs = [
             self.place.program(
                 "api", "rocket_rides.api", "--port", str(port), "--late", str(given.late)
@@ -179,17 +179,17 @@ class Demo:
         for name in names("streamer", given.streamers):
             programs.append(
                 self.place.program(
-                    name, "rocket_rides.streamer", *as_told, "--keep", str(given.keep)
+                    name, "rocket_rides.streamer", *failing, "--keep", str(given.keep)
                 )
             )
         for name in names("consumer", given.consumers):
             programs.append(
-                self.place.program(name, "rocket_rides.consumer", *as_told, "--name", name)
+                self.place.program(name, "rocket_rides.consumer", *failing, "--name", name)
             )
         for name in names("member", given.members):
             programs.append(
                 self.place.program(
-                    name, "rocket_rides.group_consumer", *as_told, "--group", GROUP, "--name", name
+                    name, "rocket_rides.group_consumer", *failing, "--group", GROUP, "--name", name
                 )
             )
         url = f"http://127.0.0.1:{port}"
@@ -204,7 +204,7 @@ class Demo:
     def run(self) -> bool:
         """Run it; whether everything agrees."""
         with connect(self.place.dsn) as database:
-            create_schema(database)
+            create_schema(database, self.way)
         whose = {name: name for name in names("consumer", self.given.consumers)}
         whose.update(dict.fromkeys(names("member", self.given.members), GROUP))
         with View(self.console, self.victims, whose) as view:

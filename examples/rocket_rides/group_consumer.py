@@ -5,7 +5,7 @@ does what it still holds; what a member left that does not come back is taken ov
 
 Between committing and acknowledging a member may die, and then the entry is delivered once more.
 Members finish in any order, so there is no last ride to compare with: the group notes each ride in
-the transaction that counts it (``group_rides``). With ``--way idmp`` notes are dropped behind the
+the transaction that counts it (``group_rides``). In the IDMP way notes are dropped behind the
 point up to which everything is acknowledged. In the classic way a copy of a ride may come at any
 time, and they stay until the next correction covers them.
 """
@@ -32,6 +32,7 @@ from rocket_rides.database import (
     register,
     save_checkpoint,
     save_state,
+    settled_way,
     stage_correction,
     transaction,
 )
@@ -200,7 +201,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = options.parser(__doc__)
     arguments.add_argument("--group", default="group", help="the group's name")
     arguments.add_argument("--name", required=True, help="the member's name")
-    arguments.add_argument("--way", type=Way, choices=list(Way), default=Way.IDMP)
     arguments.add_argument(
         "--fail", type=options.probability, default=0.1, help="share of batches that end in a crash"
     )
@@ -210,7 +210,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     def start() -> Iterator[GroupConsumer]:
         with connect(given.dsn) as database, Log(given.redis_url, given.stream) as log:
             yield GroupConsumer(
-                database, log, given.way, given.group, given.name, failures=Failures(given.fail)
+                database,
+                log,
+                settled_way(database),
+                given.group,
+                given.name,
+                failures=Failures(given.fail),
             )
 
     keep_running(start)

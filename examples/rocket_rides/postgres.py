@@ -6,14 +6,17 @@ it. PostgreSQL refuses to run as root; for root it runs as ``postgres`` or ``nob
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +26,7 @@ from psycopg.conninfo import make_conninfo
 
 DEBIAN = Path("/usr/lib/postgresql")
 USER = "rides"
+_PR_SET_PDEATHSIG = 1
 
 
 class NoPostgres(Exception):
@@ -52,6 +56,15 @@ def _account() -> pwd.struct_passwd | None:
         except KeyError:
             continue
     raise NoPostgres("PostgreSQL does not run as root, and there is no other account to run it as")
+
+
+def end_with_parent(how: int) -> None:
+    """In a child between fork and exec: get this signal when the parent ends, however it does.
+
+    Only Linux has that. Elsewhere ``kill -9`` of the demo leaves its processes behind.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, how)
 
 
 class Cluster:
@@ -177,6 +190,7 @@ class Cluster:
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 start_new_session=True,
+                preexec_fn=partial(end_with_parent, signal.SIGQUIT),
                 user=None if account is None else account.pw_uid,
                 group=None if account is None else account.pw_gid,
                 extra_groups=None if account is None else [],

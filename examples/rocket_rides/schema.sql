@@ -65,9 +65,10 @@ CREATE TABLE corrections (
     last_ride_id BIGINT      NOT NULL
 );
 
--- The name of this log. Record ids start at 1 in every database: this keeps them apart.
+-- The name of this log (record ids start at 1 in every database: this keeps them apart), and the
+-- one way in which everybody keeps copies from counting twice.
 CREATE TABLE log_origin (
     id   UUID    NOT NULL DEFAULT gen_random_uuid(),
+    way  TEXT    NOT NULL,
     one  BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one)
 );
-INSERT INTO log_origin DEFAULT VALUES;

@@ -28,6 +28,7 @@ from rocket_rides.database import (
     fence,
     has_staged,
     origin,
+    settled_way,
     staged,
     staged_by_id,
     transaction,
@@ -122,7 +123,6 @@ class Streamer:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a streamer until it is told to stop."""
     arguments = options.parser(__doc__)
-    arguments.add_argument("--way", type=Way, choices=list(Way), default=Way.IDMP)
     arguments.add_argument("--keep", type=int, default=10_000, help="length to cap the log at")
     arguments.add_argument("--batch", type=int, default=1000, help="records to send at once")
     arguments.add_argument(
@@ -133,12 +133,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     @contextmanager
     def start() -> Iterator[Streamer]:
         with connect(given.dsn) as database, Log(given.redis_url, given.stream) as log:
-            if given.way is Way.IDMP and not log.knows_idmp():
-                fail("the server does not know IDMP: use --way classic")
+            way = settled_way(database)
+            if way is Way.IDMP and not log.knows_idmp():
+                fail("the server of the log does not know IDMP: this needs --way classic")
             yield Streamer(
                 database,
                 log,
-                given.way,
+                way,
                 keep=given.keep,
                 failures=Failures(given.fail),
                 batch=given.batch,

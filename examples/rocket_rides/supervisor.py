@@ -7,10 +7,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from rocket_rides.postgres import Cluster
+from rocket_rides.postgres import Cluster, end_with_parent
 
 LONGEST_END_S = 15.0
 
@@ -92,6 +93,7 @@ class Program:
                 stderr=subprocess.STDOUT,
                 env=self.environment,
                 start_new_session=True,  # Ctrl-C in the terminal is ours to handle
+                preexec_fn=partial(end_with_parent, signal.SIGKILL),
             )
 
     def kill(self) -> None:

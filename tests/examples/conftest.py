@@ -44,10 +44,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def _tables(cluster: Cluster) -> None:
-    from rocket_rides.database import connect, create_schema
+    from rocket_rides import setup
 
-    with connect(cluster.dsn()) as database:
-        create_schema(database)
+    setup.main(["--dsn", cluster.dsn()])
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ pytest.importorskip("httpx", reason="httpx is not installed: headrace[demo]")
 
 import httpx
 
-from rocket_rides import consumer, group_consumer, streamer
+from rocket_rides import consumer, group_consumer, setup
 from rocket_rides import reconcile as reconciler
 from rocket_rides.database import connect, create_ride, save_state, states
 from rocket_rides.demo import free_port
@@ -167,13 +168,37 @@ def test_reconcile_finds_and_corrects(
 
 def test_wrong_options_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     for main, arguments, text in (
-        (streamer.main, ["--way", "best"], "--way"),
+        (setup.main, ["--way", "best"], "invalid choice: 'best'"),
         (consumer.main, [], "--name"),
         (group_consumer.main, ["--name", "a", "--fail", "2"], "not between 0 and 1"),
     ):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
         assert text in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do this")
+def test_programs_end_with_whoever_started_them(tmp_path: Path) -> None:
+    parent = """
+import os, sys
+from pathlib import Path
+from rocket_rides.supervisor import Program
+program = Program("sleep", ["sleep", "600"], dict(os.environ), Path(sys.argv[1]))
+program.tend()
+print(program.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", parent, tmp_path / "log"],
+        env=environment("", 1),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    child = Path("/proc") / done.stdout.strip() / "stat"
+    wait_until(lambda: not child.exists() or child.read_text().split()[2] in "ZX")
 
 
 @pytest.mark.usefixtures("cluster")  # or the test is skipped
