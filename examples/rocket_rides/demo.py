@@ -28,6 +28,7 @@ from rich.console import Console
 
 from rocket_rides import options
 from rocket_rides.database import Database, connect, create_schema, stage_correction
+from rocket_rides.guard import Guard
 from rocket_rides.log import Log, client
 from rocket_rides.postgres import Cluster, NoPostgres
 from rocket_rides.reconcile import (
@@ -64,7 +65,8 @@ class Place:
         victims: the servers that are our own, and may be killed.
     """
 
-    def __init__(self, folder: Path, stream: str) -> None:
+    def __init__(self, guard: Guard, folder: Path, stream: str) -> None:
+        self.guard = guard
         self.folder = folder
         self.stream = stream
         self.dsn = ""
@@ -87,14 +89,15 @@ class Place:
     def program(self, name: str, module: str, *arguments: str) -> Program:
         """A program of ours, not yet started."""
         command = [sys.executable, "-P", "-m", module, *arguments]
-        return Program(name, command, self.environment(), self.folder / f"{name}.log")
+        log_path = self.folder / f"{name}.log"
+        return Program(self.guard, name, command, self.environment(), log_path)
 
 
 @contextmanager
 def a_database(place: Place, dsn: str | None) -> Iterator[None]:
     """A cluster of our own; or, in a given database, a schema of our own."""
     if dsn is None:
-        with Cluster() as cluster:
+        with Cluster(place.guard) as cluster:
             place.dsn = cluster.dsn()
             place.victims.append(Postgres(cluster))
             yield
@@ -356,10 +359,11 @@ def names(what: str, how_many: int) -> list[str]:
 def one_run(given: argparse.Namespace, way: Way, console: Console) -> bool:
     """Set everything up, run the demo in one way, remove everything; whether all agrees."""
     folder = Path(tempfile.mkdtemp(prefix="rocket-rides-logs-"))
-    place = Place(folder, f"{given.stream}-{os.getpid()}" if given.redis_url else given.stream)
+    stream = f"{given.stream}-{os.getpid()}" if given.redis_url else given.stream
     agrees = False
     try:
         with ExitStack() as stack:
+            place = Place(stack.enter_context(Guard()), folder, stream)
             stack.enter_context(a_database(place, given.dsn))
             stack.enter_context(a_server(place, given.redis_url))
             agrees = Demo(given, way, place, console).run()

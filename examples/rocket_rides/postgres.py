@@ -6,17 +6,14 @@ it. PostgreSQL refuses to run as root; for root it runs as ``postgres`` or ``nob
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pwd
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,9 +21,10 @@ from typing import Self
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from rocket_rides.guard import Guard
+
 DEBIAN = Path("/usr/lib/postgresql")
 USER = "rides"
-_PR_SET_PDEATHSIG = 1
 
 
 class NoPostgres(Exception):
@@ -58,23 +56,16 @@ def _account() -> pwd.struct_passwd | None:
     raise NoPostgres("PostgreSQL does not run as root, and there is no other account to run it as")
 
 
-def end_with_parent(how: int) -> None:
-    """In a child between fork and exec: get this signal when the parent ends, however it does.
-
-    Only Linux has that. Elsewhere ``kill -9`` of the demo leaves its processes behind.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, how)
-
-
 class Cluster:
     """A cluster that is made at the start and removed at the end.
 
     Args:
+        guard: whoever ends it when we cannot.
         options: for ``postgres``, besides those that it needs.
     """
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, guard: Guard, *options: str) -> None:
+        self.guard = guard
         self.options = options
         folder = programs()
         if folder is None:
@@ -189,8 +180,7 @@ class Cluster:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                start_new_session=True,
-                preexec_fn=partial(end_with_parent, signal.SIGQUIT),
+                process_group=self.guard.group,
                 user=None if account is None else account.pw_uid,
                 group=None if account is None else account.pw_gid,
                 extra_groups=None if account is None else [],

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from rocket_rides.postgres import Cluster, end_with_parent
+from rocket_rides.guard import Guard
+from rocket_rides.postgres import Cluster
 
 LONGEST_END_S = 15.0
 
@@ -46,13 +46,20 @@ class Program:
     """One program of the example, or the server of the log.
 
     Args:
+        guard: whoever ends it when we cannot.
         environment: its environment variables.
         log_path: where its output goes.
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], environment: dict[str, str], log_path: Path
+        self,
+        guard: Guard,
+        name: str,
+        command: Sequence[str],
+        environment: dict[str, str],
+        log_path: Path,
     ) -> None:
+        self.guard = guard
         self.name = name
         self.command = list(command)
         self.environment = environment
@@ -92,8 +99,7 @@ class Program:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment,
-                start_new_session=True,  # Ctrl-C in the terminal is ours to handle
-                preexec_fn=partial(end_with_parent, signal.SIGKILL),
+                process_group=self.guard.group,
             )
 
     def kill(self) -> None:

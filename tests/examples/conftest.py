@@ -28,6 +28,7 @@ if MISSING and os.environ.get("CI"):
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A PostgreSQL of the tests' own, shared by them."""
+    from rocket_rides.guard import Guard
     from rocket_rides.postgres import Cluster, NoPostgres, programs
 
     if programs() is None:
@@ -36,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
             pytest.fail(missing)
         pytest.skip(missing)
     try:
-        with Cluster("-c", "fsync=off") as cluster:
+        with Guard() as guard, Cluster(guard, "-c", "fsync=off") as cluster:
             yield cluster
     except NoPostgres as error:
         pytest.fail(str(error))
