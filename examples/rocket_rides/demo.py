@@ -257,6 +257,8 @@ class Demo:
                 look_at_s = time.monotonic() + LOOK_EVERY_S
                 situation = self.looker.try_to_look()
                 view.show(situation)
+                if situation is not None:
+                    self.supervisor.note(situation.rides.ride_count)
                 if until is not None and situation is not None and until(situation):
                     return True
             time.sleep(0.02)
@@ -392,7 +394,7 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     arguments.add_argument("--streamers", type=int, default=2)
     arguments.add_argument("--keep", type=int, default=1000, help="length to cap the log at")
     arguments.add_argument(
-        "--kill-every", type=float, default=1.5, help="seconds between two kill -9, 0 for none"
+        "--kill-every", type=float, default=1.5, help="seconds between two kills, 0 for none"
     )
     arguments.add_argument("--kills", type=int, help="kill no more often than that")
     arguments.add_argument(

@@ -14,6 +14,8 @@ from rocket_rides.guard import Guard
 from rocket_rides.postgres import Cluster
 
 LONGEST_END_S = 15.0
+LONGEST_RECOVERY_S = 10.0
+TWO_IN_A_ROW = 0.25
 
 
 class Victim(Protocol):
@@ -178,8 +180,11 @@ class Postgres:
 class Supervisor:
     """Keeps processes running and, for a while, kills one now and then.
 
+    It waits with the next until the system has come back from the last, most of the time: on a slow
+    machine there would be nothing but starts otherwise.
+
     Args:
-        kill_every_s: time between two kills, on average; 0 for none.
+        kill_every_s: time between two kills, on average, at least; 0 for none.
         most_kills: how many at all.
     """
 
@@ -191,18 +196,35 @@ class Supervisor:
         self.most_kills = most_kills
         self.killing = kill_every_s > 0
         self._kill_at_s = time.monotonic() + 2 * kill_every_s
+        self._latest_s = self._kill_at_s + LONGEST_RECOVERY_S
+        self._recovered = False
+        self._progress: int | None = None
 
     def tend(self) -> None:
         """Start what has ended; kill, when the time has come."""
         for victim in self.victims:
             victim.tend()
-        if self.killing and time.monotonic() >= self._kill_at_s:
-            self._kill_at_s = time.monotonic() + self.kill_every_s * random.uniform(0.5, 1.5)
-            running = [victim for victim in self.victims if victim.pid is not None]
-            if running:
-                random.choice(running).kill()
-            if self.most_kills is not None and self.kills >= self.most_kills:
-                self.killing = False
+        now_s = time.monotonic()
+        if self.killing and now_s >= (self._kill_at_s if self._recovered else self._latest_s):
+            self._kill_one()
+            self._kill_at_s = now_s + self.kill_every_s * random.uniform(0.5, 1.5)
+            self._latest_s = self._kill_at_s + LONGEST_RECOVERY_S
+            self._recovered = random.random() < TWO_IN_A_ROW
+            self._progress = None
+
+    def _kill_one(self) -> None:
+        running = [victim for victim in self.victims if victim.pid is not None]
+        if running:
+            random.choice(running).kill()
+        if self.most_kills is not None and self.kills >= self.most_kills:
+            self.killing = False
+
+    def note(self, progress: int) -> None:
+        """Hear how much was done so far: when that grows again, the system has recovered."""
+        if self._progress is None:
+            self._progress = progress
+        elif progress > self._progress and all(victim.pid for victim in self.victims):
+            self._recovered = True
 
     @property
     def kills(self) -> int:

@@ -67,10 +67,11 @@ class View:
         if situation is None:
             return f"{self._elapsed()}: {kills} killed; database or log is starting again"
         lags = ", ".join(f"{name} {situation.lag(name)}" for name in sorted(situation.states))
+        skipped = max((state.skipped_count for state in situation.states.values()), default=0)
         return (
             f"{self._elapsed()}: {kills} killed; {situation.rides.ride_count} rides, "
             f"{situation.staged} staged, {situation.stream.length} in the stream, "
-            f"{situation.copies} copies; behind: {lags}"
+            f"{skipped} copies skipped; behind: {lags}"
         )
 
     def _table(self, situation: Situation | None) -> Table:
@@ -80,6 +81,7 @@ class View:
         table.add_column("started", justify="right")
         table.add_column("killed", justify="right")
         table.add_column("behind", justify="right", min_width=6)
+        table.add_column("skipped", justify="right")
         table.add_column("rides", justify="right", min_width=7)
         table.add_column("total", justify="right", min_width=20)
         for victim in self.victims:
@@ -93,6 +95,7 @@ class View:
                 str(victim.starts),
                 str(victim.kills),
                 behind,
+                "" if state is None else str(state.skipped_count),
                 "" if state is None else str(state.ride_count),
                 "" if state is None else show(state.total),
             )
@@ -104,5 +107,5 @@ class View:
         return (
             f"database {situation.rides.ride_count} rides, {show(situation.rides.total)} m; "
             f"staged {situation.staged}; stream {situation.stream.length} entries of "
-            f"{situation.stream.entries_added} ever added, {situation.copies} of them copies"
+            f"{situation.stream.entries_added} ever added"
         )
