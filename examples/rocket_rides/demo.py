@@ -14,6 +14,7 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -288,7 +289,28 @@ class Demo:
             Finding("consumers without a total", ", ".join(sorted(absent)) or "none", not absent),
             Finding("entries lost to a consumer", str(lost), lost == 0),
             promised(database, self.ledger),
+            *self._then(),
         ]
+
+    def _then(self) -> list[Finding]:
+        """Run the command that was asked for, on the log at rest."""
+        if self.given.then is None:
+            return []
+        environment = self.place.environment()
+        beside_python = str(Path(sys.executable).parent)
+        environment["PATH"] = os.pathsep.join((beside_python, environment.get("PATH", "")))
+        done = subprocess.run(
+            self.given.then,
+            shell=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self.console.print(done.stdout, markup=False, highlight=False)
+        return [Finding(self.given.then, f"exit code {done.returncode}", done.returncode == 0)]
 
     def _ends(self) -> Finding:
         ended = {victim.name: victim.ends for victim in self.victims if victim.ends}
@@ -392,7 +414,7 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     arguments.add_argument("--consumers", type=int, default=4)
     arguments.add_argument("--members", type=int, default=2, help="members of the consumer group")
     arguments.add_argument("--streamers", type=int, default=2)
-    arguments.add_argument("--keep", type=int, default=1000, help="length to cap the log at")
+    arguments.add_argument("--keep", type=int, default=200, help="length to cap the log at")
     arguments.add_argument(
         "--kill-every", type=float, default=1.5, help="seconds between two kills, 0 for none"
     )
@@ -404,6 +426,10 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     arguments.add_argument(
         "--late", type=options.probability, default=0.1,
         help="share of rides whose transaction stays open for a while",
+    )  # fmt: skip
+    arguments.add_argument(
+        "--then", metavar="COMMAND",
+        help="run this in the end, with the addresses in its environment; it has to succeed",
     )  # fmt: skip
     arguments.add_argument("--api-port", type=int, help="a free one where none is given")
     arguments.add_argument("--seed", type=int, help="for the choice of whom to kill, and when")

@@ -67,7 +67,15 @@ class View:
         if situation is None:
             return f"{self._elapsed()}: {kills} killed; database or log is starting again"
         lags = ", ".join(f"{name} {situation.lag(name)}" for name in sorted(situation.states))
-        skipped = max((state.skipped_count for state in situation.states.values()), default=0)
+        # Of those who skip copies; a group also skips what it was given again.
+        skipped = max(
+            (
+                state.skipped_count
+                for name, state in situation.states.items()
+                if name not in situation.groups
+            ),
+            default=0,
+        )
         return (
             f"{self._elapsed()}: {kills} killed; {situation.rides.ride_count} rides, "
             f"{situation.staged} staged, {situation.stream.length} in the stream, "
