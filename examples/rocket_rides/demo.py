@@ -213,7 +213,11 @@ class Demo:
         whose.update(dict.fromkeys(names("member", self.given.members), GROUP))
         with View(self.console, self.victims, whose) as view:
             try:
+                view.phase = f"{self.way}, starting"
+                self.supervisor.killing = False
+                self._watch(view, REST_TIMEOUT_S, until=self._everybody_is_there)
                 view.phase = f"{self.way}, everything may fail"
+                self.supervisor.killing = self.given.kill_every > 0
                 self._watch(view, self.given.seconds / 2)
                 self._correct(view)
                 self._watch(view, self.given.seconds / 2)
@@ -231,6 +235,15 @@ class Demo:
         print_findings(self.console, rides, findings)
         self.console.print(self._summary(), highlight=False, soft_wrap=True)
         return all(finding.agrees for finding in findings)
+
+    @property
+    def _consumers(self) -> set[str]:
+        """Whoever has to have a total in the end."""
+        consumers = set(names("consumer", self.given.consumers))
+        return consumers | {GROUP} if self.given.members else consumers
+
+    def _everybody_is_there(self, situation: Situation) -> bool:
+        return situation.rides.ride_count > 0 and self._consumers <= set(situation.states)
 
     def _enough(self, situation: Situation) -> bool:
         enough: int = self.given.rides
@@ -279,10 +292,7 @@ class Demo:
         situation = self.looker.look()
         database, log = self.looker.connections()
         lost = sum(one.lost_entries for one in situation.checkpoints.values())
-        everybody = {GROUP, *names("consumer", self.given.consumers)} - (
-            set() if self.given.members else {GROUP}
-        )
-        absent = everybody - set(situation.states)
+        absent = self._consumers - set(situation.states)
         return [
             Finding("came to rest", "in time" if rested else "not in time", rested),
             *compare(database, log, situation, no_copies=self.way is Way.IDMP),

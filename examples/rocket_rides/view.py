@@ -99,7 +99,7 @@ class View:
             state = situation.states[name] if situation is not None and known else None
             table.add_row(
                 victim.name,
-                "[red]killed[/]" if victim.pid is None else str(victim.pid),
+                "[red]gone[/]" if victim.pid is None else str(victim.pid),
                 str(victim.starts),
                 str(victim.kills),
                 behind,
