@@ -27,7 +27,7 @@ from rocket_rides.database import (
     transaction,
 )
 from rocket_rides.log import Facts, Log
-from rocket_rides.records import EXACT, START, Correction, Entry, EntryID, Ride, Way, understand
+from rocket_rides.records import EXACT, START, Correction, Entry, Ride, Way, understand
 from rocket_rides.running import Failures, keep_running, say
 
 
@@ -61,7 +61,7 @@ class Consumer:
 
     def run_once(self) -> int:
         """Consume one batch; the number of entries."""
-        with transaction(self.database, "read committed"):
+        with transaction(self.database, "READ COMMITTED"):
             checkpoint = lock_checkpoint(self.database, self.name)
             self._last = checkpoint.last_entry_id
             entries, facts = self.log.read_after(checkpoint.last_entry_id, self.batch)
@@ -127,17 +127,14 @@ class Consumer:
         stage_correction(self.database)
         say(f"{lost} entries were gone before they could be read; a correction is on its way")
         return checkpoint._replace(
-            entries_read=facts.entries_added, lost_entries=checkpoint.lost_entries + lost
+            last_entry_id=min(checkpoint.last_entry_id, facts.last_entry_id),
+            entries_read=facts.entries_added,
+            lost_entries=checkpoint.lost_entries + lost,
         )
 
     def wait(self) -> None:
         """Wait for the next entry."""
         self.log.wait_after(self._last, 500)
-
-    @property
-    def last_entry_id(self) -> EntryID:
-        """The last entry that was consumed, for all that this process knows."""
-        return self._last
 
 
 def main(argv: Sequence[str] | None = None) -> None:

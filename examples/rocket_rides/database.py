@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, Literal, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -34,7 +34,6 @@ CREATE_RIDE = """
     RETURNING ride_id
 """
 FIND_RIDE = "SELECT id, distance FROM rides WHERE request_id = %(request_id)s"
-
 
 # The default since PostgreSQL 12, unless somebody set it otherwise: doubles are shown in full.
 ALL_DIGITS = "SET extra_float_digits = 1"
@@ -77,18 +76,12 @@ def connect(dsn: str) -> Database:
 
 
 @contextmanager
-def transaction(database: Database, isolation: str) -> Iterator[None]:
+def transaction(
+    database: Database, isolation: Literal["READ COMMITTED", "REPEATABLE READ"]
+) -> Iterator[None]:
     """A transaction of that isolation level, whatever the database's default."""
     with database.transaction():
-        match isolation:
-            case "read committed":
-                database.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            case "repeatable read":
-                database.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            case "serializable":
-                database.execute("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE")
-            case _:
-                raise ValueError(isolation)
+        database.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")
         yield
 
 
@@ -156,7 +149,7 @@ def _settle_rides(database: Database, timeout_ms: int) -> None:
 
 def fence(database: Database, timeout_ms: int = 2000) -> int:
     """The last staged ride before which no other can appear any more; 0 when none is staged."""
-    with transaction(database, "read committed"):
+    with transaction(database, "READ COMMITTED"):
         _settle_rides(database, timeout_ms)
         last: int = _one(database, "SELECT coalesce(max(ride_id), 0) FROM staged_log_records")
         return last

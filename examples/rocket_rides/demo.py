@@ -148,7 +148,8 @@ def wait_for_server(server: Program, url: str, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            client(url).ping()
+            with client(url) as connection:
+                connection.ping()
             return
         except PASSING:
             if server.pid is None or time.monotonic() > deadline:
@@ -227,13 +228,13 @@ class Demo:
                 self.simulator.stop()
                 rested = self._watch(view, REST_TIMEOUT_S, until=self._at_rest)
                 findings = self._findings(rested)
-                rides = self.looker.look().rides
             finally:
                 self.looker.close()
                 self._stop()
         findings += [self._ends()]
-        print_findings(self.console, rides, findings)
-        self.console.print(self._summary(), highlight=False, soft_wrap=True)
+        if self.looker.last is not None:
+            print_findings(self.console, self.looker.last.rides, findings)
+            self.console.print(self._summary(self.looker.last), highlight=False, soft_wrap=True)
         return all(finding.agrees for finding in findings)
 
     @property
@@ -280,7 +281,8 @@ class Demo:
 
     def _correct(self, view: View) -> None:
         """What the nightly job does, in the middle of it all."""
-        while True:
+        deadline = time.monotonic() + REST_TIMEOUT_S
+        while time.monotonic() < deadline:
             try:
                 with connect(self.place.dsn) as database:
                     stage_correction(database)
@@ -289,8 +291,11 @@ class Demo:
                 self._watch(view, 0.2)
 
     def _findings(self, rested: bool) -> list[Finding]:
-        situation = self.looker.look()
-        database, log = self.looker.connections()
+        try:
+            situation = self.looker.look()
+            database, log = self.looker.connections()
+        except PASSING as error:
+            return [Finding("database and log", str(error), False)]
         lost = sum(one.lost_entries for one in situation.checkpoints.values())
         absent = self._consumers - set(situation.states)
         return [
@@ -330,9 +335,7 @@ class Demo:
                 self.console.print(program.log_end(), markup=False, highlight=False)
         return Finding("processes that ended by themselves", str(ended or "none"), not ended)
 
-    def _summary(self) -> str:
-        situation = self.looker.last
-        assert situation is not None
+    def _summary(self, situation: Situation) -> str:
         kills = ", ".join(f"{victim.name} {victim.kills}" for victim in self.victims)
         trimmed = situation.stream.entries_added - situation.stream.length
         return (

@@ -99,8 +99,7 @@ class GroupConsumer:
         except redis.ResponseError as error:
             if not str(error).startswith("NOGROUP"):
                 raise
-            say("the group is gone, with the stream perhaps: making it anew")
-            self.log.join(self.group)
+            self._join_again()
             return 0
         if entries:
             self._count(entries)
@@ -111,6 +110,15 @@ class GroupConsumer:
             self.tidy()
         return len(entries)
 
+    def _join_again(self) -> None:
+        """Make the group anew; somebody has removed it, and perhaps the stream with it."""
+        say("the group is gone: making it anew")
+        self.log.join(self.group)
+        with transaction(self.database, "READ COMMITTED"):
+            checkpoint = lock_checkpoint(self.database, self.group)
+            last = min(checkpoint.last_entry_id, self.log.facts().last_entry_id)
+            save_checkpoint(self.database, self.group, checkpoint._replace(last_entry_id=last))
+
     def _take(self) -> list[Entry]:
         if self._held_after is not None:
             held = self.log.held(self.group, self.member, self._held_after, self.batch)
@@ -120,7 +128,7 @@ class GroupConsumer:
         return self.log.take(self.group, self.member, self.batch, self.block_ms, self.dead_after_ms)
 
     def _count(self, entries: list[Entry]) -> None:
-        with transaction(self.database, "read committed"):
+        with transaction(self.database, "READ COMMITTED"):
             checkpoint = lock_checkpoint(self.database, self.group)
             state = load_state(self.database, self.group)
             rides: list[tuple[EntryID, Ride]] = []
@@ -182,7 +190,7 @@ class GroupConsumer:
         facts = self.log.group_facts(self.group)
         if facts is None:
             return
-        with transaction(self.database, "read committed"):
+        with transaction(self.database, "READ COMMITTED"):
             checkpoint = lock_checkpoint(self.database, self.group)
             if facts.done <= checkpoint.last_entry_id:
                 return

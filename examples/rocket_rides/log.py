@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import redis
 from redis.backoff import NoBackoff
@@ -89,10 +89,11 @@ class Log:
         with self.client.pipeline(transaction=True) as together:
             # Only a group can bring an empty stream into being; how long to remember is set before
             # the first entry comes, because a change forgets what was there.
-            together.xgroup_create(self.stream, "open", mkstream=True)
+            nobody = str(uuid4())
+            together.xgroup_create(self.stream, nobody, mkstream=True)
             if remember:
                 together.execute_command("XCFGSET", self.stream, "IDMP-DURATION", REMEMBER_S)
-            together.xgroup_destroy(self.stream, "open")
+            together.xgroup_destroy(self.stream, nobody)
             together.execute()
 
     def append(self, records: Iterable[StagedRecord], producer: UUID | None) -> list[EntryID]:

@@ -88,7 +88,7 @@ def look(database: Database, log: Log) -> Situation:
         facts = log.group_facts(name)
         if facts is not None:
             groups[name] = facts
-    with transaction(database, "repeatable read"):
+    with transaction(database, "REPEATABLE READ"):
         how_far = checkpoints(database)
         made = states(database)
     return Situation(rides, staged, corrections, how_far, made, stream, groups)

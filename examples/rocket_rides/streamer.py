@@ -90,7 +90,7 @@ class Streamer:
     def _move(self) -> int:
         last_ride_id = fence(self.database) if self.way is Way.CLASSIC else None
         # Repeatable read: what is deleted in the end is what was seen in the beginning.
-        with transaction(self.database, "repeatable read"):
+        with transaction(self.database, "REPEATABLE READ"):
             records = self._next(last_ride_id)
             if not records:
                 return 0
