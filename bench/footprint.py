@@ -15,12 +15,11 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Final, NamedTuple, Self
 
 from bench.load import Load, Task
-from bench.peers import Peer, Server, ServerError, encode, pinned
+from bench.peers import BATCH, Peer, Server, ServerError, encode, pinned
 from bench.results import Figure, percentile
 from bench.session import Session
 from bench.workloads import (
     FIELD,
-    FILL_CHUNK,
     STREAM,
     deliver,
     fill,
@@ -91,7 +90,7 @@ def entry_chunks(kind: EntryKind, count: int) -> Iterator[tuple[bytes, int]]:
     pieces = encode(*words).split(mark)
     made = 0
     while made < count:
-        size = min(FILL_CHUNK, count - made)
+        size = min(BATCH, count - made)
         requests = []
         for number in range(made, made + size):
             # Letters first, so that no server takes the value for an integer.
@@ -106,7 +105,7 @@ def bytes_per_pending(server: Server, count: int) -> float:
     fill(server.control, 0, count)
     new_group(server.control, count)
     # What reading itself needs once (buffers, blocks unpacked) is not the price of an entry.
-    server.control.call("XRANGE", STREAM, "-", "+", "COUNT", FILL_CHUNK)
+    server.control.call("XRANGE", STREAM, "-", "+", "COUNT", BATCH)
     before = server.resident_bytes()
     for number in range(CONSUMERS):
         deliver(server.control, count // CONSUMERS, f"consumer-{number}")

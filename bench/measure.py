@@ -58,6 +58,7 @@ class Prepared:
             workload.reset(server.control, self.entries)
             self.sample = self._ask_once()
         except (OSError, ServerError) as error:
+            server.hang_up()  # whatever was still on its way is not to be taken for later replies
             raise Missing(str(error)) from None
 
     def _ask_once(self) -> bytes:

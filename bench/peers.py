@@ -32,6 +32,8 @@ import hiredis
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
+BATCH: Final = 1000
+SLOW_BATCH: Final = 50  # fakeredis hangs up when its replies are not fetched soon enough
 CALL_TIMEOUT_S: Final = 600.0  # a fill, a rewrite, a FLUSHALL of tens of millions of entries
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -153,9 +155,14 @@ def first_error(reply: object) -> str:
 
 
 class Control:
-    """A blocking connection for all that is not measured: filling, resetting, asking."""
+    """A blocking connection for all that is not measured: filling, resetting, asking.
 
-    def __init__(self, port: int, timeout_s: float = CALL_TIMEOUT_S) -> None:
+    Args:
+        batch: how many requests may be sent at once.
+    """
+
+    def __init__(self, port: int, timeout_s: float = CALL_TIMEOUT_S, batch: int = BATCH) -> None:
+        self.batch = batch
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = hiredis.Reader()
@@ -361,9 +368,7 @@ class Server:
 
     def stop(self) -> None:
         """End the process and remove its folder."""
-        if self._control is not None:
-            self._control.close()
-            self._control = None
+        self.hang_up()
         if self._process is not None:
             # What it holds is of no use: no time is lost on a clean end.
             self._process.send_signal(signal.SIGKILL)
@@ -374,8 +379,15 @@ class Server:
     def control(self) -> Control:
         """A connection for all that is not measured."""
         if self._control is None:
-            self._control = Control(self.port)
+            batch = SLOW_BATCH if self.peer.is_slow else BATCH
+            self._control = Control(self.port, batch=batch)
         return self._control
+
+    def hang_up(self) -> None:
+        """Close the connection for all that is not measured; the next use makes a new one."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
 
     @property
     def pid(self) -> int:

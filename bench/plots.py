@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -21,6 +21,8 @@ from bench.report import (
     grouped,
     in_order,
     ratio,
+    show_figure,
+    title_and_variant,
     values_by_server,
 )
 from bench.results import Cell, Results, middle
@@ -63,15 +65,34 @@ def colour_of(results: Results, server: str) -> str:
 
 
 def throughput(results: Results) -> Canvas | None:
-    """Our throughput to the best rival's: a panel for each shape, a bar for each workload."""
-    cells = [cell for cell in results.cells if cell.part == "commands"]
+    """Ours to the best rival: a panel for each shape, a bar for each workload."""
     panels: dict[str, dict[str, float]] = {}
-    for together in grouped(cells).values():
+    for first, found in throughput_ratios(results, "commands"):
+        if first.variant.startswith(FAN_OUT):
+            panels.setdefault(FAN_OUT, {})[title_and_variant(first)] = found
+        else:
+            panels.setdefault(first.variant, {})[first.title] = found
+    return ratio_bars(panels)
+
+
+def durability(results: Results) -> Canvas | None:
+    """Ours to the best rival under each policy: a panel for each workload."""
+    panels: dict[str, dict[str, float]] = {}
+    for first, found in throughput_ratios(results, "durability"):
+        panels.setdefault(first.title, {})[first.variant] = found
+    return ratio_bars(panels)
+
+
+def throughput_ratios(results: Results, part: str) -> Iterator[tuple[Cell, float]]:
+    """One of the cells of each comparison, and how ours compares."""
+    for together in grouped(cell for cell in results.cells if cell.part == part).values():
         found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT)
         if found is not None:
-            shape = together[0].variant
-            panel = panels.setdefault(FAN_OUT if shape.startswith(FAN_OUT) else shape, {})
-            panel[title_in(panel, together[0])] = found
+            yield together[0], found
+
+
+def ratio_bars(panels: dict[str, dict[str, float]]) -> Canvas | None:
+    """A panel of bars for each name, and a line where both are as good."""
     if not panels:
         return None
     heights = [len(panel) + 2 for panel in panels.values()]
@@ -81,21 +102,17 @@ def throughput(results: Results) -> Canvas | None:
         height_ratios=heights,
         squeeze=False,
     )
-    for (shape, panel), ax in zip(panels.items(), axes[:, 0], strict=True):
-        titles, values = list(panel), list(panel.values())
+    for (name, panel), ax in zip(panels.items(), axes[:, 0], strict=True):
+        values = list(panel.values())
         colours = [GOOD if value >= 1 else BAD for value in values]
-        bars = ax.barh(titles, values, color=colours)
+        bars = ax.barh(list(panel), values, color=colours)
         ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
         ax.axvline(1, color="black", linewidth=0.8)
         ax.invert_yaxis()
-        ax.set_title(f"throughput to the best rival's, {shape}", fontsize=10)
+        ax.margins(x=0.1)
+        ax.set_title(f"throughput to the best rival's: {name}", fontsize=10)
     canvas.tight_layout()
     return canvas
-
-
-def title_in(panel: dict[str, float], cell: Cell) -> str:
-    """A title that no other bar of the panel has."""
-    return f"{cell.title}, {cell.variant}" if cell.title in panel else cell.title
 
 
 def cpu(results: Results) -> Canvas | None:
@@ -105,16 +122,6 @@ def cpu(results: Results) -> Canvas | None:
         together[0].title: values_by_server(together, CPU) for together in grouped(cells).values()
     }
     return bars(results, rows, f"CPU per command in us, {WIDE}")
-
-
-def durability(results: Results) -> Canvas | None:
-    """Throughput under each fsync policy."""
-    cells = [cell for cell in results.cells if cell.part == "durability"]
-    rows = {
-        f"{together[0].title}, {together[0].variant}": values_by_server(together, THROUGHPUT)
-        for together in grouped(cells).values()
-    }
-    return bars(results, rows, "per second, by policy", is_log=True)
 
 
 def figures(results: Results, part: str, unit: str, *, is_log: bool = False) -> Canvas | None:
@@ -146,12 +153,15 @@ def bars(
         drawn = ax.barh(
             places, values, height=thickness, label=name, color=colour_of(results, name)
         )
-        ax.bar_label(drawn, fmt="{:,.3g}", padding=2, fontsize=6)
+        ax.bar_label(drawn, fmt=show_figure, padding=2, fontsize=6)
     middle_place = thickness * (len(servers) - 1) / 2
     ax.set_yticks([place + middle_place for place in range(len(rows))], list(rows), fontsize=8)
     ax.invert_yaxis()
     if is_log:
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(show_figure)
+        ax.xaxis.set_minor_formatter("")
+    ax.margins(x=0.1)
     ax.set_title(title, fontsize=10)
     ax.legend(fontsize=8)
     return canvas
@@ -170,6 +180,8 @@ def half_load(results: Results) -> Canvas | None:
             colour = colour_of(results, cell.server)
             ax.plot(["p50", "p99", "p99.9", "max"], values, "o-", label=cell.server, color=colour)
         ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(show_figure)
+        ax.yaxis.set_minor_formatter("")
         ax.set_title(f"{cells[0].title}, {cells[0].variant}", fontsize=9)
         ax.set_ylabel("ms")
     axes[0].legend(fontsize=8)

@@ -185,8 +185,8 @@ def figure_table(results: Results, figures: Sequence[Figure]) -> str:
     return table(["", *servers, "ratio"], rows)
 
 
-def show_figure(value: float) -> str:
-    """A quantity, to three digits or so."""
+def show_figure(value: float, place: object = None) -> str:
+    """A quantity, to three digits or so; matplotlib calls this too, with the place of a tick."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -249,15 +249,18 @@ def scale_sections(results: Results) -> Iterator[str]:
         axis = part.removeprefix("scale-")
         yield f"## Scale: {axis}"
         cells = [cell for cell in results.cells if cell.part == part]
+        titles = in_order(cell.title for cell in cells)
+        cells.sort(key=lambda cell: titles.index(cell.title))  # sizes stay in order
         yield comparison(results, cells, CPU, title_and_variant)
-        growths = table(
-            ["cost at the greatest size to that at the least", *results.servers],
-            [
-                [title, *[show_growth(growth(cells, title, name)) for name in results.servers]]
-                for title in in_order(cell.title for cell in cells)
-            ],
+        present = {cell.server for cell in cells}
+        servers = [name for name in results.servers if name in present]
+        rows = [
+            [title, *[show_growth(growth(cells, title, name)) for name in servers]]
+            for title in titles
+        ]
+        yield "What it costs at the greatest size to what it costs at the least.\n\n" + table(
+            ["", *servers], rows
         )
-        yield growths
         figures = [figure for figure in results.figures if figure.part == part]
         if figures:
             yield figure_table(results, figures)
@@ -312,6 +315,7 @@ def missing_section(results: Results) -> Iterator[str]:
     reasons = in_order(
         f"- {cell.title}, {cell.server}: {cell.missing}" for cell in results.cells if cell.missing
     )
+    reasons += [f"- {failure}" for failure in results.failures]
     if reasons:
         yield "## Not measured\n\n" + "\n".join(reasons)
 
@@ -359,6 +363,9 @@ def claims(results: Results) -> Iterator[Claim]:
     yield from figure_claim(results, "memory per pending entry", "memory", "pending entry")
     yield from figure_claim(results, "longest pause", "pauses", "", ", longest")
     yield from fakeredis_claim(xadd)
+    for part in results.parts():
+        if part.startswith("scale-"):
+            yield from growth_claim(results, part)
 
 
 def claim(results: Results, what: str, cells: Sequence[Cell], measure: Measure) -> Iterator[Claim]:
@@ -410,6 +417,18 @@ def fakeredis_claim(xadd: Sequence[Cell]) -> Iterator[Claim]:
         yield Claim(f"throughput to fakeredis's, XADD, {WIDE}", times, times)
 
 
+def growth_claim(results: Results, part: str) -> Iterator[Claim]:
+    """What our commands cost at the greatest size to what they cost at the least."""
+    cells = [cell for cell in results.cells if cell.part == part]
+    growths = {}
+    for title in in_order(cell.title for cell in cells):
+        found = growth(cells, title, OURS)
+        if found is not None:
+            growths[title] = found
+    axis = part.removeprefix("scale-")
+    yield from spread(f"ours at most to ours at fewest {axis}", growths, is_high_good=False)
+
+
 # The whole
 
 
@@ -423,8 +442,8 @@ below 1 for CPU, latency and memory, and bold is good."""
 
 def text(results: Results, plots: Sequence[str] = ()) -> str:
     """The whole report."""
-    known = table(["", ""], list(results.facts.items()))
-    servers = table(["server", "version"], list(results.servers.items()))
+    known = "\n".join(f"- {key}: {value}" for key, value in results.facts.items())
+    servers = "\n".join(f"- **{name}** {version}" for name, version in results.servers.items())
     pictures = "\n\n".join(f"![{Path(name).stem}]({name})" for name in plots)
     pieces = [INTRODUCTION, known, servers]
     first, *others = sections(results)

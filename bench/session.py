@@ -211,6 +211,7 @@ class Session:
             ready.warm_up(self.load, shape, seconds)
         except (OSError, ServerError) as error:
             cell.missing = str(error)
+            ready.server.hang_up()
 
     def _sample(
         self, cell: Cell, ready: Prepared, shape: Shape, seconds: float, rate_per_s: float
@@ -223,6 +224,7 @@ class Session:
             # A server that fails once is not to be judged by the runs in which it did not.
             cell.missing = str(error)
             cell.samples.clear()
+            ready.server.hang_up()
 
 
 def summary(cells: Sequence[Cell], rivals: Sequence[str]) -> Iterator[str]:

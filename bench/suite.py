@@ -13,6 +13,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -195,6 +196,9 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
     asked: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
     parts = known(asked, list(PARTS), "part")
     axes = known(options.scale or [], AXES, "axis")
+    runs = [(part, PARTS[part]) for part in parts]
+    if axes:
+        runs = [(f"scale of {axis}", partial(run_axis, axis=axis)) for axis in axes]
     plan = plan_of(options)
     cores = divide_cores()
     results = Results(
@@ -213,12 +217,13 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
         path = options.output / RESULTS
     with Load(cores.load) as load_processes:
         session = Session(plan, cores, load_processes, results, console, path)
-        if axes:
-            for axis in axes:
-                run_axis(session, axis)
-        else:
-            for part in parts:
-                PARTS[part](session)
+        for name, run in runs:
+            try:
+                run(session)
+            except (OSError, ServerError) as error:
+                # One server that fails must not cost what hours have measured.
+                results.failures.append(f"{name} ended early: {error}")
+                console.print(results.failures[-1], style="bold red", highlight=False)
     results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
     session.save()
     return results
@@ -233,6 +238,7 @@ def merged(paths: Sequence[Path]) -> Results:
         parts = set(other.parts())
         first.cells = [cell for cell in first.cells if cell.part not in parts] + other.cells
         first.figures = [f for f in first.figures if f.part not in parts] + other.figures
+        first.failures += other.failures
     return first
 
 

@@ -29,7 +29,7 @@ CHANNEL: Final = b"channel"
 FIELD: Final = b"field"
 VALUE: Final = b"x" * 8
 MANY_READERS: Final = 100
-FILL_CHUNK: Final = 1000
+DELIVERY: Final = 1000  # entries that a consumer reads at once while preparing
 BASE_MS: Final = 10**12  # long past, so `*` gives greater IDs; all have 13 digits
 
 
@@ -124,15 +124,15 @@ def the_same(*words: str | bytes | int) -> Callable[[Call], bytes]:
 
 def fill(control: Control, first: int, last: int, key: bytes = STREAM) -> None:
     """Append the entries with numbers from ``first`` up to, not including, ``last``."""
-    control.send_all(fill_chunks(first, last, key))
+    control.send_all(fill_chunks(first, last, key, control.batch))
 
 
-def fill_chunks(first: int, last: int, key: bytes) -> Iterator[tuple[bytes, int]]:
-    """The requests of ``fill``, with the number of their replies."""
+def fill_chunks(first: int, last: int, key: bytes, batch: int) -> Iterator[tuple[bytes, int]]:
+    """The requests of ``fill``, so many at a time, with the number of their replies."""
     head, tail = encode("XADD", key, entry_id(0), FIELD, VALUE).split(entry_id(0))
     template = head.replace(b"%", b"%%") + b"%d-0" + tail.replace(b"%", b"%%")
-    for start in range(BASE_MS + first, BASE_MS + last, FILL_CHUNK):
-        stop = min(start + FILL_CHUNK, BASE_MS + last)
+    for start in range(BASE_MS + first, BASE_MS + last, batch):
+        stop = min(start + batch, BASE_MS + last)
         yield b"".join([template % ms for ms in range(start, stop)]), stop - start
 
 
@@ -166,8 +166,8 @@ def new_group_alone(control: Control, entries: int) -> None:
 def deliver(control: Control, entries: int, consumer: str = "first") -> None:
     """Have a consumer of the group read so many entries, which are pending then."""
     chunks = []
-    for start in range(0, entries, FILL_CHUNK):
-        count = min(FILL_CHUNK, entries - start)
+    for start in range(0, entries, DELIVERY):
+        count = min(DELIVERY, entries - start)
         words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count, "STREAMS", STREAM, ">")
         chunks.append((encode(*words), 1))
     control.send_all(chunks)
