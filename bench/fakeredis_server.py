@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import sys
 from socketserver import StreamRequestHandler
+from typing import Final
 
 from fakeredis import TcpFakeServer
 
-
-class Server(TcpFakeServer):
-    """The server as it is, with room for many clients that come at once."""
-
-    request_queue_size = 1024
+QUEUE: Final = 1024
 
 
 def main() -> None:
     """Serve until the process is ended."""
+    TcpFakeServer.request_queue_size = QUEUE
     StreamRequestHandler.disable_nagle_algorithm = True  # its handler descends from this one
-    Server(("127.0.0.1", int(sys.argv[1]))).serve_forever()
+    TcpFakeServer(("127.0.0.1", int(sys.argv[1]))).serve_forever()
 
 
 if __name__ == "__main__":

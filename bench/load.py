@@ -345,7 +345,7 @@ class Run:
         by_descriptor, poll, record = self.by_descriptor, self.poll, self.latencies.append
         clock, deadline_ns = time.perf_counter_ns, self.deadline_ns
         step_ns = 1e9 / (task.rate_per_s / task.processes)
-        first_ns = float(clock())
+        first_ns = deadline_ns - task.seconds * 1e9
         sent = answered = 0
         connections, count = self.connections, len(self.connections)
         now_ns = clock()

@@ -177,14 +177,15 @@ def at_streams(session: Session, entrants: list[Entrant], before: int, size: int
         entrant.server.control.call("FLUSHALL")
         entrant.server.control.send_all(stream_chunks(size))
     note_memory(session, entrants, "streams", size)
+    different = max(2 * size // WIDE.clients, WIDE.depth)  # enough to reach every stream
     workloads = (
         Workload(
             "scale-xread", "XREAD, 10 entries", xread_some_stream, Reply.SIZED,
-            distinct=4096, entries=size,
+            distinct=different, entries=size,
         ),
         Workload(
             "scale-xadd-streams", "XADD, 1 field", xadd_some_stream, Reply.LINED,
-            distinct=4096, entries=size,
+            distinct=different, entries=size,
         ),
     )  # fmt: skip
     for workload in workloads:

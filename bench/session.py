@@ -87,10 +87,15 @@ class Session:
                 if slow or not peer.is_slow
             ]
 
-    def server(self, peer: Peer, *options: str, pin: bool = True) -> Server:
-        """One peer, to be started by ``with``."""
+    @contextlib.contextmanager
+    def server(self, peer: Peer, *options: str, pin: bool = True) -> Iterator[Server]:
+        """One peer, started; its version is noted."""
         cores = self.cores.server if pin else self.cores.server | self.cores.load
-        return Server(peer, *options, cores=cores, parent=self.plan.folder)
+        with Server(peer, *options, cores=cores, parent=self.plan.folder) as server:
+            if not self.results.servers[peer.name]:
+                self.results.servers[peer.name] = server.version()
+                self.say(f"  {peer.name} {self.results.servers[peer.name]}")
+            yield server
 
     # Progress
 

@@ -24,7 +24,7 @@ from bench.footprint import run_memory, run_pauses, run_start
 from bench.load import Load
 from bench.machine import facts
 from bench.parts import run_commands, run_durability, run_half_load, run_redis_benchmark
-from bench.peers import Cores, Peer, Server, ServerError, divide_cores, found, ours, pure
+from bench.peers import Peer, ServerError, divide_cores, found, ours, pure
 from bench.results import Results, load
 from bench.scale import AXES, run_axis
 from bench.session import Plan, Session
@@ -96,6 +96,9 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.25")
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
+    how.add_argument(
+        "--divide", type=int, metavar="N", help="prepare so many times fewer entries; quick 5"
+    )
     how.add_argument(
         "--folder", type=Path, help="where servers keep files; default $TMPDIR or /tmp"
     )
@@ -173,21 +176,11 @@ def plan_of(options: argparse.Namespace) -> Plan:
         depths=tuple(options.depth or (1, 16)),
         rounds=options.rounds or (1 if quick else 3),
         seconds=options.seconds or (0.25 if quick else 2.0),
-        divisor=5 if quick else 1,
+        divisor=options.divide or (5 if quick else 1),
         folder=options.folder,
         scale_most=options.scale_most,
         pause_entries=options.pause_entries,
     )
-
-
-def versions(plan: Plan, cores: Cores, console: Console) -> dict[str, str]:
-    """Start every peer once, and ask what it is; the names of those that start."""
-    told = {}
-    for one in plan.peers:
-        with Server(one, cores=cores.server, parent=plan.folder) as server:
-            told[one.name] = server.version()
-        console.print(f"{one.name} {told[one.name]}", highlight=False)
-    return told
 
 
 def measure(options: argparse.Namespace, console: Console) -> Results:
@@ -203,6 +196,7 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
     cores = divide_cores()
     results = Results(
         facts=facts(plan.folder),
+        servers={peer.name: "" for peer in plan.peers},
         rivals=[peer.name for peer in plan.peers if peer.is_rival],
     )
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
@@ -210,7 +204,6 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
     for key, value in results.facts.items():
         console.print(f"{key}: {value}", highlight=False)
     os.sched_setaffinity(0, cores.load)  # this process too keeps away from the servers
-    results.servers = versions(plan, cores, console)
     path = None
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
@@ -224,6 +217,7 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
                 # One server that fails must not cost what hours have measured.
                 results.failures.append(f"{name} ended early: {error}")
                 console.print(results.failures[-1], style="bold red", highlight=False)
+    results.servers = {name: version for name, version in results.servers.items() if version}
     results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
     session.save()
     return results
