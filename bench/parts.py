@@ -42,6 +42,9 @@ def run_commands(session: Session) -> None:
     with session.part("Commands", runs), session.servers() as servers:
         entrants = [Entrant(server) for server in servers]
         for workload in plan.workloads:
+            if session.is_out_of_time():
+                session.results.failures.append(f"{workload.title}: there was no time left")
+                continue
             prepared = session.prepare(entrants, workload)
             for shape in plan.shapes(workload):
                 session.compare("commands", prepared, workload, shape)

@@ -83,7 +83,7 @@ class Results:
     rivals: list[str] = field(default_factory=list)  # the servers that ratios are taken to
     cells: list[Cell] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)  # parts that came to no good end
+    failures: list[str] = field(default_factory=list)  # what came to no end, or not to a good one
 
     def parts(self) -> list[str]:
         """The parts that were measured, in order."""

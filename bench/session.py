@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ class Plan:
     rounds: int
     seconds: float
     divisor: int = 1  # of the entries that are prepared
+    budget_s: float = 0.0  # after so long no other workload is begun; 0 is no limit
     folder: Path | None = None  # where the servers keep their files; None is the usual one
     scale_most: int = 50_000_000
     pause_entries: int = 10_000_000
@@ -67,6 +69,7 @@ class Session:
     results: Results
     console: Console
     results_path: Path | None = None
+    started_s: float = field(default_factory=time.monotonic)
     _progress: Progress | None = field(default=None, repr=False)
     _task: TaskID = field(default=TaskID(0), repr=False)
 
@@ -129,6 +132,10 @@ class Session:
     def say(self, line: str) -> None:
         """A line that stays."""
         self.console.print(line, highlight=False, soft_wrap=True)
+
+    def is_out_of_time(self) -> bool:
+        """Whether the plan allows no other workload."""
+        return 0 < self.plan.budget_s < time.monotonic() - self.started_s
 
     def save(self) -> None:
         """Write the results so far where they are kept."""

@@ -40,6 +40,7 @@ PARTS: Final[dict[str, Callable[[Session], None]]] = {
     "redis-benchmark": run_redis_benchmark,
 }
 QUICK_PARTS: Final = ("commands",)
+QUICK_BUDGET_S: Final = 45.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
 
 
@@ -93,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     how = made.add_argument_group("how")
     how.add_argument("--rounds", type=int, metavar="N", help="default 3, quick 1")
-    how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.25")
+    how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.2")
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
     how.add_argument(
@@ -175,8 +176,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
         clients=tuple(options.clients or (1, 50)),
         depths=tuple(options.depth or (1, 16)),
         rounds=options.rounds or (1 if quick else 3),
-        seconds=options.seconds or (0.25 if quick else 2.0),
+        seconds=options.seconds or (0.2 if quick else 2.0),
         divisor=options.divide or (5 if quick else 1),
+        budget_s=QUICK_BUDGET_S if quick else 0.0,
         folder=options.folder,
         scale_most=options.scale_most,
         pause_entries=options.pause_entries,
