@@ -14,7 +14,7 @@ from typing import Final
 from bench.measure import Missing, Shape, minus, per_unit
 from bench.peers import Server, ServerError, pinned
 from bench.results import Cell, Sample
-from bench.session import Entrant, Session
+from bench.session import Entrant, Session, say
 from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 POLICIES: Final = ("off", "everysec", "always")
@@ -107,7 +107,7 @@ def run_redis_benchmark(session: Session) -> None:
     program = shutil.which("redis-benchmark")
     workloads = [workload for workload in plan.workloads if workload.name in BENCHMARK_WORDS]
     if program is None:
-        session.say("redis-benchmark is not on the PATH: no second opinion")
+        say("redis-benchmark is not on the PATH: no second opinion")
         return
     peers = [peer for peer in plan.peers if not peer.is_slow]
     shapes = len(plan.clients) * len(plan.depths)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Final, NamedTuple
+from typing import NamedTuple, NoReturn
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from tqdm import tqdm
 
 from bench.load import Load
 from bench.measure import Missing, Prepared, Shape
@@ -27,7 +19,7 @@ from bench.peers import OURS, Cores, Peer, Server, ServerError
 from bench.results import Cell, Figure, Results, middle
 from bench.workloads import Workload
 
-REFRESHES_PER_S: Final = 1.0  # the bar is drawn by the cores that make the load
+tqdm.monitor_interval = 0  # its thread would run on the cores that make the load
 
 
 @dataclass(frozen=True)
@@ -67,11 +59,9 @@ class Session:
     cores: Cores
     load: Load
     results: Results
-    console: Console
     results_path: Path | None = None
     started_s: float = field(default_factory=time.monotonic)
-    _progress: Progress | None = field(default=None, repr=False)
-    _task: TaskID = field(default=TaskID(0), repr=False)
+    _bar: tqdm[NoReturn] | None = field(default=None, repr=False)
 
     # Servers
 
@@ -97,7 +87,7 @@ class Session:
         with Server(peer, *options, cores=cores, parent=self.plan.folder) as server:
             if not self.results.servers[peer.name]:
                 self.results.servers[peer.name] = server.version()
-                self.say(f"  {peer.name} {self.results.servers[peer.name]}")
+                say(f"  {peer.name} {self.results.servers[peer.name]}")
             yield server
 
     # Progress
@@ -105,33 +95,25 @@ class Session:
     @contextlib.contextmanager
     def part(self, title: str, runs: int) -> Iterator[None]:
         """A part of the suite, shown as a bar of so many runs; saves what it has measured."""
-        self.console.print(f"[bold]{title}[/bold]")
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+        say(title)
+        # Without a terminal there is no bar, and the lines of `say` tell how far it is.
+        bar: tqdm[NoReturn] = tqdm(
+            total=runs, unit="run", leave=False, dynamic_ncols=True, disable=None
         )
-        with Progress(
-            *columns, console=self.console, transient=True, refresh_per_second=REFRESHES_PER_S
-        ) as progress:
-            self._progress, self._task = progress, progress.add_task(title, total=runs)
+        with bar:
+            self._bar = bar
             try:
                 yield
             finally:
-                self._progress = None
+                self._bar = None
                 self.save()
 
     def step(self, what: str, done: int = 0) -> None:
         """Say what is going on, and how many runs have ended since the last word."""
-        if self._progress is not None:
-            self._progress.update(self._task, description=what, advance=done)
-
-    def say(self, line: str) -> None:
-        """A line that stays."""
-        self.console.print(line, highlight=False, soft_wrap=True)
+        if self._bar is not None:
+            self._bar.set_description_str(what, refresh=False)
+            self._bar.update(done)
+            self._bar.refresh()
 
     def is_out_of_time(self) -> bool:
         """Whether the plan allows no other workload."""
@@ -145,7 +127,7 @@ class Session:
     def add(self, figure: Figure) -> None:
         """Note a figure, and show it."""
         self.results.figures.append(figure)
-        self.say(f"  {figure.title}: {figure.server} {median(figure.values):,.1f} {figure.unit}")
+        say(f"  {figure.title}: {figure.server} {median(figure.values):,.1f} {figure.unit}")
 
     # Measuring
 
@@ -215,7 +197,7 @@ class Session:
         self.step(workload.title, (len(cells) - len(running)) * self.plan.rounds)
         self.results.cells += cells
         for line in summary(cells, self.results.rivals):
-            self.say(line)
+            say(line)
         return cells
 
     def _warm_up(self, cell: Cell, ready: Prepared, shape: Shape, seconds: float) -> None:
@@ -237,6 +219,11 @@ class Session:
             cell.missing = str(error)
             cell.samples.clear()
             ready.server.hang_up()
+
+
+def say(line: str) -> None:
+    """A line that stays, above the bar."""
+    tqdm.write(line, file=sys.stderr)
 
 
 def summary(cells: Sequence[Cell], rivals: Sequence[str]) -> Iterator[str]:

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from bench import report
 from bench.footprint import run_memory, run_pauses, run_start
 from bench.load import Load
@@ -27,7 +25,7 @@ from bench.parts import run_commands, run_durability, run_half_load, run_redis_b
 from bench.peers import Peer, ServerError, divide_cores, found, ours, pure
 from bench.results import Results, load
 from bench.scale import AXES, run_axis
-from bench.session import Plan, Session
+from bench.session import Plan, Session, say
 from bench.workloads import WORKLOADS, Workload, named
 
 PARTS: Final[dict[str, Callable[[Session], None]]] = {
@@ -185,7 +183,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     )
 
 
-def measure(options: argparse.Namespace, console: Console) -> Results:
+def measure(options: argparse.Namespace) -> Results:
     """Run all that is asked for."""
     started_s = time.monotonic()
     asked: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
@@ -204,21 +202,21 @@ def measure(options: argparse.Namespace, console: Console) -> Results:
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
     results.facts["runs"] = f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved"
     for key, value in results.facts.items():
-        console.print(f"{key}: {value}", highlight=False)
+        say(f"{key}: {value}")
     os.sched_setaffinity(0, cores.load)  # this process too keeps away from the servers
     path = None
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         path = options.output / RESULTS
     with Load(cores.load) as load_processes:
-        session = Session(plan, cores, load_processes, results, console, path)
+        session = Session(plan, cores, load_processes, results, path)
         for name, run in runs:
             try:
                 run(session)
             except (OSError, ServerError) as error:
                 # One server that fails must not cost what hours have measured.
                 results.failures.append(f"{name} ended early: {error}")
-                console.print(results.failures[-1], style="bold red", highlight=False)
+                say(results.failures[-1])
     results.servers = {name: version for name, version in results.servers.items() if version}
     results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
     session.save()
@@ -241,19 +239,18 @@ def merged(paths: Sequence[Path]) -> Results:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = parser().parse_args(arguments)
-    console = Console(stderr=True)
     is_whole = not (options.quick or options.only or options.parts or options.scale)
     if options.output is None and (is_whole or options.render):
         options.output = Path(__file__).parent
     if options.render:
         results = merged(options.render)
     else:
-        results = measure(options, console)
+        results = measure(options)
     if options.output is None:
         sys.stdout.write("\n\n".join(report.sections(results)) + "\n")
         return
     for path in report.write(results, options.output):
-        console.print(f"wrote {path}", highlight=False)
+        say(f"wrote {path}")
 
 
 if __name__ == "__main__":

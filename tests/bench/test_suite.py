@@ -522,7 +522,7 @@ def run_suite(output: Path, *words: str) -> Results:
     how = ["--rounds", "1", "--seconds", "0.02", "--divide", "1000", "--output", str(output)]
     command = [sys.executable, "-m", "bench.suite", *who, *how, *words]
     done = subprocess.run(
-        command, cwd=build.ROOT, env=variables, capture_output=True, text=True, timeout=120,
+        command, cwd=build.ROOT, env=variables, capture_output=True, text=True, timeout=300,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
