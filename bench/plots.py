@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -11,6 +12,7 @@ import matplotlib as mpl
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullLocator
 
 from bench.peers import OURS
 from bench.report import (
@@ -33,6 +35,7 @@ LEAST_INCHES: Final = 2.5
 GOOD: Final = "#2a7f62"
 BAD: Final = "#c8553d"
 COLOURS: Final = ("#2a7f62", "#c8553d", "#e0a458", "#5b7db1", "#8a6fa8", "#7f7f7f")
+TICKS: Final = (1.0, 2.0, 5.0)  # of each decade
 LATENCIES: Final = ("p50_us", "p99_us", "p999_us", "max_us")
 
 mpl.use("Agg")
@@ -109,7 +112,7 @@ def ratio_bars(panels: dict[str, dict[str, float]]) -> Canvas | None:
         ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
         ax.axvline(1, color="black", linewidth=0.8)
         ax.invert_yaxis()
-        ax.margins(x=0.1)
+        ax.margins(x=0.1, y=0.02)
         ax.set_title(f"throughput to the best rival's: {name}", fontsize=10)
     canvas.tight_layout()
     return canvas
@@ -121,7 +124,7 @@ def cpu(results: Results) -> Canvas | None:
     rows = {
         together[0].title: values_by_server(together, CPU) for together in grouped(cells).values()
     }
-    return bars(results, rows, f"CPU per command in us, {WIDE}")
+    return bars(results, rows, f"CPU per command in us, {WIDE}", is_log=True)
 
 
 def figures(results: Results, part: str, unit: str, *, is_log: bool = False) -> Canvas | None:
@@ -137,6 +140,7 @@ def bars(
     results: Results, rows: dict[str, dict[str, float]], title: str, *, is_log: bool = False
 ) -> Canvas | None:
     """Groups of bars: a group for each row, a bar for each of the real servers."""
+    rows = {title: row for title, row in rows.items() if row}
     servers = [
         name
         for name in results.servers
@@ -149,7 +153,7 @@ def bars(
     thickness = 0.8 / len(servers)
     for number, name in enumerate(servers):
         places = [place + number * thickness for place in range(len(rows))]
-        values = [row.get(name, 0.0) for row in rows.values()]
+        values = [row.get(name, nan) for row in rows.values()]
         drawn = ax.barh(
             places, values, height=thickness, label=name, color=colour_of(results, name)
         )
@@ -159,9 +163,10 @@ def bars(
     ax.invert_yaxis()
     if is_log:
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=TICKS))
         ax.xaxis.set_major_formatter(show_figure)
-        ax.xaxis.set_minor_formatter("")
-    ax.margins(x=0.1)
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.margins(x=0.1, y=0.01)
     ax.set_title(title, fontsize=10)
     ax.legend(fontsize=8)
     return canvas
@@ -180,8 +185,9 @@ def half_load(results: Results) -> Canvas | None:
             colour = colour_of(results, cell.server)
             ax.plot(["p50", "p99", "p99.9", "max"], values, "o-", label=cell.server, color=colour)
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=TICKS))
         ax.yaxis.set_major_formatter(show_figure)
-        ax.yaxis.set_minor_formatter("")
+        ax.yaxis.set_minor_locator(NullLocator())
         ax.set_title(f"{cells[0].title}, {cells[0].variant}", fontsize=9)
         ax.set_ylabel("ms")
     axes[0].legend(fontsize=8)
