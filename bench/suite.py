@@ -38,7 +38,7 @@ PARTS: Final[dict[str, Callable[[Session], None]]] = {
     "redis-benchmark": run_redis_benchmark,
 }
 QUICK_PARTS: Final = ("commands",)
-QUICK_BUDGET_S: Final = 45.0  # a slow machine gets fewer workloads in its minute
+QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
 
 
