@@ -16,6 +16,7 @@ PURE_VENV := .venv-pure
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
 REQUIREMENTS := $(VENV)/requirements.txt
+BENCH_REQUIREMENTS := $(VENV)/requirements-bench.txt
 
 # Folders count as sources too: their times tell when a file was removed.
 PACKAGES := compat persistence protocol server storage
@@ -23,7 +24,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo test check lint types test-compiled test-pure bench clean
+.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,8 +63,12 @@ test-pure: ## run all tests against the pure build
 	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) \
 		PYTEST_ARGS='-m "not once" $(PYTEST_ARGS)'
 
-bench: install ## compare XADD with redis-server on this machine
-	$(VENV)/bin/python -P bench/xadd.py $(ARGS)
+# From the checkout, which holds the benchmarks; the servers they start run the installed build.
+bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite $(ARGS)
+
+bench-quick: install $(BENCH_REQUIREMENTS) ## a selection within a minute, shown and not written
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite --quick $(ARGS)
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(PURE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
@@ -84,6 +89,12 @@ $(REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
 		print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
 		*p["project"]["optional-dependencies"]["dev"], \
 		*p["project"]["optional-dependencies"]["demo"], sep="\n")' > $@.new
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
+	@mv $@.new $@
+
+$(BENCH_REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*p["project"]["optional-dependencies"]["bench"], sep="\n")' > $@.new
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
 	@mv $@.new $@
 
