@@ -26,6 +26,13 @@ DOCS: Final[dict[str, Doc]] = {
         "Deletes keys.",
         "key...",
     ),
+    "dump": Doc(
+        _GROUP,
+        "2.6.0",
+        "O(N) for a value of N bytes",
+        "Gives a key's value as bytes that RESTORE takes.",
+        "key",
+    ),
     "exists": Doc(
         _GROUP,
         "1.0.0",
@@ -116,6 +123,18 @@ DOCS: Final[dict[str, Doc]] = {
         "Gives a key another name unless that is taken.",
         "key newkey:key#1",
         history=(("3.2.0", "The same name twice is no error."),),
+    ),
+    "restore": Doc(
+        _GROUP,
+        "2.6.0",
+        "O(N) for a value of N bytes, all of which are checked",
+        "Makes a key of what DUMP gave.",
+        "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0]"
+        " [IDLETIME=seconds:integer@5.0.0] [FREQ=frequency:integer@5.0.0]",
+        history=(
+            ("3.0.0", "REPLACE option."),
+            ("5.0.0", "ABSTTL, IDLETIME and FREQ options."),
+        ),
     ),
     "scan": Doc(
         _GROUP,

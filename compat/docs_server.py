@@ -19,6 +19,14 @@ DOCS: Final[dict[str, Doc]] = {
     "bgrewriteaof": Doc(
         _GROUP, "1.0.0", "O(1)", "Starts writing a fresh, compact append-only file."
     ),
+    "bgsave": Doc(
+        _GROUP,
+        "1.0.0",
+        "O(1)",
+        "Starts writing a snapshot while the server goes on.",
+        "[SCHEDULE@3.2.2]",
+        history=(("3.2.2", "SCHEDULE option."),),
+    ),
     "command": Doc(
         _GROUP,
         "2.8.13",
@@ -172,6 +180,12 @@ DOCS: Final[dict[str, Doc]] = {
         _GROUP, "5.0.0", "O(1)", "Follows another server, or stops following.", _MASTER
     ),
     "role": Doc(_GROUP, "2.8.12", "O(1)", "Tells the server's part in replication."),
+    "save": Doc(
+        _GROUP,
+        "1.0.0",
+        "O(N) for N keys in all databases",
+        "Writes a snapshot while everybody waits.",
+    ),
     "shutdown": Doc(
         _GROUP,
         "1.0.0",

@@ -35,6 +35,13 @@ NOT_IN_MULTI: Final = b"ERR Command not allowed inside a transaction"
 LOADING: Final = b"LOADING Redis is loading the dataset in memory"
 OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
 MISCONF_AOF: Final = b"MISCONF Errors writing to the AOF file: %b"
+MISCONF_SNAPSHOT: Final = (
+    b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+    b"disk. Commands that may modify the data set are disabled, because this instance is "
+    b"configured to report errors during writes if RDB snapshotting fails "
+    b"(stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB "
+    b"error."
+)
 PROTOCOL: Final = b"ERR Protocol error: %b"
 PROTECTED_MODE: Final = (
     b"DENIED Redis is running in protected mode because protected mode is enabled and no password "
@@ -245,6 +252,16 @@ def unsupported_option(option: bytes) -> bytes:
     return b"ERR Unsupported option %b" % option
 
 
+# DUMP and RESTORE
+
+BUSY_KEY: Final = b"BUSYKEY Target key name already exists."
+INVALID_TTL: Final = b"ERR Invalid TTL value, must be >= 0"
+INVALID_IDLE_TIME: Final = b"ERR Invalid IDLETIME value, must be >= 0"
+INVALID_FREQ: Final = b"ERR Invalid FREQ value, must be >= 0 and <= 255"
+BAD_DUMP_FOOTER: Final = b"ERR DUMP payload version or checksum are wrong"
+BAD_DATA_FORMAT: Final = b"ERR Bad data format"
+
+
 # Strings
 
 STRING_TOO_LONG: Final = b"ERR string exceeds maximum allowed size (proto-max-bulk-len)"
@@ -334,11 +351,13 @@ WAITAOF_WITHOUT_AOF: Final = (
 
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 
-REWRITE_IN_PROGRESS: Final = b"ERR Background append only file rewriting already in progress"
-REWRITE_IMPOSSIBLE: Final = (
-    b"ERR Can't execute an AOF background rewriting. "
-    b"Please check the server logs for more information."
+SAVE_IN_PROGRESS: Final = b"ERR Background save already in progress"
+SAVE_FAILED: Final = b"ERR"
+OTHER_JOB_IN_PROGRESS: Final = (
+    b"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in "
+    b"order to schedule a BGSAVE whenever possible."
 )
+REWRITE_IN_PROGRESS: Final = b"ERR Background append only file rewriting already in progress"
 
 # DEBUG
 DEBUG_NOT_ALLOWED: Final = (

@@ -31,8 +31,8 @@ _KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used 
 
 
 def annotation(second: int) -> bytes:
-    """The comment that gives the time of what follows, in seconds since 1970."""
-    return b"%b%d" % (STAMP, second)
+    """The line that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d\r\n" % (STAMP, second)
 
 
 class AppendOnlyFile:
@@ -121,7 +121,7 @@ class AppendOnlyFile:
             if self.stamp_next or now_s > self._annotated_s:
                 self.stamp_next = False
                 self._annotated_s = now_s
-                self._out.write(annotation(now_s) + b"\r\n")
+                self._out.write(annotation(now_s))
 
     # The disk
 

@@ -7,6 +7,9 @@ Order of steps, so that a crash between any two of them leaves a folder that can
 - Rewrite: create a new incr file, name it in the manifest, go on writing there; write the base
   under a temporary name, sync, rename; write the manifest with the new base and the new incr file,
   all older files as history; delete those; write the manifest without them.
+- Turned on while the server runs: write to an incr file that has a temporary name, for whatever is
+  in the folder belongs to another time; when the base is there, too, rename both and write the
+  manifest that names them and nothing else. Until then the folder is what it was.
 
 A file that the manifest does not name is never read, and one that it names must be there.
 
@@ -18,14 +21,22 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
 from persistence.errors import PersistenceError
-from persistence.files import TEMPORARY_PREFIX, sync_folder
+from persistence.files import (
+    TEMPORARY_PREFIX,
+    create_file,
+    remove_file,
+    rename_file,
+    sync_folder,
+)
 from persistence.manifest import BASE, AofFile, Manifest, parse
 
 COMMANDS_SUFFIX: Final = b"aof"
+SNAPSHOT_SUFFIX: Final = b"hrs"
 
 
 class AofDirectory:
@@ -118,7 +129,9 @@ class AofDirectory:
     def _refuse_orphans(self) -> None:
         """Data without a manifest must not be taken for an empty folder."""
         for name in sorted(os.listdir(self.path)):
-            of_ours = name.startswith(self.prefix + b".") and name.endswith((b".aof", b".rdb"))
+            of_ours = name.startswith(self.prefix + b".") and name.endswith(
+                (b".aof", b".rdb", b".hrs")
+            )
             if of_ours and os.path.getsize(os.path.join(self.path, name)):
                 raise PersistenceError(
                     f"The append-only folder {os.fsdecode(self.path)} holds "
@@ -141,7 +154,7 @@ class AofDirectory:
         adopted.base = AofFile(self.prefix, 1, BASE)
         adopted.base_seq = 1
         self.store(adopted)
-        os.rename(old, target)
+        rename_file(old, target)
         sync_folder(self.path)
         sync_folder(self._parent)
 
@@ -182,39 +195,106 @@ class AofDirectory:
     def add_incr(self) -> bytes:
         """Create a new incr file and name it in the manifest; its path."""
         manifest = self.manifest.copy()
-        path = self.file_path(manifest.add_incr(self.prefix))
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-        with os.fdopen(fd, "wb", closefd=True) as file:
-            if os.fstat(file.fileno()).st_size:
-                raise PersistenceError(
-                    f"{os.fsdecode(path)} holds data and is not in the manifest. Move it away."
-                )
+        path = self._next_incr(manifest)
+        os.close(create_file(path))
         self.store(manifest)
         return path
+
+    def _next_incr(self, manifest: Manifest) -> bytes:
+        """Name one more incr file in ``manifest``; its path.
+
+        A number is left out where a file with data has it: a crash came before its manifest.
+        """
+        while True:
+            path = self.file_path(manifest.add_incr(self.prefix))
+            if not os.path.exists(path) or not os.path.getsize(path):
+                return path
+            manifest.incrs.pop()
 
     def temporary_base(self) -> bytes:
         """Where a base file is written before it has its name."""
         return os.path.join(self.path, TEMPORARY_PREFIX + b"rewriteaof-%d.aof" % os.getpid())
 
-    def adopt_base(self, temporary: bytes, incrs_kept: int) -> None:
+    def temporary_incr(self) -> bytes:
+        """Where records go until the first base is there."""
+        return os.path.join(self.path, TEMPORARY_PREFIX + self.prefix + b".incr")
+
+    def adopt_base(self, temporary: bytes, suffix: bytes, incrs_kept: int) -> None:
         """Let a synced temporary file be the base; see ``Manifest.add_base``."""
         manifest = self.manifest.copy()
-        file = manifest.add_base(self.prefix, COMMANDS_SUFFIX, incrs_kept)
-        os.rename(temporary, self.file_path(file))
+        file = manifest.add_base(self.prefix, suffix, incrs_kept)
+        rename_file(temporary, self.file_path(file))
         sync_folder(self.path)
         self.store(manifest)
         self.delete_history()
 
+    def prepare_first(self) -> None:
+        """Make ready for ``adopt_first``; data without a manifest would be refused at start."""
+        self.delete_temporaries()
+        if not self.manifest.to_load():
+            self.add_incr()
+
+    def adopt_first(self, temporary: bytes, suffix: bytes) -> None:
+        """Let a synced temporary file and the temporary incr file be all there is."""
+        manifest = self.manifest.copy()
+        base = manifest.add_base(self.prefix, suffix, 0)
+        incr = self._next_incr(manifest)
+        rename_file(temporary, self.file_path(base))
+        rename_file(self.temporary_incr(), incr)
+        sync_folder(self.path)
+        self.store(manifest)
+        self.delete_history()
+
+    def holds_no_data(self) -> bool:
+        """Whether nothing has been written here yet.
+
+        Raises:
+            PersistenceError: a file is missing.
+        """
+        return self.manifest.base is None and not self.size_of(self.manifest.incrs)
+
+    def adopt_snapshot(self, path: bytes) -> None:
+        """Let a snapshot be the base of a folder that holds no data yet; the file itself stays.
+
+        The manifest comes first, so that a crash in between leaves no data without one.
+
+        Raises:
+            PersistenceError: it cannot be copied into the folder.
+        """
+        if not self.manifest.incrs:
+            self.add_incr()
+        manifest = self.manifest.copy()
+        file = manifest.add_base(self.prefix, SNAPSHOT_SUFFIX, len(manifest.incrs))
+        temporary = os.path.join(self.path, TEMPORARY_PREFIX + file.name)
+        try:
+            shutil.copyfile(path, temporary)
+            fd = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            rename_file(temporary, self.file_path(file))
+            sync_folder(self.path)
+            self.store(manifest)
+        except OSError as error:
+            raise PersistenceError(
+                f"{os.fsdecode(path)} cannot be made the base of {os.fsdecode(self.path)}: "
+                f"{error.strerror}."
+            ) from error
+
     def delete_history(self) -> None:
         """Delete history files and what a crash left half written."""
-        for name in os.listdir(self.path):
-            if name.startswith(TEMPORARY_PREFIX):
-                os.unlink(os.path.join(self.path, name))
+        self.delete_temporaries()
         if not self.manifest.history:
             return
         for file in self.manifest.history:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.file_path(file))
+            remove_file(self.file_path(file))
         manifest = self.manifest.copy()
         manifest.history = []
         self.store(manifest)
+
+    def delete_temporaries(self) -> None:
+        """Delete what a crash left half written."""
+        for name in os.listdir(self.path):
+            if name.startswith(TEMPORARY_PREFIX):
+                remove_file(os.path.join(self.path, name))

@@ -1,4 +1,4 @@
-"""The keyspace as commands: what a base file in RESP form holds.
+"""The keyspace as commands: a base file in RESP form.
 
 A database is a SELECT and then its keys. A key is made by the commands that Redis's own rewrite
 uses, so that Redis can read them: SET; XADD for each entry and XSETID for the counters, where a
@@ -7,88 +7,250 @@ its consumers, their pending entries, and those that were released in the order 
 Then come the limits of its IDMP map, where they are not the default, and each of its iids as
 XIDMPRECORD; one for an entry that was deleted Redis will not take. A deadline follows as PEXPIREAT.
 
-A list of one word that starts with ``#`` is no command but a comment: the time of the command
-behind it. An iid has one where the ID of its entry does not tell when it was added.
+An iid has a comment in front, with the time when it was added, where the ID of its entry does not
+tell that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from persistence.aof import STAMP, annotation
-from persistence.errors import PersistenceError
-from protocol.replies import request
-from storage.keyspace import NO_EXPIRY, Keyspace
-from storage.stream.groups import Group
-from storage.stream.pel import Nack
-from storage.stream.stream import ID_MAX, Stream
+from persistence.aof import annotation
+from persistence.encoder import Encoder
+from protocol.replies import array_header, bulk, request
+from protocol.requests import RequestParser
+from storage.keyspace import NO_EXPIRY
+from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
-STREAM_PAGE: Final = 1000  # entries looked at together
+if TYPE_CHECKING:
+    from storage.freezing import FrozenKey
+    from storage.stream.block import Block
+    from storage.stream.idempotence import Producer
+    from storage.stream.stream import Stream
+
+BLOCKS_AT_ONCE: Final = 2
 RELEASED_PAGE: Final = 64  # released entries in one command
+BULK_MAX_BYTES: Final = 1 << 40
+_XADD: Final = bulk(b"XADD")
 
 
-def dump_commands(databases: list[Keyspace]) -> Iterator[list[bytes]]:
-    """Commands that make an empty server hold what these databases hold.
+class CommandEncoder(Encoder):
+    """Makes commands of keys.
 
-    Raises:
-        PersistenceError: a value is of a type without a form here.
+    Args:
+        stamps: tell when an iid was added, in a comment; there is no place for it outside a file.
     """
-    for db in databases:
-        if not db.entries:
-            continue
-        yield [b"SELECT", b"%d" % db.index]
-        for entry in db.slots:
-            value = entry.value
-            if isinstance(value, bytes):
-                yield [b"SET", entry.key, value]
-            elif isinstance(value, int):
-                yield [b"SET", entry.key, b"%d" % value]
-            elif isinstance(value, Stream):
-                yield from _stream_commands(entry.key, value)
+
+    def __init__(self, stamps: bool = True) -> None:
+        super().__init__()
+        self._stamps: Final = stamps
+        self._made: list[bytes] = []
+        self._db = -1
+        self._key = b""
+        self._expire_ms = NO_EXPIRY
+        self._stream: FrozenStream | None = None
+        self._entries_left = False
+        self._next_group = 0
+        self._limits_done = False
+        self._group: FrozenGroup | None = None
+        self._released: list[bytes] = []  # IDs, all with the count that follows
+        self._released_count = 0
+
+    def add(self, key: FrozenKey) -> bool:
+        """Take a key; see ``Encoder``."""
+        if key.db != self._db:
+            self._db = key.db
+            self._command([b"SELECT", b"%d" % key.db])
+        value = key.value
+        self._key = key.key
+        self._expire_ms = key.expire_ms
+        if isinstance(value, FrozenStream):
+            self._stream = value
+            self._entries_left = True
+            self._next_group = 0
+            self._limits_done = False
+            if not value.length:
+                self._command([b"XADD", key.key, b"MAXLEN", b"0", b"0-1", b"x", b"y"])
+            return True
+        if isinstance(value, bytes):
+            self._command([b"SET", key.key, value])
+        else:
+            assert isinstance(value, int)
+            self._command([b"SET", key.key, b"%d" % value])
+        self._expire()
+        return False
+
+    def more(self) -> bool:
+        """Go on with a stream; see ``Encoder``."""
+        stream = self._stream
+        assert stream is not None
+        if self._entries_left:
+            blocks = stream.next_blocks(BLOCKS_AT_ONCE)
+            for block in blocks:
+                self._add_entries(block)
+            if not blocks:
+                self._entries_left = False
+                if stream.tail is not None:
+                    self._add_entries(stream.tail)
+                self._set_id(stream)
+        elif self._group is not None:
+            self._go_on_with_group(self._group)
+        elif self._next_group < len(stream.groups):
+            self._begin_group(stream.groups[self._next_group])
+            self._next_group += 1
+        elif not self._limits_done:
+            self._limits_done = True
+            if not stream.has_default_limits:
+                self._command(limits_command(self._key, stream))
+        else:
+            producer = stream.next_producer()
+            if producer is not None:
+                self._record_iids(producer)
             else:
-                raise PersistenceError(f"no form as commands for {type(value).__name__}")
-            if entry.expire_ms != NO_EXPIRY:
-                yield [b"PEXPIREAT", entry.key, b"%d" % entry.expire_ms]
+                self._stream = None
+                self._expire()
+        return self._stream is not None
+
+    def take(self) -> list[bytes]:
+        """What has been made since the last call, in the order of the file."""
+        made = self._made
+        self._made = []
+        self.size_bytes = 0
+        return made
+
+    def _command(self, words: list[bytes]) -> None:
+        wire = request(words)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
+
+    def _expire(self) -> None:
+        if self._expire_ms != NO_EXPIRY:
+            self._command([b"PEXPIREAT", self._key, b"%d" % self._expire_ms])
+
+    # Streams
+
+    def _add_entries(self, block: Block) -> None:
+        run = block.run
+        if run is None:
+            run = block.decode()
+        dead = block.dead
+        names = run.names
+        key = bulk(self._key)
+        pieces: list[bytes] = []
+        if names is None:
+            for number, row in enumerate(run.rows):
+                if dead is None or not dead[number]:
+                    pieces.append(array_header(3 + len(row)) + _XADD + key)
+                    pieces.append(bulk(b"%d-%d" % (run.ms[number], run.seq[number])))
+                    for word in row:
+                        pieces.append(bulk(word))
+        else:
+            head = array_header(3 + 2 * len(names)) + _XADD + key
+            wires = [bulk(name) for name in names]
+            width = len(names)
+            flat = run.flat
+            for number, ms in enumerate(run.ms):
+                if dead is None or not dead[number]:
+                    pieces.append(head)
+                    pieces.append(bulk(b"%d-%d" % (ms, run.seq[number])))
+                    start = number * width
+                    for offset in range(width):
+                        pieces.append(wires[offset])
+                        pieces.append(bulk(flat[start + offset]))
+        wire = b"".join(pieces)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
+
+    def _set_id(self, stream: FrozenStream) -> None:
+        self._command(
+            [
+                b"XSETID",
+                self._key,
+                b"%d-%d" % (stream.last_ms, stream.last_seq),
+                b"ENTRIESADDED",
+                b"%d" % stream.entries_added,
+                b"MAXDELETEDID",
+                b"%d-%d" % (stream.max_deleted_ms, stream.max_deleted_seq),
+            ]
+        )
+
+    def _begin_group(self, group: FrozenGroup) -> None:
+        key = self._key
+        last_id = b"%d-%d" % (group.last_ms, group.last_seq)
+        self._command(
+            [
+                *(b"XGROUP", b"CREATE", key, group.name, last_id),
+                *(b"ENTRIESREAD", b"%d" % group.entries_read),
+            ]
+        )
+        if group.max_pending:
+            self._command(
+                [
+                    *(b"XGROUP", b"SETMODE", key, group.name),
+                    *(b"MAX-PENDING", b"%d" % group.max_pending),
+                ]
+            )
+        for consumer in group.consumers:
+            if not consumer.pending:
+                self._command([b"XGROUP", b"CREATECONSUMER", key, group.name, consumer.name])
+        self._group = group
+
+    def _go_on_with_group(self, group: FrozenGroup) -> None:
+        pending = group.next_pending()
+        if pending is None:
+            self._release(group)
+            self._group = None
+            return
+        for number in range(len(pending.ms)):
+            if pending.owners[number] == NO_OWNER:
+                self._add_released(group, pending, number)
+            else:
+                self._claim(group, pending, number)
+
+    def _claim(self, group: FrozenGroup, pending: Pending, number: int) -> None:
+        owner = group.consumers[pending.owners[number]]
+        entry_id = b"%d-%d" % (pending.ms[number], pending.seq[number])
+        self._command(
+            [
+                *(b"XCLAIM", self._key, group.name, owner.name, b"0", entry_id),
+                *(b"TIME", b"%d" % pending.delivery_ms[number]),
+                *(b"RETRYCOUNT", b"%d" % pending.counts[number]),
+                *(b"JUSTID", b"FORCE"),
+            ]
+        )
+
+    def _add_released(self, group: FrozenGroup, pending: Pending, number: int) -> None:
+        """Released entries with the same count go into one command."""
+        count = pending.counts[number]
+        if count != self._released_count or len(self._released) == RELEASED_PAGE:
+            self._release(group)
+        self._released_count = count
+        self._released.append(b"%d-%d" % (pending.ms[number], pending.seq[number]))
+
+    def _release(self, group: FrozenGroup) -> None:
+        ids = self._released
+        if ids:
+            self._command(
+                [
+                    *(b"XNACK", self._key, group.name, b"FAIL", b"IDS", b"%d" % len(ids), *ids),
+                    *(b"RETRYCOUNT", b"%d" % self._released_count, b"FORCE"),
+                ]
+            )
+            self._released = []
+
+    def _record_iids(self, producer: Producer) -> None:
+        pieces: list[bytes] = []
+        for iid, ms, seq, added_ms in producer.records():
+            if added_ms != ms and self._stamps:
+                pieces.append(annotation(added_ms // 1000))
+            entry_id = b"%d-%d" % (ms, seq)
+            pieces.append(request([b"XIDMPRECORD", self._key, producer.pid, iid, entry_id]))
+        wire = b"".join(pieces)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
 
 
-def _stream_commands(key: bytes, stream: Stream) -> Iterator[list[bytes]]:
-    if not stream.length:
-        yield [b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]
-    start = (0, 0)
-    left = stream.length
-    while left > 0:
-        for part in stream.parts(start, (ID_MAX, ID_MAX), STREAM_PAGE, False):
-            run = part.run
-            dead = part.dead
-            for number in range(part.low, part.high):
-                if dead is not None and dead[number]:
-                    continue
-                ms = run.ms[number]
-                seq = run.seq[number]
-                yield [b"XADD", key, b"%d-%d" % (ms, seq), *run.row(number)]
-                start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
-                left -= 1
-    yield [
-        b"XSETID",
-        key,
-        b"%d-%d" % (stream.last_ms, stream.last_seq),
-        b"ENTRIESADDED",
-        b"%d" % stream.entries_added,
-        b"MAXDELETEDID",
-        b"%d-%d" % (stream.max_deleted_ms, stream.max_deleted_seq),
-    ]
-    for name in sorted(stream.groups):
-        yield from _group_commands(key, stream.groups[name])
-    if not stream.has_default_limits():
-        yield limits_command(key, stream)
-    for pid, iid, ms, seq, added_ms in stream.idmp_records():
-        if added_ms != ms:
-            yield [annotation(added_ms // 1000)]
-        yield [b"XIDMPRECORD", key, pid, iid, b"%d-%d" % (ms, seq)]
-
-
-def limits_command(key: bytes, stream: Stream) -> list[bytes]:
+def limits_command(key: bytes, stream: Stream | FrozenStream) -> list[bytes]:
     """The command that gives another stream the limits of this one's IDMP map."""
     return [
         *(b"XCFGSET", key, b"IDMP-DURATION", b"%d" % stream.idmp_duration_s),
@@ -96,52 +258,17 @@ def limits_command(key: bytes, stream: Stream) -> list[bytes]:
     ]
 
 
-def stamp_of(command: list[bytes]) -> int:
-    """The second that a comment gives; 0 for a command."""
-    return int(command[0].removeprefix(STAMP)) if command[0].startswith(STAMP) else 0
-
-
-def wire(command: list[bytes]) -> bytes:
-    """A command or a comment as it stands in a file."""
-    return command[0] + b"\r\n" if command[0].startswith(STAMP) else request(command)
-
-
-def _group_commands(key: bytes, group: Group) -> Iterator[list[bytes]]:
-    yield [
-        *(b"XGROUP", b"CREATE", key, group.name, b"%d-%d" % (group.last_ms, group.last_seq)),
-        *(b"ENTRIESREAD", b"%d" % group.entries_read),
-    ]
-    if group.max_pending:
-        yield [
-            *(b"XGROUP", b"SETMODE", key, group.name),
-            *(b"MAX-PENDING", b"%d" % group.max_pending),
-        ]
-    for consumer in group.sorted_consumers():
-        if not consumer.pel.size:
-            yield [b"XGROUP", b"CREATECONSUMER", key, group.name, consumer.name]
-    released: list[Nack] = []
-    for chunk in group.by_time.chunks:
-        for nack in chunk:
-            owner = nack.consumer
-            if owner is None:
-                if released and (released[0].count != nack.count or len(released) == RELEASED_PAGE):
-                    yield _release_command(key, group, released)
-                    released = []
-                released.append(nack)
-                continue
-            yield [
-                *(b"XCLAIM", key, group.name, owner.name, b"0", b"%d-%d" % (nack.ms, nack.seq)),
-                *(b"TIME", b"%d" % nack.delivery_ms, b"RETRYCOUNT", b"%d" % nack.count),
-                *(b"JUSTID", b"FORCE"),
-            ]
-    if released:
-        yield _release_command(key, group, released)
-
-
-def _release_command(key: bytes, group: Group, released: list[Nack]) -> list[bytes]:
-    """Released entries, all with the same count, as XNACK."""
-    ids = [b"%d-%d" % (nack.ms, nack.seq) for nack in released]
-    return [
-        *(b"XNACK", key, group.name, b"FAIL", b"IDS", b"%d" % len(ids), *ids),
-        *(b"RETRYCOUNT", b"%d" % released[0].count, b"FORCE"),
-    ]
+def key_commands(key: FrozenKey) -> list[list[bytes]]:
+    """The commands that make one key in the database that is selected."""
+    encoder = CommandEncoder(stamps=False)
+    more = encoder.add(key)
+    while more:
+        more = encoder.more()
+    parser = RequestParser(BULK_MAX_BYTES)
+    parser.feed(b"".join(encoder.take()))
+    commands: list[list[bytes]] = []
+    while True:
+        some = parser.take()
+        if not some:
+            return commands[1:]  # without SELECT
+        commands += some

@@ -21,7 +21,34 @@ class CorruptAOF(PersistenceError):
     def __init__(self, file: bytes, offset: int, expected: str) -> None:
         super().__init__(
             f"The append-only file {os.fsdecode(file)} is damaged at offset {offset}: expected "
-            f"{expected}. Nothing has been changed. Make a copy of the folder before any repair."
+            f"{expected}. Nothing has been changed. Make a copy of the folder before any repair; "
+            "headrace check-aof tells more."
+        )
+        self.file = file
+        self.offset = offset
+        self.expected = expected
+
+
+class SnapshotError(PersistenceError):
+    """A snapshot is damaged; the arguments are those of ``CorruptAOF``."""
+
+    def __init__(self, file: bytes, offset: int, expected: str) -> None:
+        super().__init__(
+            f"The snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected {expected}. "
+            "Nothing has been changed. Start with another copy of the file, or without it."
+        )
+        self.file = file
+        self.offset = offset
+        self.expected = expected
+
+
+class CorruptRDB(PersistenceError):
+    """A snapshot of Redis is damaged; the arguments are those of ``CorruptAOF``."""
+
+    def __init__(self, file: bytes, offset: int, expected: str) -> None:
+        super().__init__(
+            f"The Redis snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected "
+            f"{expected}. Nothing has been changed."
         )
         self.file = file
         self.offset = offset

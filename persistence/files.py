@@ -3,13 +3,48 @@
 A file that others rely on is never changed in place: it is written under another name, synced,
 renamed, and then the folder is synced, so that after a crash either the old or the new one is
 there, whole.
+
+Every step of this kind is announced to ``steps`` before it is taken, so that a test can come
+between any two of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
+from errno import EIO
+from typing import Final
 
-TEMPORARY_PREFIX = b"temp-"
+TEMPORARY_PREFIX: Final = b"temp-"
+PIECES_AT_ONCE: Final = 512  # in one system call
+SYNC_EVERY_BYTES: Final = 32 << 20  # of a long file, so that its last sync is short
+
+
+class Steps:
+    """Who is told of each step before it is taken.
+
+    Attributes:
+        before: takes the name of the step and the path; what it raises is as if the step had
+            failed. None outside of tests.
+    """
+
+    def __init__(self) -> None:
+        self.before: Callable[[str, bytes], None] | None = None
+
+    def announce(self, name: str, path: bytes) -> None:
+        """A step is about to be taken."""
+        if self.before is not None:
+            self.before(name, path)
+
+
+steps: Final = Steps()
+
+
+def create_file(path: bytes) -> int:
+    """Create a file, or empty the one that is there; its descriptor."""
+    steps.announce("create", path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -24,6 +59,25 @@ def write_all(fd: int, data: bytes) -> None:
             done += os.write(fd, view[done:])
 
 
+def write_pieces(fd: int, pieces: list[bytes]) -> int:
+    """Write everything in order, without joining it; how many bytes that were.
+
+    Raises:
+        OSError: as ``write_all``.
+    """
+    total = 0
+    for start in range(0, len(pieces), PIECES_AT_ONCE):
+        some = pieces[start : start + PIECES_AT_ONCE]
+        size = 0
+        for piece in some:
+            size += len(piece)
+        done = os.writev(fd, some)
+        if done < size:
+            write_all(fd, b"".join(some)[done:])
+        total += size
+    return total
+
+
 def sync_file(fd: int) -> None:
     """Wait until what was written to ``fd`` is on the disk, its size included."""
     if hasattr(os, "fdatasync"):
@@ -32,8 +86,22 @@ def sync_file(fd: int) -> None:
         os.fsync(fd)
 
 
+def rename_file(old: bytes, new: bytes) -> None:
+    """Give a file another name, in the place of the one that has it."""
+    steps.announce("rename", new)
+    os.rename(old, new)
+
+
+def remove_file(path: bytes) -> None:
+    """Remove a file, if it is there."""
+    steps.announce("remove", path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
 def sync_folder(path: bytes) -> None:
     """Wait until the names in a folder are on the disk."""
+    steps.announce("sync folder", path)
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -43,12 +111,82 @@ def sync_folder(path: bytes) -> None:
 
 def replace_file(folder: bytes, name: bytes, data: bytes) -> None:
     """Give a file new content, all or nothing."""
-    temporary = os.path.join(folder, TEMPORARY_PREFIX + name)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    file = NewFile(os.path.join(folder, TEMPORARY_PREFIX + name), False)
     try:
-        write_all(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.rename(temporary, os.path.join(folder, name))
+        file.write([data])
+        file.finish()
+        rename_file(file.path, os.path.join(folder, name))
+    except OSError:
+        file.discard()
+        raise
     sync_folder(folder)
+
+
+class NewFile:
+    """A file that is being written under a name that nobody relies on.
+
+    Args:
+        path: where.
+        sync_often: sync it every now and then while it grows.
+
+    Attributes:
+        size_bytes: how much has been written.
+    """
+
+    def __init__(self, path: bytes, sync_often: bool) -> None:
+        self.path: Final = path
+        self.size_bytes = 0
+        self._sync_often: Final = sync_often
+        self._synced_bytes = 0
+        self._fd = -1
+        self._broken = False
+
+    def write(self, pieces: list[bytes]) -> None:
+        """Add to the file, which the first call creates.
+
+        Raises:
+            OSError: the file is of no use then, and every later call says so.
+        """
+        if self._broken:
+            raise OSError(EIO, "an earlier write had failed", self.path)
+        self._broken = True
+        try:
+            self._write(pieces)
+        except OSError as error:
+            error.filename = self.path
+            raise
+        self._broken = False
+
+    def _write(self, pieces: list[bytes]) -> None:
+        if self._fd < 0:
+            self._fd = create_file(self.path)
+        steps.announce("write", self.path)
+        self.size_bytes += write_pieces(self._fd, pieces)
+        if self._sync_often and self.size_bytes - self._synced_bytes >= SYNC_EVERY_BYTES:
+            sync_file(self._fd)
+            self._synced_bytes = self.size_bytes
+
+    def finish(self) -> None:
+        """See that everything is on the disk, and close the file.
+
+        Raises:
+            OSError: nobody knows what is on the disk.
+        """
+        if self._broken:
+            raise OSError(EIO, "an earlier write had failed", self.path)
+        steps.announce("sync", self.path)
+        os.fsync(self._fd)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove the file, if there is one; never fails."""
+        with contextlib.suppress(OSError):
+            self._close()
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+
+    def _close(self) -> None:
+        fd = self._fd
+        self._fd = -1
+        if fd >= 0:
+            os.close(fd)

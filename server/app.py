@@ -20,6 +20,7 @@ from server.connection import Connection
 from server.cron import Cron
 from server.durability.commit import Committer
 from server.durability.loading import start_persistence
+from server.durability.shutdown import ready_to_end
 from server.execute import serve_ready
 from server.listeners import Listeners
 from server.state import LOADING_DATA, Host, Server
@@ -126,6 +127,16 @@ class App(Host):
             log.warning("Second signal received, exiting now")
             os._exit(1)
         log.info("Received %s, scheduling shutdown...", signal.Signals(number).name)
+        config = self.config
+        asked = config.shutdown_on_sigterm
+        if number == signal.SIGINT:
+            asked = config.shutdown_on_sigint
+        words = asked.split()
+        if not self.server.special & LOADING_DATA and not ready_to_end(
+            self.server, b"save" in words, b"nosave" in words, b"force" in words
+        ):
+            log.warning("Not shut down, see above for the reason")
+            return
         self.stop(0)
 
     def _connect(self) -> asyncio.Protocol:
@@ -135,7 +146,10 @@ class App(Host):
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
         self._listeners.close()
+        if self.server.job is not None:
+            self.server.job.cancel()
         failed = not self.committer.close()
+        self.server.worker.close()
         for session in list(self.server.sessions.values()):
             if failed:  # no reply may promise what the disk does not hold
                 session.peer.abort()

@@ -1,4 +1,8 @@
-"""The command line: ``headrace [file | -] [--option value ...]``, in redis-server's grammar."""
+"""The command line: ``headrace [file | -] [--option value ...]``, in redis-server's grammar.
+
+A first word that names a tool runs that tool instead (``server.tools``); a configuration file of
+such a name is still found as ``./check-aof``.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ from server.config.files import Arguments, ConfigError, Loader
 from server.config.parameters import SECTIONS
 from server.file_limit import clients_possible
 from server.registry import TABLE
+from server.tools import cli as tools
 
 USAGE = """\
 Usage: headrace [file | -] [--option value ...]
        headrace --help | -h
        headrace --version | -v
-
+{tools}
 Starts the server with the configuration of a file (with -: of standard input) and of the options,
 which have the last word. Any parameter of the file can be an option. Memory sizes take units:
 4kb is 4096 bytes, 4k is 4000.
@@ -42,6 +47,8 @@ def main() -> int:
     if words[:1] in ([b"-v"], [b"--version"]):
         print(version_text())
         return 0
+    if words and os.fsdecode(words[0]) in tools.NAMES:
+        return tools.run_tool(sys.argv[1:])
     try:
         config = load_config(words)
     except ConfigError as error:
@@ -167,7 +174,7 @@ def version_text() -> str:
 
 def help_text() -> str:
     """How to call, and all parameters with their defaults."""
-    parts = [USAGE]
+    parts = [USAGE.replace("{tools}", tools.SUMMARY)]
     for title, rows in SECTIONS:
         parts.append(f"\n{title}:\n")
         for row in rows:

@@ -18,6 +18,7 @@ from server.info.memory import give_back
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 from storage.keyspace import Emptied
+from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import IdmpMap
 from storage.stream.stream import Stream
@@ -101,6 +102,8 @@ class Cron:
             expire_keys(server, now_ms)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
+        if server.job is None and not server.stopping:
+            begin_job(server, now_ms // 1000)
 
     def _forget_iids(self) -> None:
         """Take iids that are too old out of the IDMP maps of streams."""
@@ -152,6 +155,16 @@ class Cron:
                 look_at_client(server, session, now_ms)
 
 
+def begin_job(server: Server, now_s: int) -> None:
+    """Begin to write what is to be written now: the append-only file anew, or a snapshot."""
+    rewriting = server.rewriting
+    saving = server.saving
+    assert rewriting is not None
+    assert saving is not None
+    if not rewriting.tick(now_s) and saving.is_due(now_s):
+        saving.begin()
+
+
 def look_at_client(server: Server, session: Session, now_ms: int) -> None:
     """Close a client that is idle too long or does not read; note the size of its buffers."""
     timeout_s = server.config.timeout
@@ -182,6 +195,7 @@ def free_some(server: Server) -> None:
         value = waiting.pop()
         if (
             (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
+            or (isinstance(value, FrozenStream) and not value.free_some(FREE_BLOCKS))
             or (isinstance(value, Group) and not value.free_some())
             or (isinstance(value, IdmpMap) and not value.free_some(FREE_KEYS))
             or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))

@@ -16,6 +16,7 @@ from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from server.blocking import Place, Waiter
 from server.call import Call, Parked
+from server.keyspecs import key_positions
 from server.redaction import redacted
 from server.registry import (
     ADMIN,
@@ -48,6 +49,7 @@ from server.state import (
     MONITORED,
     PAUSED_ALL,
     PAUSED_WRITES,
+    SAVE_FAILED,
     WRITES_REFUSED,
     Server,
 )
@@ -219,6 +221,8 @@ def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
     )
     if server.special & MEMORY_LIMITED and _needs_memory(session, row) and server.over_maxmemory():
         return errors.OUT_OF_MEMORY
+    if server.special & SAVE_FAILED and (writes or row.name == b"ping"):
+        return errors.MISCONF_SNAPSHOT
     if server.special & WRITES_REFUSED and (writes or row.name == b"ping"):
         return errors.MISCONF_AOF % server.write_error
     return b""
@@ -404,6 +408,9 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     call.argv = argv
     handler = row.run
     assert handler is not None
+    if server.freezing is not None and row.flags & WRITE:
+        for position in key_positions(row, argv):
+            call.db.before_change(argv[position])
     try:
         reply = handler(call)
     except CommandError as error:

@@ -15,7 +15,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from server.effects import EVENT_STREAM
-from server.state import LOADING_DATA, PAUSED_ALL, PAUSED_WRITES, WRITES_REFUSED, Server
+from server.state import (
+    LOADING_DATA,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SAVE_FAILED,
+    WRITES_REFUSED,
+    Server,
+)
 from storage.keyspace import Keyspace
 from storage.stream.groups import Group
 from storage.stream.stream import Stream
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one
 PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
 ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
-_NO_WRITES: Final = LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | WRITES_REFUSED
+_NO_WRITES: Final = LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | SAVE_FAILED | WRITES_REFUSED
 
 
 def reclaim_listed(call: Call, key: bytes, group: Group) -> None:
@@ -49,6 +56,7 @@ def _reclaim(
     if not idle:
         return
     queue = call.server.blocking.group_queue((db.index, key), group.name)
+    db.before_change(key)
     for name in idle:
         if queue is None or name not in queue.consumers:
             group.delete_consumer(name)

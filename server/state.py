@@ -14,6 +14,7 @@ from protocol.replies import ErrorReply
 from server.blocking import Blocking
 from server.call import Call
 from server.durability.aof_status import AofStatus
+from server.durability.worker import Worker
 from server.effects import (
     EVENT_EXPIRED,
     NOTIFY_KEYEVENT,
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from server.config.config import Config
     from server.durability.commit import Committer
     from server.durability.rewriting import Rewriting
+    from server.durability.saving import Saving
+    from server.durability.snapshot_job import SnapshotJob
     from server.durability.sync_waits import SyncWait
     from server.registry import Command
+    from storage.freezing import Freezing
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
 LOADING_DATA: Final = 1 << 0
@@ -44,6 +48,7 @@ PAUSED_WRITES: Final = 1 << 2
 PAUSED_ALL: Final = 1 << 3
 WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
 MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
+SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be refused: MISCONF
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
@@ -94,6 +99,11 @@ class Server:
         self.aof_status: Final = AofStatus()
         self.committer: Committer | None = None  # writes the file and sends what waits for that
         self.rewriting: Rewriting | None = None  # turns the file on and off and writes it anew
+        self.saving: Saving | None = None  # writes the snapshot beside the file
+        self.worker: Final = Worker()  # for what takes time with files
+        self.job: SnapshotJob | None = None  # a snapshot or a base being written
+        self.freezing: Freezing | None = None  # the state that it takes
+        self.epoch = 0  # how many states have been taken
         self.notify_flags = 0
         self.monitors: dict[Session, None] = {}
         self.stats: Final = Stats()

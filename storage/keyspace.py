@@ -21,26 +21,34 @@ caller drains to tell the world. Their values go to ``unused``, to be let go of 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
 from storage.stream.idempotence import Expiring
 from storage.stream.stream import Stream
 
+if TYPE_CHECKING:
+    from storage.freezing import Freezing
+
 NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
 
 
 class Entry:
-    """A key with its value; ``storage.types`` says which values there are."""
+    """A key with its value; ``storage.types`` says which values there are.
 
-    def __init__(self, key: bytes, value: object, slot: i64, now_ms: i64) -> None:
+    Attributes:
+        epoch: the number of the freezing that last took it, or the latest when it was made.
+    """
+
+    def __init__(self, key: bytes, value: object, slot: i64, now_ms: i64, epoch: i64) -> None:
         self.key: Final = key
         self.value = value
         self.slot: i64 = slot
         self.expire_ms: i64 = NO_EXPIRY
         self.access_ms: i64 = now_ms
+        self.epoch: i64 = epoch
 
 
 class Emptied:
@@ -74,6 +82,11 @@ class Keyspace:
         unused: where their values go, strings left out.
         expiring: what makes the iids of streams expire, for all databases.
 
+    Attributes:
+        freezing: who takes keys as they were before they change, or None.
+        frozen_as: the number that what is in here has for it.
+        epoch: the number of the latest freezing.
+
     Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
     the entries that have a deadline; ``heap`` holds at least one pair for each of them.
     """
@@ -95,6 +108,9 @@ class Keyspace:
         self.expiring: Final = expiring
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
+        self.freezing: Freezing | None = None
+        self.frozen_as = index
+        self.epoch: i64 = 0
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -124,18 +140,44 @@ class Keyspace:
             value.attach(self.expiring)
         found = self.entries.get(key)
         if found is None:
-            found = Entry(key, value, len(self.slots), now_ms)
+            found = Entry(key, value, len(self.slots), now_ms, self.epoch)
             self.entries[key] = found
             self.slots.append(found)
         else:
+            if self.freezing is not None:
+                self.freezing.keep(found, self.frozen_as)
             found.value = value
             found.access_ms = now_ms
+
+    def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
+        """Add a key that a file holds, with its deadline; False when it is there already."""
+        if key in self.entries:
+            return False
+        if isinstance(value, Stream):
+            value.attach(self.expiring)
+        fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
+        self.entries[key] = fresh
+        self.slots.append(fresh)
+        if expire_ms != NO_EXPIRY:
+            fresh.expire_ms = expire_ms
+            self.volatile += 1
+            heappush(self.heap, (expire_ms, key))
+        return True
+
+    def before_change(self, key: bytes) -> None:
+        """Tell that the value of ``key`` is about to be changed in place, if it is there at all."""
+        if self.freezing is not None:
+            found = self.entries.get(key)
+            if found is not None:
+                self.freezing.keep(found, self.frozen_as)
 
     def remove(self, key: bytes) -> object | None:
         """Drop ``key`` with its deadline and return its value, or None when there was none."""
         found = self.entries.pop(key, None)
         if found is None:
             return None
+        if self.freezing is not None:
+            self.freezing.keep(found, self.frozen_as)
         last = self.slots.pop()
         if last is not found:
             self.slots[found.slot] = last
@@ -151,6 +193,8 @@ class Keyspace:
         Complexity: O(log n), n being the number of deadlines, now and then O(n).
         """
         found = self.entries[key]
+        if self.freezing is not None:
+            self.freezing.keep(found, self.frozen_as)
         if found.expire_ms == NO_EXPIRY:
             self.volatile += 1
         elif found.expire_ms == deadline_ms:
@@ -170,6 +214,8 @@ class Keyspace:
         found = self.entries.get(key)
         if found is None or found.expire_ms == NO_EXPIRY:
             return False
+        if self.freezing is not None:
+            self.freezing.keep(found, self.frozen_as)
         found.expire_ms = NO_EXPIRY
         self.volatile -= 1
         return True
@@ -209,7 +255,11 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.entries:
-            self.unused.append(Emptied(self.entries, self.slots, self.heap))
+            emptied = Emptied(self.entries, self.slots, self.heap)
+            if self.freezing is not None:
+                self.freezing.put_aside(emptied)
+            else:
+                self.unused.append(emptied)
         self.entries = {}
         self.slots = []
         self.heap = []
@@ -221,6 +271,7 @@ class Keyspace:
         self.slots, other.slots = other.slots, self.slots
         self.heap, other.heap = other.heap, self.heap
         self.volatile, other.volatile = other.volatile, self.volatile
+        self.frozen_as, other.frozen_as = other.frozen_as, self.frozen_as
 
     def _expire(self, key: bytes) -> None:
         value = self.remove(key)

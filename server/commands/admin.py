@@ -1,4 +1,4 @@
-"""INFO, TIME, LASTSAVE, MONITOR, ROLE, REPLICAOF, SHUTDOWN, ACL WHOAMI: the server as a whole."""
+"""INFO, TIME, MONITOR, ROLE, REPLICAOF, SHUTDOWN, ACL WHOAMI: the server as a whole."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from compat.numbers import parse_integer
 from protocol.replies import NO_REPLY, OK, Verbatim
 from server.call import Call
 from server.commands.help import show_help
+from server.durability.shutdown import ready_to_end
 from server.info.sections import info_text
 from server.registry import (
     ADMIN,
@@ -57,18 +58,6 @@ def time_now(call: Call) -> object:
     """``TIME``. Reply: list of seconds since 1970 and the microseconds beyond them."""
     usec = call.server.clock_ns // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
-
-
-@command(
-    "LASTSAVE",
-    arity=1,
-    flags=LOADING | STALE | FAST,
-    acl=("admin", "dangerous"),
-    tips=("nondeterministic_output",),
-)
-def last_save(call: Call) -> object:
-    """``LASTSAVE``. Reply: when the data was last saved, in seconds since 1970."""
-    return call.server.last_save_s
 
 
 @command("MONITOR", arity=1, flags=ADMIN | NOSCRIPT | LOADING | STALE)
@@ -119,8 +108,9 @@ def slaveof(call: Call) -> object:
 def shutdown(call: Call) -> object:
     """``SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE]``, or ``SHUTDOWN ABORT``.
 
-    An open append-only file is written and synced in any case. Without one SAVE fails, unless it
-    is forced: there is nothing to save into. NOW changes nothing, for nothing is waited for.
+    An open append-only file is written and synced in any case. A snapshot is saved with SAVE, and
+    where there are save points unless NOSAVE says otherwise; where that fails the server stays,
+    unless it is forced. NOW changes nothing, for there are no replicas to be waited for.
 
     Reply: none, the connection closes.
     Raises: ABORT, for a shutdown takes no time in which it could be called off.
@@ -133,10 +123,8 @@ def shutdown(call: Call) -> object:
     if b"abort" in words:
         raise CommandError(NO_SHUTDOWN)
     server = call.server
-    if b"save" in words and server.aof is None:
-        log.warning("SHUTDOWN SAVE: there is no append-only file to save the data into")
-        if b"force" not in words:
-            raise CommandError(SHUTDOWN_FAILED)
+    if not ready_to_end(server, b"save" in words, b"nosave" in words, b"force" in words):
+        raise CommandError(SHUTDOWN_FAILED)
     log.info("User requested shutdown...")
     call.session.special |= CLOSING
     server.host.stop(0)

@@ -49,6 +49,9 @@ def flushall(call: Call) -> object:
     removed = 0
     for db in call.server.dbs:
         removed += _flush(call, db)
+    saving = call.server.saving
+    if saving is not None and not call.replaying and saving.flushed():
+        removed = 0  # they are not counted as changes since the snapshot
     call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHALL"], removed + 1)
     return OK
 

@@ -17,6 +17,7 @@ from compat.errors import (
     NOT_AN_INTEGER,
     NOT_POSITIVE,
     RELOAD_FAILED,
+    SAVE_FAILED,
     CommandError,
     bad_subcommand,
 )
@@ -31,7 +32,7 @@ from server.commands.memory import value_bytes
 from server.config.rewrite import rewrite
 from server.config.settings import allowed_by
 from server.digest import data_digest, value_digest
-from server.durability.loading import reload_aof, reload_from_memory
+from server.durability.loading import reload_aof, reload_snapshot
 from server.registry import ADMIN, LOADING, NOSCRIPT, STALE, command
 from storage.keyspace import Entry
 from storage.types import encoding, string_bytes
@@ -175,11 +176,13 @@ def _reload(call: Call) -> object:
     options = {word.upper() for word in call.argv[2:]}
     if options - {b"MERGE", b"NOFLUSH", b"NOSAVE"}:
         raise CommandError(BAD_RELOAD_OPTION)
-    if options:
-        # There is no snapshot on the disk that could be loaded alone or beside the data.
-        raise CommandError(RELOAD_FAILED)
+    server = call.server
+    saving = server.saving
+    assert saving is not None
+    if b"NOSAVE" not in options and not saving.save_now():
+        raise CommandError(SAVE_FAILED)
     try:
-        reload_from_memory(call.server)
+        reload_snapshot(server, saving.path, b"NOFLUSH" not in options, b"MERGE" in options)
     except PersistenceError as error:
         log.warning("DEBUG RELOAD failed: %s", error)
         raise CommandError(RELOAD_FAILED) from None
@@ -269,7 +272,9 @@ TOOLS: Final[dict[bytes, Tool]] = {
     b"populate": Tool(
         _populate, 3, 5, "<count> [<prefix>] [<size>]", "Makes that many strings, unrecorded."
     ),
-    b"reload": Tool(_reload, 2, 5, "", "Writes all data as commands and runs them again."),
+    b"reload": Tool(
+        _reload, 2, 5, "[NOSAVE] [NOFLUSH] [MERGE]", "Saves a snapshot and loads it again."
+    ),
     b"loadaof": Tool(_loadaof, 2, 2, "", "Loads the append-only file again."),
     b"protocol": Tool(_protocol, 3, 3, "<type>", "Replies with a value of the type named."),
     b"change-repl-id": Tool(_change_repl_id, 2, 2, "", "Draws a new replication ID."),

@@ -9,6 +9,7 @@ import server.commands.connection
 import server.commands.databases
 import server.commands.debug
 import server.commands.dialect
+import server.commands.dump
 import server.commands.expire
 import server.commands.functions
 import server.commands.group_mode
@@ -23,6 +24,7 @@ import server.commands.nack
 import server.commands.pending
 import server.commands.pubsub
 import server.commands.rewrite
+import server.commands.saving
 import server.commands.scan
 import server.commands.slowlog
 import server.commands.streams

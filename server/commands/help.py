@@ -11,18 +11,23 @@ from server.call import Call
 from server.registry import TABLE
 
 _TITLE: Final = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+_LAST: Final = (b"HELP", b"    Print this help.")
 
 
 def show_help(call: Call) -> object:
     """``CONTAINER HELP``: the subcommands, each with its arguments and what it does.
 
-    Reply: list of status lines.
+    Reply: list of status lines; the last two, as Redis has them, are of HELP itself.
     """
     name = call.argv[0].lower()
     lines: list[object] = [Status(_TITLE % name.upper())]
     for child in sorted(TABLE[name].subcommands):
+        if child == b"help":
+            continue
         doc = DOCS[f"{name.decode()}|{child.decode()}"]
         syntax = render(doc.arguments()).encode()
         lines.append(Status(b"%b %b" % (child.upper(), syntax) if syntax else child.upper()))
         lines.append(Status(b"    " + doc.summary.encode()))
+    for line in _LAST:
+        lines.append(Status(line))
     return lines

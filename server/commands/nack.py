@@ -58,8 +58,8 @@ def xnack(call: Call) -> object:
         nack = _nack(stream, group, ms, seq, options.force)
         if nack is None:
             continue
-        nack.count = _count(nack.count, options)
         group.release(nack)
+        nack.count = _count(nack.count, options)
         released += 1
     if released:
         call.changed(argv[1], b"", EVENT_STREAM, argv, released, False, True)

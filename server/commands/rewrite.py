@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import REWRITE_IMPOSSIBLE, REWRITE_IN_PROGRESS, CommandError
+from compat.errors import REWRITE_IN_PROGRESS, CommandError
 from protocol.replies import Status
 from server.call import Call
 from server.registry import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command
@@ -18,12 +18,17 @@ _SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
 def bgrewriteaof(call: Call) -> object:
     """``BGREWRITEAOF``: replace the append-only files by shorter ones that hold the same.
 
-    Reply: a status; that it is only scheduled inside MULTI.
+    Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
     Raises: one is on its way already.
     """
-    rewriting = call.server.rewriting
-    if rewriting is None:
-        raise CommandError(REWRITE_IMPOSSIBLE)
-    if not rewriting.rewrite_soon():
+    server = call.server
+    rewriting = server.rewriting
+    assert rewriting is not None
+    if rewriting.is_running():
         raise CommandError(REWRITE_IN_PROGRESS)
-    return _SCHEDULED if call.session.special & IN_MULTI else _STARTED
+    if call.session.special & IN_MULTI or server.job is not None:
+        server.aof_status.rewrite_scheduled = True
+        server.aof_status.failures_in_a_row = 0
+        return _SCHEDULED
+    rewriting.begin()
+    return _STARTED

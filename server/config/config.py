@@ -73,6 +73,8 @@ class Config:
     auto_aof_rewrite_min_size: int
     save: list[tuple[int, int]]
     dbfilename: bytes
+    stop_writes_on_bgsave_error: bool
+    rdb_key_save_delay: int
     stream_node_max_bytes: int
     stream_node_max_entries: int
     stream_idmp_duration: int

@@ -11,8 +11,10 @@ from typing import Final
 from compat.config_names import INERT
 from compat.parameters import (
     GB,
+    HIDDEN,
     IMMUTABLE,
     INT_MAX,
+    INT_MIN,
     LONG_MAX,
     MB,
     MULTI,
@@ -195,7 +197,8 @@ FILES: Final[tuple[Parameter, ...]] = (
     YesNo(
         "aof-use-rdb-preamble",
         True,
-        doc="Kept and shown; base files are always written as commands, which Redis reads too.",
+        doc="Write bases of the append-only file as snapshots, which load fast; `no` writes them "
+        "as commands, which Redis reads too.",
     ),
     YesNo(
         "aof-timestamp-enabled", False, doc="Write the time into the append-only file, as comments."
@@ -203,34 +206,50 @@ FILES: Final[tuple[Parameter, ...]] = (
     YesNo(
         "no-appendfsync-on-rewrite",
         False,
-        doc="Leave syncing to the system while the append-only file is written anew.",
+        doc="Leave the append-only file to the system while a snapshot or a new base is being "
+        "written, as with `appendfsync no`.",
     ),
     Integer(
         "auto-aof-rewrite-percentage",
         100,
         0,
         INT_MAX,
-        doc="Kept and shown; no rewrite starts by itself, see BGREWRITEAOF.",
+        doc="Write the append-only file anew when it is longer by that much, in per cent, than "
+        "after the last time; 0 is never.",
     ),
     Memory(
         "auto-aof-rewrite-min-size",
         64 * MB,
         0,
         LONG_MAX,
-        doc="Kept and shown; no rewrite starts by itself.",
+        doc="The least length at which that happens.",
     ),
     Save(
         "save",
         [(3600, 1), (300, 100), (60, 10000)],
         flags=MULTI,
-        doc="Kept and shown; there are no snapshots: `appendonly` keeps the data.",
+        doc="When to write a snapshot: that many seconds after the last one if there were that "
+        "many changes; also at the end of the server.",
     ),
     Text(
         "dbfilename",
-        b"dump.rdb",
+        b"dump.hrs",
         flags=PROTECTED,
         base_name_of="filename",
-        doc="Kept and shown; there are no snapshots.",
+        doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off.",
+    ),
+    YesNo(
+        "stop-writes-on-bgsave-error",
+        True,
+        doc="Refuse writes while there are save points and the last snapshot failed.",
+    ),
+    Integer(
+        "rdb-key-save-delay",
+        0,
+        INT_MIN,
+        INT_MAX,
+        flags=HIDDEN,
+        doc="Microseconds to rest after each key of a snapshot or base, for tests.",
     ),
 )
 
@@ -368,14 +387,14 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         b"default",
         _ON_SIGNAL,
         flags=MULTI,
-        doc="Kept and shown; SIGINT finishes the append-only file and ends the server.",
+        doc="What SIGINT does besides finishing the append-only file, in words of SHUTDOWN.",
     ),
     ChoiceSet(
         "shutdown-on-sigterm",
         b"default",
         _ON_SIGNAL,
         flags=MULTI,
-        doc="Kept and shown; SIGTERM finishes the append-only file and ends the server.",
+        doc="What SIGTERM does besides finishing the append-only file, in words of SHUTDOWN.",
     ),
 )
 

@@ -13,11 +13,14 @@ class AofStatus:
         delayed_syncs: how often a sync was due while one had been running for two seconds.
         syncing: a sync runs in the background.
         rewriting: the data is being written anew.
-        rewrite_scheduled: a rewrite starts when the command at hand is done.
+        rewrite_scheduled: a rewrite starts when nothing else is being written.
         rewrite_started_s: when the rewrite under way started, in seconds since 1970.
         last_rewrite_s: how long the last rewrite took; -1 before the first one.
         last_rewrite_ok: how it went.
         rewrites: rewrites started; failures_in_a_row: failed ones since the last good one.
+        last_copied_bytes: what was kept for the last one that changed meanwhile, about.
+        keys_loaded, keys_expired: keys of the last snapshot that was loaded, and those of it that
+            were left out because their time had come.
         loading_started_s: when loading started; total_bytes and loaded_bytes: how far it is.
     """
 
@@ -33,6 +36,9 @@ class AofStatus:
         self.last_rewrite_ok = True
         self.rewrites = 0
         self.failures_in_a_row = 0
+        self.last_copied_bytes = 0
+        self.keys_loaded = 0
+        self.keys_expired = 0
         self.loading_started_s = 0
         self.total_bytes = 0
         self.loaded_bytes = 0

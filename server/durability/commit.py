@@ -37,7 +37,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from server.durability.disk_thread import DiskThread
+from server.durability.aof_worker import AofWorker
 from server.durability.sync_waits import serve_sync_waits
 from server.session import Peer, Session
 from server.state import WRITES_REFUSED, Server
@@ -72,7 +72,7 @@ class Committer:
     def __init__(self, server: Server) -> None:
         self.failed = False
         self._server: Final = server
-        self._sync: Final = DiskThread("aof-sync", _sync_file, self._synced)
+        self._sync: Final = AofWorker("aof-sync", _sync_file, self._synced)
         self._covered: list[Held] = []  # replies that the work under way covers
         self._waiting: list[Held] = []  # replies that need the one after it
         self._timer: asyncio.TimerHandle | None = None
@@ -86,7 +86,7 @@ class Committer:
         self._idle_turns = 0
         self._expected = 0  # sessions that the last commits had
         # The other policies
-        self._writer: Final = DiskThread("aof-write", _write_file, self._written)
+        self._writer: Final = AofWorker("aof-write", _write_file, self._written)
         self._patience: asyncio.TimerHandle | None = None
         self._impatient = False  # the write under way takes too long: replies leave without it
         self._postponed_since_s = 0.0  # 0: no write has met the sync under way
@@ -242,9 +242,9 @@ class Committer:
         _release(held)
 
     def _may_sync(self) -> bool:
-        """False while a rewrite has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
+        """False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
         server = self._server
-        return not (server.aof_status.rewriting and server.config.no_appendfsync_on_rewrite)
+        return server.job is None or not server.config.no_appendfsync_on_rewrite
 
     # Policies everysec and no
 

@@ -1,4 +1,8 @@
-"""Loading: the append-only folder's commands run again, and what starts and stops that.
+"""Loading: snapshots read, recorded commands run again, and what starts and stops that.
+
+The append-only folder consists of a base, which is a snapshot or commands, and of files of
+commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
+it is; commands are run. What a file is, its first bytes say, and its name has to agree.
 
 The loader is a session of its own that nothing is refused and nothing asked. It runs in slices,
 so that clients meanwhile hear ``-LOADING`` and get an answer to PING and INFO. Expiry rests: the
@@ -16,18 +20,21 @@ import gc
 import logging
 import os
 import time
-from typing import Final
+from typing import Final, NoReturn
 
 from compat.errors import CommandError
 from persistence.directory import AofDirectory
-from persistence.dump import dump_commands, stamp_of
 from persistence.errors import CorruptAOF, PersistenceError
 from persistence.files import sync_file
-from persistence.manifest import AofFile
 from persistence.reader import AofReader
+from persistence.snapshot.decode import KEEP_ALL, Decoder
+from persistence.snapshot.file import is_snapshot
+from persistence.snapshot.layout import MAGIC
+from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
 from server.call import Call
 from server.durability.rewriting import Rewriting
+from server.durability.saving import Saving
 from server.execute import find_row, invoke
 from server.session import REPLAY, Peer, Session
 from server.state import Server
@@ -85,15 +92,32 @@ class Replayer:
 
 
 class Loader:
-    """Loads all files of a folder."""
+    """Loads files one after another.
 
-    def __init__(self, server: Server, directory: AofDirectory) -> None:
+    Args:
+        paths: the files; all but the first hold commands.
+        size_bytes: how long they are together.
+        drop_expired: leave out the keys of a snapshot whose deadline has come. Commands that
+            follow a snapshot say themselves what expired.
+
+    Attributes:
+        mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
+        start: where to begin in the first file, when it holds commands.
+    """
+
+    def __init__(
+        self, server: Server, paths: list[bytes], size_bytes: int, drop_expired: bool
+    ) -> None:
         self._server: Final = server
-        self._directory: Final = directory
-        self._files: Final[list[AofFile]] = directory.manifest.to_load()
+        self._files: Final = paths
+        self._drop_expired: Final = drop_expired
         self._replayer: Final = Replayer(server)
         self._file = 0  # index of the file at hand
         self._reader: AofReader | None = None
+        self._snapshot: SnapshotLoader | None = None
+        self._entries = 0  # of streams, in snapshots
+        self.mends = True
+        self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
         self._stamp_s = 0  # of the next command, or of the transaction under way
@@ -103,7 +127,7 @@ class Loader:
         self.commands = 0
         status = server.aof_status
         status.loading_started_s = int(time.time())
-        status.total_bytes = directory.size_of(self._files)
+        status.total_bytes = size_bytes
         status.loaded_bytes = 0
 
     def load_slice(self, budget_ns: int) -> bool:
@@ -115,36 +139,55 @@ class Loader:
         self._server.refresh_clock()
         stop_ns = time.perf_counter_ns() + budget_ns
         while self._file < len(self._files):
-            reader = self._reader
-            if reader is None:
-                reader = self._open()
-            if not self._load_some(reader):
-                self._close(reader)
-            self._server.aof_status.loaded_bytes = self._done_bytes + reader.offset
+            self._load_part()
             if time.perf_counter_ns() >= stop_ns:
                 break
         self._report()
         return self._file < len(self._files)
 
-    def _open(self) -> AofReader:
-        file = self._files[self._file]
-        path = self._directory.file_path(file)
+    def _load_part(self) -> None:
+        """Load a part of the file at hand."""
+        status = self._server.aof_status
+        if self._reader is None and self._snapshot is None:
+            self._open(self._files[self._file])
+        reader = self._reader
+        if reader is not None:
+            if not self._load_some(reader):
+                self._close(reader)
+            status.loaded_bytes = self._done_bytes + reader.offset
+            return
+        snapshot = self._snapshot
+        assert snapshot is not None
+        going_on = snapshot.step()
+        self._entries = snapshot.decoder.entries_met()
+        status.loaded_bytes = self._done_bytes + snapshot.loaded_bytes
+        if not going_on:
+            status.keys_loaded = snapshot.decoder.keys - snapshot.decoder.expired
+            status.keys_expired = snapshot.decoder.expired
+            self._done_bytes += snapshot.size_bytes
+            snapshot.close()
+            self._snapshot = None
+            self._file += 1
+
+    def _open(self, path: bytes) -> None:
+        """Find out what a file holds, and begin to load it."""
+        if not self.start and is_snapshot(path):
+            if self._file:
+                raise PersistenceError(
+                    f"{os.fsdecode(path)} is a snapshot, but the manifest names it as a file of "
+                    "commands. Put the manifest back that belongs to these files."
+                )
+            now_ms = self._server.clock_ns // 1_000_000
+            drop_before_ms = now_ms if self._drop_expired else KEEP_ALL
+            self._snapshot = SnapshotLoader(path, Decoder(self._server.dbs, now_ms, drop_before_ms))
+            return
         try:
-            reader = AofReader(path, path)
+            self._reader = AofReader(path, path, 0 if self._file else self.start)
         except OSError as error:
             raise PersistenceError(
                 f"{os.fsdecode(path)} cannot be read: {error.strerror}."
             ) from error
-        if reader.starts_with(b"REDIS") or file.name.endswith((b".rdb", b".hrs")):
-            reader.close()
-            raise PersistenceError(
-                f"{os.fsdecode(path)} is a snapshot; only files of commands can be loaded. Where "
-                "Redis wrote it: set aof-use-rdb-preamble to no there, run BGREWRITEAOF, and copy "
-                "the folder again."
-            )
-        self._reader = reader
         self._replayer.select_first()
-        return reader
 
     def _load_some(self, reader: AofReader) -> bool:
         """Run the next commands of a file; False at its end."""
@@ -181,11 +224,15 @@ class Loader:
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         line = self._replayer.run(argv, self._stamp_s)
         if line:
-            shown = argv[0][:64].decode("ascii", "backslashreplace")
-            text = line.decode("utf-8", "backslashreplace")
-            raise CorruptAOF(
-                reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
-            )
+            self._refuse(reader, argv, offset, line)
+
+    def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
+        """A command failed: the data would not be what it was."""
+        shown = argv[0][:64].decode("ascii", "backslashreplace")
+        text = line.decode("utf-8", "backslashreplace")
+        raise CorruptAOF(
+            reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
+        )
 
     def _close(self, reader: AofReader) -> None:
         good_bytes = reader.offset
@@ -212,9 +259,12 @@ class Loader:
             raise PersistenceError(
                 f"{name} ends in the middle of {what}: {lost} bytes after offset {good_bytes}. "
                 "Start with aof-load-truncated yes to go on without them, or make a copy of the "
-                "folder and repair it with redis-check-aof --fix."
+                "folder and repair it with headrace check-aof --fix."
             )
         log.warning("%s ends in the middle of %s, as after a power failure", name, what)
+        if not self.mends:
+            log.warning("%s: %d bytes from offset %d on are left out", name, lost, good_bytes)
+            return
         fd = os.open(reader.name, os.O_WRONLY)
         try:
             os.ftruncate(fd, good_bytes)
@@ -231,11 +281,16 @@ class Loader:
         status = self._server.aof_status
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
+        snapshot = self._snapshot
+        if snapshot is None:
+            what = "append-only file"
+            speed = f"{int(self.commands / spent_s)} commands/s"
+        else:
+            what = "snapshot"
+            keys = snapshot.decoder.keys
+            speed = f"{int(keys / spent_s)} keys/s, {int(self._entries / spent_s)} entries/s"
         log.info(
-            "Loading the append-only file: %.1f %%, %d commands/s, %.0f s to go",
-            status.loaded_share(),
-            self.commands / spent_s,
-            left_s,
+            "Loading the %s: %.1f %%, %s, %.0f s to go", what, status.loaded_share(), speed, left_s
         )
 
     def finish(self) -> None:
@@ -243,11 +298,13 @@ class Loader:
         keys = sum([len(db) for db in self._server.dbs])
         spent_s = (time.perf_counter_ns() - self._started_ns) / 1e9
         log.info(
-            "Loaded %d keys from %d commands in %d files of %s: %.3f seconds",
+            "Loaded %d keys from %d commands and %d entries of snapshots in %d files of %s: "
+            "%.3f seconds",
             keys,
             self.commands,
+            self._entries,
             len(self._files),
-            os.fsdecode(self._directory.path),
+            os.fsdecode(os.path.dirname(self._files[0])) if self._files else "no folder",
             spent_s,
         )
 
@@ -258,31 +315,95 @@ async def start_persistence(server: Server) -> None:
     Raises:
         PersistenceError, OSError: the server must not start.
     """
+    Saving(server)
     rewriting = Rewriting(server)
     config = server.config
     config.on_change["appendonly"] = rewriting.appendonly_changed
     config.on_change["aof-timestamp-enabled"] = rewriting.timestamps_changed
     if not config.appendonly:
+        await load_dump(server)
         return
     directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
     directory.open()
     server.aof_directory = directory
-    loader = Loader(server, directory)
+    adopt_dump(server, directory)
+    if await load(server, directory_loader(server, directory)):
+        server.aof = directory.open_last()
+        rewriting.timestamps_changed()
+        directory.delete_history()
+
+
+def adopt_dump(server: Server, directory: AofDirectory) -> None:
+    """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
+
+    Raises:
+        PersistenceError: the snapshot cannot be read.
+    """
+    dump = dump_path(server)
+    if directory.holds_no_data() and os.path.exists(dump) and is_snapshot(dump):
+        directory.adopt_snapshot(dump)
+        log.info("%s is the base of the new append-only file", os.fsdecode(dump))
+
+
+async def load_dump(server: Server) -> None:
+    """Load the snapshot that SAVE writes, if there is one.
+
+    Raises:
+        PersistenceError: it cannot be read or trusted.
+    """
+    path = dump_path(server)
+    size_bytes = file_size(path)
+    if size_bytes < 0:
+        return
+    if not is_snapshot(path):
+        raise PersistenceError(
+            f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
+            f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
+        )
+    await load(server, Loader(server, [path], size_bytes, True))
+
+
+def file_size(path: bytes) -> int:
+    """The length of a file; -1 when there is none.
+
+    Raises:
+        PersistenceError: it cannot be looked at.
+    """
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return -1
+    except OSError as error:
+        raise PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.") from error
+
+
+def dump_path(server: Server) -> bytes:
+    """Where SAVE leaves its snapshot."""
+    return os.path.join(os.path.abspath(server.config.dir), server.config.dbfilename)
+
+
+def directory_loader(server: Server, directory: AofDirectory) -> Loader:
+    """What loads an append-only folder."""
+    files = directory.manifest.to_load()
+    paths = [directory.file_path(file) for file in files]
+    return Loader(server, paths, directory.size_of(files), False)
+
+
+async def load(server: Server, loader: Loader) -> bool:
+    """Load in slices between which clients are answered; False when told to stop meanwhile."""
     set_expiry(server, False)
     gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
     try:
         while loader.load_slice(SLICE_NS):
             await asyncio.sleep(0)
             if server.stopping:
-                return
+                return False
     finally:
         gc.enable()
     set_expiry(server, True)
     server.dirty = 0
     loader.finish()
-    server.aof = directory.open_last()
-    rewriting.timestamps_changed()
-    directory.delete_history()
+    return True
 
 
 def reload_aof(server: Server) -> None:
@@ -302,7 +423,7 @@ def reload_aof(server: Server) -> None:
     set_expiry(server, False)
     server.aof = None
     try:
-        loader = Loader(server, directory)
+        loader = directory_loader(server, directory)
         while loader.load_slice(SLICE_NS):
             pass
         loader.finish()
@@ -312,28 +433,28 @@ def reload_aof(server: Server) -> None:
     server.dirty = 0
 
 
-def reload_from_memory(server: Server) -> None:
-    """Write the keyspace as commands, empty it and run them (DEBUG RELOAD).
+def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
+    """Load a snapshot at once (DEBUG RELOAD).
+
+    Args:
+        flush: empty the keyspace before.
+        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
 
     Raises:
-        PersistenceError: a command failed; the keyspace is then incomplete.
+        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
-    commands = list(dump_commands(server.dbs))
-    empty(server)
-    set_expiry(server, False)
-    aof = server.aof
-    server.aof = None
+    now_ms = server.refresh_clock()
+    decoder = Decoder(server.dbs, now_ms, now_ms)
+    decoder.replaces = merge
+    loader = SnapshotLoader(path, decoder)
     try:
-        replayer = Replayer(server)
-        stamp_s = 0
-        for argv in commands:
-            before_s = stamp_s
-            stamp_s = stamp_of(argv)
-            line = b"" if stamp_s else replayer.run(argv, before_s)
-            if line:
-                raise PersistenceError(line.decode("utf-8", "backslashreplace"))
+        if flush:
+            empty(server)
+        set_expiry(server, False)
+        while loader.step():
+            pass
     finally:
-        server.aof = aof
+        loader.close()
         set_expiry(server, True)
 
 

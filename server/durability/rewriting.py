@@ -1,38 +1,58 @@
-"""Writing the append-only folder anew, and turning it on and off while the server runs.
+"""Writing the append-only folder anew, and turning it on and off, while the server runs.
 
 A rewrite goes on in a new incr file first, so that whatever fails afterwards, the manifest names
-files that together hold everything. It runs between two turns of the event loop, never within a
-command: a transaction under way has changed the keyspace and not yet been recorded, and a base
-taken then would hold its changes twice.
+files that together hold everything:
+
+1. In the worker thread a new incr file is created and named in the manifest.
+2. Between two turns of the event loop what is pending is written and synced, records go to the new
+   file from there on, and the state of that moment is what the base will hold. It is never within
+   a command: a transaction under way has changed the keyspace and not yet been recorded.
+3. The base is written in slices (``server.durability.snapshot_job``).
+4. In the worker thread it gets its name, the manifest names it, and older files are deleted.
+
+Turning the file on goes the same way, but that the records go to an incr file with a temporary
+name, for what is in the folder belongs to another time; step 4 renames both. Until then nothing is
+promised, and where it fails it is tried again.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.directory import AofDirectory
-from persistence.dump import dump_commands, wire
+from persistence.aof import AppendOnlyFile
+from persistence.directory import COMMANDS_SUFFIX, SNAPSHOT_SUFFIX, AofDirectory
+from persistence.dump import CommandEncoder
+from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
-from persistence.files import write_all
+from server.durability.saving import snapshot_encoder
+from server.durability.snapshot_job import SnapshotJob
+from server.durability.sync_waits import serve_sync_waits
+from server.durability.worker import Task, failure_text
 
 if TYPE_CHECKING:
     from server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
-BATCH_BYTES: Final = 1 << 18
+MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
+MOST_DELAY_S: Final = 3600
 
 
 class Rewriting:
-    """What changes the append-only folder of one server at run time."""
+    """What changes the append-only folder of one server at run time.
+
+    Attributes:
+        first: the folder, while the file is being turned on and its first base is not there yet.
+    """
 
     def __init__(self, server: Server) -> None:
+        self.first: AofDirectory | None = None
         self._server: Final = server
+        self._delay_s = 0  # before the next attempt, after many failures
+        self._not_before_s = 0
         server.rewriting = self
 
     # CONFIG SET
@@ -40,16 +60,12 @@ class Rewriting:
     def appendonly_changed(self) -> str | None:
         """Turn the append-only file on, with all that is in memory, or off."""
         server = self._server
-        if server.config.appendonly == (server.aof is not None):
+        if server.config.appendonly == (server.aof is not None or self.first is not None):
             return None
-        if not server.config.appendonly:
-            self._stop()
-            return None
-        if server.call.effects:
-            server.aof_status.rewrite_scheduled = True
-            asyncio.get_running_loop().call_soon(self._start_late)
-            return None
-        return self._start()
+        if server.config.appendonly:
+            return self._turn_on()
+        self._turn_off()
+        return None
 
     def timestamps_changed(self) -> str | None:
         """Annotate what is written from now on, or no longer."""
@@ -58,152 +74,299 @@ class Rewriting:
             aof.annotate = self._server.config.aof_timestamp_enabled
         return None
 
-    def _stop(self) -> None:
+    def _turn_on(self) -> str | None:
+        """Begin; a text says why it cannot be."""
+        server = self._server
+        job = server.job
+        if isinstance(job, RewriteJob):  # it keeps no record of what is written meanwhile
+            job.cancel()
+        config = server.config
+        directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+        try:
+            directory.open()
+        except PersistenceError as refusal:
+            log.warning("The append-only file cannot be turned on: %s", refusal)
+            return str(refusal)
+        self.first = directory
+        self.rewrite_soon()
+        return None
+
+    def _turn_off(self) -> None:
         server = self._server
         committer = server.committer
-        aof = server.aof
-        if committer is None or aof is None:
-            return
-        if not committer.settle():
+        assert committer is not None
+        job = server.job
+        if isinstance(job, RewriteJob):
+            job.cancel()
+        server.aof_status.rewrite_scheduled = False
+        if self.first is not None:
+            self.drop_first()
+        elif not committer.settle():
             log.warning("The append-only file is turned off, but its end may be missing")
         committer.let_go()
         log.info("The append-only file is turned off; its files stay")
 
-    def _start_late(self) -> None:
-        server = self._server
-        server.aof_status.rewrite_scheduled = False
-        if not server.config.appendonly or server.aof is not None:
-            return
-        reason = self._start()
-        if reason is not None:
-            server.config.appendonly = False
-
-    def _start(self) -> str | None:
-        """Open the folder and write all that is in memory; a text says why it cannot be."""
-        server = self._server
-        config = server.config
-        directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+    def drop_first(self) -> None:
+        """Nothing comes of the records that were to follow the first base."""
+        directory = self.first
+        committer = self._server.committer
+        assert directory is not None
+        assert committer is not None
+        committer.settle()
+        committer.let_go()
         try:
-            directory.open()
-            directory.add_incr()
-            self._write_base(directory, 1)
-            server.aof = directory.open_last()
-        except (OSError, PersistenceError) as error:
-            directory.close()
-            log.warning("The append-only file cannot be turned on: %s", error)
-            return str(error)
-        server.aof_directory = directory
-        self.timestamps_changed()
-        log.info("The append-only file is turned on, in %s", os.fsdecode(directory.path))
-        return None
+            directory.delete_temporaries()
+        except OSError as error:
+            log.warning("A temporary file stays: %s", failure_text(error))
+        directory.close()
+        self.first = None
 
     # BGREWRITEAOF
 
+    def is_running(self) -> bool:
+        """Whether a base is being written."""
+        return isinstance(self._server.job, RewriteJob)
+
     def rewrite_soon(self) -> bool:
-        """Rewrite once the present turn is done; False when that is under way already."""
-        status = self._server.aof_status
-        if status.rewrite_scheduled or status.rewriting:
+        """Begin, or see that it begins when it can; False when it has to wait for that."""
+        server = self._server
+        status = server.aof_status
+        if server.job is not None:
+            status.rewrite_scheduled = True
             return False
-        status.rewrite_scheduled = True
-        asyncio.get_running_loop().call_soon(self._rewrite_scheduled)
+        self.begin()
         return True
 
-    def _rewrite_scheduled(self) -> None:
-        self._server.aof_status.rewrite_scheduled = False
-        self.rewrite()
-
-    def rewrite(self) -> bool:
+    def begin(self) -> None:
         """Replace the files by a base of what is in memory and an empty incr file.
 
         With the append-only file off, only a base is written, as Redis does.
-
-        Returns:
-            False when it failed; the files hold what they held.
         """
         server = self._server
-        directory = server.aof_directory
-        if directory is not None:
-            return self._rewrite_in(directory)
-        config = server.config
-        directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
-        try:
-            directory.open()
-        except PersistenceError as error:
-            log.warning("Rewriting the append-only file failed: %s", error)
-            server.aof_status.last_rewrite_ok = False
-            return False
-        try:
-            return self._rewrite_in(directory)
-        finally:
-            directory.close()
-
-    def _rewrite_in(self, directory: AofDirectory) -> bool:
-        server = self._server
-        aof = server.aof
-        try:
-            if aof is None:
-                self._write_base(directory, 0)
-                return True
-            committer = server.committer
-            if committer is None or not committer.settle():
-                raise PersistenceError("the present file cannot be written")
-            path = directory.add_incr()
-            aof.switch(path, directory.size_of(directory.manifest.to_load()))
-            self._write_base(directory, 1)
-            base = directory.manifest.base
-            assert base is not None
-            aof.older_bytes = directory.size_of([base])
-            aof.base_bytes = aof.total_bytes
-        except (OSError, PersistenceError) as error:
-            log.warning("Rewriting the append-only file failed: %s", error)
-            return False
-        return True
-
-    def _write_base(self, directory: AofDirectory, incrs_kept: int) -> None:
-        status = self._server.aof_status
+        status = server.aof_status
+        status.rewrite_scheduled = False
+        directory = self.first
+        if directory is None:
+            directory = server.aof_directory
+        if directory is None:
+            config = server.config
+            directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
         status.rewrites += 1
         status.rewriting = True
         status.rewrite_started_s = int(time.time())
-        started_ns = time.perf_counter_ns()
-        status.last_rewrite_ok = False
-        status.failures_in_a_row += 1
-        temporary = directory.temporary_base()
-        try:
-            self._write_commands(temporary)
-            directory.adopt_base(temporary, incrs_kept)
-        except (OSError, PersistenceError):
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        finally:
-            status.rewriting = False
-            status.last_rewrite_s = (time.perf_counter_ns() - started_ns) // 1_000_000_000
-        status.last_rewrite_ok = True
+        job: RewriteJob
+        if self.first is not None:
+            job = FirstBaseJob(server, self, directory)
+        elif server.aof is not None:
+            job = RewriteJob(server, self, directory)
+        else:
+            job = LoneBaseJob(server, self, directory)
+        server.job = job
+        server.worker.give(_Prepare(job))
+
+    def job_ended(self, job: RewriteJob, failure: str) -> None:
+        """A base is in its place, or is not."""
+        status = self._server.aof_status
+        status.rewriting = False
+        status.last_rewrite_s = max(0, int(time.time()) - job.started_s)
+        status.last_rewrite_ok = not failure
+        status.last_copied_bytes = job.copied_bytes
+        if failure:
+            status.failures_in_a_row += 1
+            log.warning("Rewriting the append-only file failed: %s", failure)
+            return
         status.failures_in_a_row = 0
-        log.info("Append-only base file written: %d bytes", os.path.getsize(_base_path(directory)))
+        log.info(
+            "Append-only base file written: %d bytes, %.3f seconds",
+            job.size_bytes,
+            (time.perf_counter_ns() - job.started_ns) / 1e9,
+        )
 
-    def _write_commands(self, path: bytes) -> None:
-        """Write all that is in memory to a new file, and see it on the disk."""
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    def tick(self, now_s: int) -> bool:
+        """Begin a rewrite that is scheduled or due; there is no job. Whether one has begun."""
+        server = self._server
+        scheduled = server.aof_status.rewrite_scheduled
+        if not (scheduled or self._has_grown()) or self._is_limited(now_s):
+            return False
+        if not scheduled:
+            log.info("Starting automatic rewriting of the append-only file, it has grown enough")
+        self.begin()
+        return True
+
+    def _has_grown(self) -> bool:
+        """Whether the files are long enough, by themselves and beside the base."""
+        config = self._server.config
+        aof = self._server.aof
+        percentage = config.auto_aof_rewrite_percentage
+        if aof is None or self.first is not None or not percentage:
+            return False
+        if aof.total_bytes <= config.auto_aof_rewrite_min_size:
+            return False
+        return aof.total_bytes * 100 // (aof.base_bytes or 1) - 100 >= percentage
+
+    def _is_limited(self, now_s: int) -> bool:
+        """Whether so many attempts failed that the next one has to wait: 1, 2, 4 ... 60 minutes."""
+        if self._server.aof_status.failures_in_a_row < MANY_FAILURES:
+            self._delay_s = 0
+            self._not_before_s = 0
+            return False
+        if self._not_before_s:
+            if now_s < self._not_before_s:
+                return True
+            self._not_before_s = 0
+            return False
+        self._delay_s = min(2 * self._delay_s or 60, MOST_DELAY_S)
+        self._not_before_s = now_s + self._delay_s
+        log.warning(
+            "Rewriting the append-only file failed repeatedly; the next attempt is in %d minutes",
+            self._delay_s // 60,
+        )
+        return True
+
+
+class RewriteJob(SnapshotJob):
+    """A base on its way to the disk, to follow those files that there are."""
+
+    def __init__(self, server: Server, rewriting: Rewriting, directory: AofDirectory) -> None:
+        super().__init__(server, directory.temporary_base(), "Rewriting the append-only file")
+        self.directory: Final = directory
+        self.rewriting: Final = rewriting
+        self.suffix = COMMANDS_SUFFIX
+        self._incr_path = b""
+
+    def prepare(self) -> None:
+        """Make ready; in the thread, as ``Task.run``."""
+        self._incr_path = self.directory.add_incr()
+
+    def prepared(self, failure: str) -> None:
+        """Take this moment's state, if all is ready for it."""
+        server = self.server
+        if failure:
+            server.job = None
+            self.ended(failure)
+            return
         try:
-            batch: list[bytes] = []
-            size = 0
-            for command in dump_commands(self._server.dbs):
-                piece = wire(command)
-                batch.append(piece)
-                size += len(piece)
-                if size >= BATCH_BYTES:
-                    write_all(fd, b"".join(batch))
-                    batch.clear()
-                    size = 0
-            if batch:
-                write_all(fd, b"".join(batch))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+            self.switch()
+        except (OSError, PersistenceError) as error:
+            server.job = None
+            self.ended(failure_text(error) if isinstance(error, OSError) else str(error))
+            return
+        log.info("Background append only file rewriting started")
+        self.begin()
+
+    def switch(self) -> None:
+        """Let records go to the file that follows the base.
+
+        Raises:
+            OSError, PersistenceError: they go where they went before.
+        """
+        aof = self.server.aof
+        committer = self.server.committer
+        assert aof is not None
+        assert committer is not None
+        if not committer.settle():
+            raise PersistenceError("the present file cannot be written")
+        aof.switch(self._incr_path, aof.total_bytes)
+
+    def encoder(self) -> Encoder:
+        """A snapshot or commands, as is configured now."""
+        if self.server.config.aof_use_rdb_preamble:
+            self.suffix = SNAPSHOT_SUFFIX
+            return snapshot_encoder(self.server, True)
+        return CommandEncoder()
+
+    def install(self) -> None:
+        """Name the base in the manifest, and no older file."""
+        self.directory.adopt_base(self.file.path, self.suffix, 1)
+
+    def ended(self, failure: str) -> None:
+        """Account for the new sizes."""
+        aof = self.server.aof
+        if not failure and aof is not None:
+            aof.older_bytes = self.size_bytes
+            aof.base_bytes = aof.total_bytes
+        self.rewriting.job_ended(self, failure)
+
+    def cancel(self) -> None:
+        """Give up; see ``SnapshotJob``."""
+        super().cancel()
+        if self.cancelled:
+            self.server.aof_status.rewriting = False
+            log.warning("Rewriting the append-only file is given up")
 
 
-def _base_path(directory: AofDirectory) -> bytes:
-    base = directory.manifest.base
-    assert base is not None
-    return directory.file_path(base)
+class FirstBaseJob(RewriteJob):
+    """The base with which the append-only file is turned on."""
+
+    def prepare(self) -> None:
+        """Clear away what another attempt left; in the thread."""
+        self.directory.prepare_first()
+
+    def switch(self) -> None:
+        """Begin to record."""
+        server = self.server
+        server.aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
+        server.aof_directory = self.directory
+        self.rewriting.timestamps_changed()
+
+    def install(self) -> None:
+        """Let both files be the folder's."""
+        self.directory.adopt_first(self.file.path, self.suffix)
+
+    def ended(self, failure: str) -> None:
+        """The file is on; or records go nowhere until the next attempt, which takes all anew."""
+        server = self.server
+        rewriting = self.rewriting
+        super().ended(failure)
+        if not failure:
+            rewriting.first = None
+            serve_sync_waits(server)
+            path = os.fsdecode(self.directory.path)
+            log.info("The append-only file is turned on, in %s", path)
+            return
+        rewriting.drop_first()
+        try:
+            self.directory.open()
+        except PersistenceError as refusal:
+            log.warning("The append-only file cannot be turned on: %s", refusal)
+            server.config.appendonly = False
+            return
+        rewriting.first = self.directory
+        server.aof_status.rewrite_scheduled = True
+
+
+class LoneBaseJob(RewriteJob):
+    """A base that nothing follows, for the append-only file is off."""
+
+    def prepare(self) -> None:
+        """Take hold of the folder; in the thread."""
+        self.directory.open()
+
+    def switch(self) -> None:
+        """There are no records."""
+
+    def install(self) -> None:
+        """Name the base in the manifest, and nothing else."""
+        self.directory.adopt_base(self.file.path, self.suffix, 0)
+
+    def ended(self, failure: str) -> None:
+        """Let go of the folder."""
+        self.directory.close()
+        super().ended(failure)
+
+    def cancel(self) -> None:
+        """Give up; see ``SnapshotJob``."""
+        super().cancel()
+        self.directory.close()
+
+
+class _Prepare(Task):
+    def __init__(self, job: RewriteJob) -> None:
+        super().__init__()
+        self._job: Final = job
+
+    def run(self) -> None:
+        self._job.prepare()
+
+    def done(self) -> None:
+        self._job.prepared(self.failure)

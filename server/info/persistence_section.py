@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+from server.durability.saving import SaveStatus
 from server.state import LOADING_DATA, Server
 
 
 def persistence(server: Server) -> list[bytes]:
-    """The lines of the section: loading, snapshots (there are none), the append-only file."""
+    """The lines of the section: loading, what is being written, snapshots, the append-only file."""
     status = server.aof_status
+    saving = server.saving
+    saves = SaveStatus() if saving is None else saving.status
+    job = server.job
+    dumping = saving is not None and saving.is_running()
+    turning_on = server.rewriting is not None and server.rewriting.first is not None
+    copied = 0 if job is None else job.copied_bytes
     loading = bool(server.special & LOADING_DATA)
     now_s = server.clock_ns // 1_000_000_000
     lines = [
         b"loading:%d" % loading,
         b"async_loading:0",
-        b"current_cow_peak:0",
-        b"current_cow_size:0",
+        b"current_cow_peak:%d" % copied,
+        b"current_cow_size:%d" % copied,
         b"current_cow_size_age:0",
-        b"current_fork_perc:0.00",
-        b"current_save_keys_processed:0",
-        b"current_save_keys_total:0",
+        b"current_fork_perc:%.2f" % (0.0 if job is None else job.share()),
+        b"current_save_keys_processed:%d" % (0 if job is None else job.keys_done),
+        b"current_save_keys_total:%d" % (0 if job is None else job.keys_total),
         b"rdb_changes_since_last_save:%d" % server.dirty,
-        b"rdb_bgsave_in_progress:0",
+        b"rdb_bgsave_in_progress:%d" % dumping,
         b"rdb_last_save_time:%d" % server.last_save_s,
-        b"rdb_last_bgsave_status:ok",
-        b"rdb_last_bgsave_time_sec:-1",
-        b"rdb_current_bgsave_time_sec:-1",
-        b"rdb_saves:0",
-        b"rdb_last_cow_size:0",
-        b"rdb_last_load_keys_expired:0",
-        b"rdb_last_load_keys_loaded:0",
-        b"aof_enabled:%d" % (server.aof is not None),
+        b"rdb_last_bgsave_status:" + _word(saves.last_ok),
+        b"rdb_last_bgsave_time_sec:%d" % saves.last_duration_s,
+        b"rdb_current_bgsave_time_sec:%d"
+        % (max(0, now_s - job.started_s) if dumping and job is not None else -1),
+        b"rdb_saves:%d" % saves.saves,
+        b"rdb_last_cow_size:%d" % saves.last_copied_bytes,
+        b"rdb_last_load_keys_expired:%d" % status.keys_expired,
+        b"rdb_last_load_keys_loaded:%d" % status.keys_loaded,
+        b"aof_enabled:%d" % (server.aof is not None or turning_on),
         b"aof_rewrite_in_progress:%d" % status.rewriting,
         b"aof_rewrite_scheduled:%d" % status.rewrite_scheduled,
         b"aof_last_rewrite_time_sec:%d" % status.last_rewrite_s,
         b"aof_current_rewrite_time_sec:%d"
-        % (now_s - status.rewrite_started_s if status.rewriting else -1),
+        % (max(0, now_s - status.rewrite_started_s) if status.rewriting else -1),
         b"aof_last_bgrewrite_status:" + _word(status.last_rewrite_ok),
         b"aof_rewrites:%d" % status.rewrites,
         b"aof_rewrites_consecutive_failures:%d" % status.failures_in_a_row,
         b"aof_last_write_status:" + _word(status.write_ok and status.sync_ok),
-        b"aof_last_cow_size:0",
+        b"aof_last_cow_size:%d" % status.last_copied_bytes,
         b"module_fork_in_progress:0",
         b"module_fork_last_cow_size:0",
     ]

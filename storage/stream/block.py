@@ -123,12 +123,13 @@ class Block:
         if run is None:
             run = self.recent
             if run is None:
-                run = self._decode()
+                run = self.decode()
                 self.recent = run
                 _recent.add(self)
         return run
 
-    def _decode(self) -> Run:
+    def decode(self) -> Run:
+        """The entries of a sealed block, the dead ones included, without keeping them at hand."""
         view = memoryview(self.payload)
         body = cast("list[object]", _unpack(view[self.ids_bytes :]))
         if body[0] is None:
@@ -166,9 +167,17 @@ class Block:
         self.run = None
         self.recent = None
 
+    def packed(self) -> tuple[bytes, int]:
+        """The payload with all entries, the dead ones included, and the length of its IDs."""
+        run = self.run
+        if run is None:
+            return self.payload, self.ids_bytes
+        ids = _pack(_deltas(run))
+        return ids + _pack(_values(run)), len(ids)
+
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
-        run = self._decode()
+        run = self.decode()
         self.run = run
         self.recent = None
         self.names_of_node = run.row(0)[0::2]

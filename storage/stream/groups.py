@@ -7,16 +7,18 @@ there.
 
 Invariants: every Nack of a consumer's ``pel`` is the same object in its group's ``pel`` and
 ``by_time``, and its ``consumer`` is that consumer; a Nack without a consumer is in the zone, and
-``zone`` counts those.
+``zone`` counts those. Whoever changes a Nack calls ``assign`` or ``release`` before, so that a
+frozen group can keep what it was.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.pel import IN_ZONE, Nack, NacksById, NacksByTime
+from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
 
 if TYPE_CHECKING:
+    from storage.stream.frozen import FrozenGroup
     from storage.stream.stream import Stream
 
 UNKNOWN: Final = -1
@@ -56,6 +58,7 @@ class Group:
         pel, by_time: all pending entries, in ID order and in the order of claiming.
         zone: how many of them are released.
         max_pending: the most pending entries at which new ones still go out; 0 is no limit.
+        frozen: who wants to know what a pending entry was before it changes.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
@@ -68,6 +71,7 @@ class Group:
         self.consumers: dict[bytes, Consumer] = {}
         self.zone = 0
         self.max_pending = 0
+        self.frozen: FrozenGroup | None = None
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
         """Add a consumer that is not there."""
@@ -116,6 +120,27 @@ class Group:
         self.by_time.add(nack)
         return nack
 
+    def restore_pending(
+        self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int, count: int
+    ) -> None:
+        """Make an entry pending that is the last by time, as it was written to a snapshot.
+
+        What comes behind an entry that was delivered later can only stand there because it was
+        found deleted (``NacksByTime.move_to_end``).
+        """
+        nack = Nack(ms, seq, consumer, delivery_ms)
+        nack.count = count
+        last_ms = self.by_time.last_order_ms()
+        if consumer is None:
+            self.zone += 1
+            nack.order_ms = IN_ZONE
+        else:
+            consumer.pel.add(nack)
+        if nack.order_ms < last_ms:
+            nack.order_ms = GONE
+        self.pel.add(nack)
+        self.by_time.add(nack)
+
     def deliver(self, ms: int, seq: int, consumer: Consumer, now_ms: int) -> None:
         """A new entry goes to ``consumer``; one that is pending already starts anew with it."""
         last = self.pel.last()
@@ -129,6 +154,8 @@ class Group:
 
     def assign(self, nack: Nack, consumer: Consumer, delivery_ms: int) -> None:
         """Hand a pending entry to ``consumer``, as delivered at ``delivery_ms``."""
+        if self.frozen is not None:
+            self.frozen.keep(nack)
         if nack.consumer is not consumer:
             if nack.consumer is not None:
                 nack.consumer.pel.remove(nack)
@@ -143,6 +170,8 @@ class Group:
 
     def release(self, nack: Nack) -> None:
         """Take a pending entry from its consumer and put it last into the zone."""
+        if self.frozen is not None:
+            self.frozen.keep(nack)
         if nack.consumer is not None:
             nack.consumer.pel.remove(nack)
             nack.consumer = None
@@ -159,7 +188,6 @@ class Group:
         self.by_time.remove(nack)
         if nack.consumer is not None:
             nack.consumer.pel.remove(nack)
-            nack.consumer = None
         else:
             self.zone -= 1
 

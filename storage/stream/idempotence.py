@@ -29,10 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from librt.vecs import vec
 from mypy_extensions import i32, i64
+
+if TYPE_CHECKING:
+    from storage.stream.frozen import FrozenProducers
 
 NOT_DUE: Final = -1
 _TAG_MASK: Final = 0x7FFFFFFF
@@ -59,12 +62,14 @@ class Producer:
     Attributes:
         count: how many there are.
         due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
+        shared: a frozen map reads it, too: it is to be told before this changes.
     """
 
     def __init__(self, pid: bytes) -> None:
         self.pid: Final = pid
         self.count: i64 = 0
         self.due_s = NOT_DUE
+        self.shared = False
         self._latest_ms: i64 = 0  # the greatest of the times in the ring
         self._start: i64 = 0  # the slot of the oldest
         self._span: i64 = 0  # slots from the oldest to the newest, holes included
@@ -306,6 +311,7 @@ class IdmpMap:
         producers: by their ids, in the order in which they came; none is empty.
         count: the iids of all of them together.
         duration_ms, maxsize: the limits; they never change, another map takes over.
+        frozen: who wants to keep what a producer has before it changes.
     """
 
     def __init__(self, duration_ms: int, maxsize: int) -> None:
@@ -313,6 +319,7 @@ class IdmpMap:
         self.count = 0
         self.duration_ms: Final = duration_ms
         self.maxsize: Final = maxsize
+        self.frozen: FrozenProducers | None = None
         self._expiring: Expiring | None = None
 
     def find(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
@@ -333,6 +340,8 @@ class IdmpMap:
             self.producers[pid] = producer
             if self._expiring is not None:
                 self._expiring.watch(producer, self, added_ms + self.duration_ms)
+        elif self.frozen is not None:
+            self.frozen.keep(producer)
         before = producer.count
         slot = producer.find(iid)
         if slot >= 0:
@@ -442,6 +451,8 @@ class Expiring:
         return done
 
     def _expire(self, producer: Producer, owner: IdmpMap, now_ms: int, most: int) -> int:
+        if owner.frozen is not None:
+            owner.frozen.keep(producer)
         expired = int(producer.expire(now_ms - owner.duration_ms, most))
         owner.count -= expired
         if producer.count:

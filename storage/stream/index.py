@@ -4,7 +4,8 @@
 many entries stand before a block, and which block holds the n-th, in O(log n). A block that has
 lost its last entry stays in its place, empty, and does not count; the list is made anew once most
 of it is empty, so removing costs O(1) amortised and walking never meets long stretches of nothing:
-the next block that lives is found through the sums.
+the next block that lives is found through the sums. When all of it is empty nothing stays, for what
+comes then may have lower IDs (XSETID).
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class BlockIndex:
         self.live_blocks -= 1
         self.entries -= block.live
         self._head = min(self._head, len(self.blocks))
+        if not self.entries:
+            self._compact()
         return block
 
     def first(self) -> int:
@@ -123,7 +126,9 @@ class BlockIndex:
             self.live_blocks -= 1
             if place == self._head:
                 self._head += 1
-            if len(self.blocks) > 64 and 2 * self.live_blocks < len(self.blocks):
+            if not self.entries or (
+                len(self.blocks) > 64 and 2 * self.live_blocks < len(self.blocks)
+            ):
                 self._compact()
 
     def _compact(self) -> None:

@@ -191,9 +191,11 @@ def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
     last: list[Nack] = []
     for chunk in chunks:
         rest = [nack for nack in chunk if nack.consumer is not consumer]
-        if len(last) + len(rest) <= CHUNK:
+        if not last:
+            last = rest  # which may be longer than a chunk that is filled from its end
+        elif len(last) + len(rest) <= CHUNK:
             last.extend(rest)
-        elif rest:
+        else:
             kept.append(last)
             last = rest
     if last:
@@ -202,10 +204,16 @@ def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
 
 
 class NacksByTime:
-    """Pending entries in the order in which they may be claimed."""
+    """Pending entries in the order in which they may be claimed.
+
+    Attributes:
+        shared: None, or the id() of chunks that a frozen group reads, too: such a chunk is replaced
+            by a copy before it changes.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
+        self.shared: set[int] | None = None
         self._ticket = 0
 
     def add(self, nack: Nack) -> None:
@@ -218,21 +226,25 @@ class NacksByTime:
             return
         if chunks[-1][-1].order_ms <= nack.order_ms:
             if len(chunks[-1]) < CHUNK:
-                chunks[-1].append(nack)
+                self._own(len(chunks) - 1).append(nack)
             else:
                 chunks.append([nack])
             return
         at = self._chunk_of(nack.order_ms, nack.ticket)
-        chunk = chunks[at]
+        chunk = self._own(at)
         chunk.insert(_place_by_time(chunk, nack.order_ms, nack.ticket), nack)
         if len(chunk) > 2 * CHUNK:
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
 
+    def last_order_ms(self) -> int:
+        """Where the last entry stands by time; ``IN_ZONE`` without entries."""
+        return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
+
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
         at = self._chunk_of(nack.order_ms, nack.ticket)
-        chunk = self.chunks[at]
+        chunk = self._own(at)
         del chunk[_place_by_time(chunk, nack.order_ms, nack.ticket)]
         if not chunk:
             del self.chunks[at]
@@ -250,10 +262,16 @@ class NacksByTime:
         self._order_anew()
 
     def revive(self) -> None:
-        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again."""
+        """Put entries that are ``GONE`` where they belong by time: deleted IDs are used again.
+
+        Among equals they come last, in the order in which they were found deleted.
+        """
+        gone: list[Nack] = []
         while self.chunks and self.chunks[-1][-1].order_ms == GONE:
             nack = self.chunks[-1][-1]
             self.remove(nack)
+            gone.append(nack)
+        for nack in reversed(gone):
             nack.order_ms = IN_ZONE if nack.consumer is None else nack.delivery_ms
             self.add(nack)
 
@@ -274,6 +292,14 @@ class NacksByTime:
     def drop_all_of(self, consumer: Consumer) -> None:
         """Take out every entry of one consumer. Complexity: O(n)."""
         self.chunks = _without(self.chunks, consumer)
+
+    def _own(self, at: int) -> list[Nack]:
+        """A chunk that may be changed."""
+        chunk = self.chunks[at]
+        if self.shared is not None and id(chunk) in self.shared:
+            chunk = chunk.copy()
+            self.chunks[at] = chunk
+        return chunk
 
     def _chunk_of(self, order_ms: int, ticket: int) -> int:
         chunks = self.chunks

@@ -15,6 +15,7 @@ from typing import Final
 
 from storage.errors import StorageError
 from storage.stream.block import Block, Run, append, open_block
+from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.index import BlockIndex
@@ -62,6 +63,7 @@ class Stream:
         idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
         idmp: the IDMP map; None while nothing was ever recorded.
         iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
+        frozen: who wants to keep a sealed block before it changes.
     """
 
     def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
@@ -79,6 +81,7 @@ class Stream:
         self.idmp: IdmpMap | None = None
         self.iids_added = 0
         self.iids_duplicates = 0
+        self.frozen: FrozenStream | None = None
         self._expiring: Expiring | None = None  # of the databases that it is in
         self._first_ms = 0  # of the first live entry, while ``_first_known``
         self._first_seq = 0
@@ -165,6 +168,8 @@ class Stream:
         index = self.index
         if not index.entries:
             return None
+        if self.frozen is not None:
+            self.frozen.keep_last(index.blocks)
         block = index.pop()
         block.reopen()
         self.tail = block
@@ -363,6 +368,8 @@ class Stream:
             return False
         if block.dead is not None and block.dead[number]:
             return False
+        if self.frozen is not None and sealed:
+            self.frozen.keep(block)
         block.bury(number)
         stays = self._first_known and (ms, seq) != (self._first_ms, self._first_seq)
         self._shrunk(block, place, 1)
@@ -456,6 +463,8 @@ class Stream:
         return (index.blocks[place] if place < len(index.blocks) else self.tail), place
 
     def _drop(self, block: Block, place: int, count: int) -> int:
+        if self.frozen is not None and block is not self.tail:
+            self.frozen.keep(block)
         if count == block.live:
             block.live = 0
         else:
@@ -546,7 +555,13 @@ class Stream:
         return total + (size * len(blocks) // len(sampled) if sampled else 0)
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end."""
+        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end.
+
+        One that is being written out is left to whoever thaws it.
+        """
+        if self.frozen is not None:
+            self.frozen.abandoned = True
+            return True
         for name, group in self.groups.items():
             if group.free_some():
                 del self.groups[name]
@@ -556,6 +571,15 @@ class Stream:
         blocks = self.index.blocks
         del blocks[-most:]
         return not blocks
+
+    def freeze(self) -> FrozenStream:
+        """The stream as it is now, which stays so until it is thawed; one at a time.
+
+        Complexity: O(groups + consumers), and one reference for 500 pending entries.
+        """
+        frozen = FrozenStream(self)
+        frozen.register()
+        return frozen
 
     def copy(self) -> Stream:
         """An equal stream that shares the sealed payloads."""

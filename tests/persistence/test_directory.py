@@ -77,7 +77,7 @@ def test_a_rewrite_replaces_everything_before_its_incr_file(tmp_path: Path) -> N
         directory.add_incr()
         temporary = directory.temporary_base()
         Path(temporary.decode()).write_bytes(b"base %d" % turn)
-        directory.adopt_base(temporary, 1)
+        directory.adopt_base(temporary, b"aof", 1)
         assert names(tmp_path) == [
             f"appendonly.aof.{turn}.base.aof",
             f"appendonly.aof.{turn + 1}.incr.aof",

@@ -219,6 +219,7 @@ def test_turning_it_on_keeps_what_is_in_memory(fresh_server: Factory) -> None:
         fill(client)
         assert client.call("CONFIG", "SET", "appendonly", "yes") == b"+OK\r\n"
         client.call("SET", "later", "1")
+        wait_until(server, "aof_rewrite_in_progress", "0")
         before = contents(server)
         server.kill()
         server.options = ("--appendonly", "yes")
@@ -235,6 +236,7 @@ def test_turning_it_off_keeps_the_files(fresh_server: Factory) -> None:
     server.call("DEL", "before")
     server.call("CONFIG", "SET", "appendonly", "yes")
     server.call("SET", "after", "1")
+    wait_until(server, "aof_rewrite_in_progress", "0")
     server.restart(crash=True)
     keys = server.call("KEYS", "*")
     assert isinstance(keys, list)
@@ -251,6 +253,7 @@ def test_turning_it_on_inside_a_transaction_records_nothing_twice(fresh_server: 
         client.call("EXEC")
         client.call("XADD", "log", "3-1", "a", "b")
     wait_until(server, "aof_enabled", "1")
+    wait_until(server, "aof_rewrite_in_progress", "0")
     server.options = ("--appendonly", "yes")
     server.restart(crash=True)
     assert server.call("XLEN", "log") == 3
@@ -380,8 +383,8 @@ def test_a_base_is_written_with_the_file_off(fresh_server: Factory) -> None:
     server = fresh_server()
     server.call("SET", "k", "v")
     server.call("BGREWRITEAOF")
-    wait_until(server, "aof_rewrites", "1")
+    wait_until(server, "aof_rewrite_in_progress", "0")
     manifest = (server.directory / FOLDER / MANIFEST).read_text()
-    assert manifest == "file appendonly.aof.1.base.aof seq 1 type b\n"
+    assert manifest == "file appendonly.aof.1.base.hrs seq 1 type b\n"
     server.options = ("--appendonly", "yes")
     assert server.restart().call("GET", "k") == b"v"

@@ -24,6 +24,7 @@ from support.process import RedisProcess
 # What we have another default for by choice, or what the fixture set in the real Redis.
 OTHER_DEFAULTS = {
     b"bind",
+    b"dbfilename",
     b"dir",
     b"enable-debug-command",
     b"port",
@@ -207,7 +208,7 @@ def test_every_parameter_of_redis_is_known_with_its_default(redis_server: RedisP
 
 @pytest.mark.judge
 def test_config_set_answers_and_stores_as_redis(fresh_redis: Callable[..., RedisProcess]) -> None:
-    redis = fresh_redis()
+    redis = fresh_redis("--dbfilename", "dump.hrs")  # CONFIG SET may not change it there
     config = Config()
     for name, value in SETTINGS:
         if name == "oom-score-adj-values" and value == "1 2":

@@ -176,6 +176,20 @@ def test_a_half_empty_block_is_packed_anew() -> None:
     assert [entry[0] for entry in entries(stream.parts((150, 0), (162, 0), 0, False))] == [161, 162]
 
 
+def test_lower_ids_after_everything_was_deleted() -> None:
+    """XSETID may take an emptied stream back."""
+    stream = Stream(100, 100)
+    for number in range(1000, 1300):
+        stream.append(number, 0, [b"f", b"v"], 0, 4096, 100)
+    for number in range(1299, 999, -1):
+        assert stream.delete(number, 0)
+    stream.last_ms = 0
+    for number in range(1, 301):
+        stream.append(number, 0, [b"f", b"v"], 0, 4096, 100)
+        assert stream.contains(number, 0)
+    assert stream.count_before(50, 0) == 49
+
+
 def test_an_entry_that_is_too_large_changes_nothing() -> None:
     stream = filled(3)
     value = bytes(1 << 30)

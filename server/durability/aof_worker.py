@@ -11,7 +11,7 @@ from typing import Final
 from persistence.aof import AppendOnlyFile
 
 
-class DiskThread:
+class AofWorker:
     """One kind of work on the file, at most once at a time, beside the event loop.
 
     Args:

@@ -1,0 +1,162 @@
+"""Looks through files without running or keeping what they hold, and repairs what can be repaired.
+
+A repair is a cut: what stands from some offset on is taken off the last file of commands, and kept
+beside it under another name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Final
+
+from persistence.errors import CorruptAOF, PersistenceError
+from persistence.files import sync_file, sync_folder
+from persistence.reader import AofReader
+from persistence.snapshot.check import Unsound, check_stream
+from persistence.snapshot.decode import KEEP_ALL, Decoder
+from persistence.snapshot.loader import SnapshotLoader
+from storage.keyspace import NO_EXPIRY
+from storage.stream.stream import Stream
+
+COMMANDS_AT_ONCE: Final = 1000
+
+
+class CommandCheck:
+    """Goes through a file of commands.
+
+    Attributes:
+        commands: good ones so far.
+        size_bytes: the length of the file; good_bytes: what of it can stay.
+        problem: what is wrong with the rest; empty where nothing is.
+
+    Raises:
+        PersistenceError: the file cannot be read.
+    """
+
+    def __init__(self, path: bytes, start: int = 0) -> None:
+        self.path: Final = path
+        self.commands = 0
+        self.good_bytes = start
+        self.problem = ""
+        self._in_transaction = False
+        try:
+            self._reader: Final = AofReader(path, path, start)
+        except OSError as error:
+            raise PersistenceError(
+                f"{os.fsdecode(path)} cannot be read: {error.strerror}."
+            ) from error
+        self.size_bytes: Final = self._reader.size_bytes
+
+    def step(self) -> bool:
+        """Look at some more commands; False at the end."""
+        for _ in range(COMMANDS_AT_ONCE):
+            try:
+                argv = self._reader.next()
+            except CorruptAOF as damage:
+                self.problem = f"expected {damage.expected}"
+                argv = None
+            if argv is None:
+                self._end()
+                return False
+            name = argv[0].lower() if len(argv) == 1 else b""
+            if name == b"multi":
+                if self._in_transaction:
+                    self.problem = "expected EXEC before another MULTI"
+                    self._end()
+                    return False
+                self._in_transaction = True
+            elif name == b"exec":
+                self._in_transaction = False
+            self.commands += 1
+            if not self._in_transaction:
+                self.good_bytes = self._reader.offset
+        return True
+
+    def _end(self) -> None:
+        if not self.problem:
+            if self._reader.torn:
+                self.problem = "it ends in the middle of a command"
+            elif self._in_transaction:
+                self.problem = "it ends in the middle of a transaction"
+            else:
+                self.good_bytes = self.size_bytes  # comments at the end
+        self._reader.close()
+
+    def loaded_bytes(self) -> int:
+        """How far it has come."""
+        return self._reader.offset
+
+
+class SnapshotCheck(Decoder):
+    """Looks at every entry of a snapshot and keeps none.
+
+    Attributes:
+        strings, streams, mortal: how many keys hold what, and have a deadline.
+        groups, pending: how many consumer groups there are, and pending entries.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([], 0, KEEP_ALL)
+        self.strings = 0
+        self.streams = 0
+        self.mortal = 0
+        self.groups = 0
+        self.pending = 0
+        self.accept_databases()
+
+    def place(self, key: bytes, value: object, expire_ms: int) -> None:
+        """A key is complete."""
+        self.keys += 1
+        if expire_ms != NO_EXPIRY:
+            self.mortal += 1
+        if not isinstance(value, Stream):
+            self.strings += 1
+            return
+        self.streams += 1
+        self.groups += len(value.groups)
+        for group in value.groups.values():
+            self.pending += group.pel.size
+        try:
+            check_stream(value)
+        except Unsound as reason:
+            raise self.malformed(f"a sound stream in {key[:64]!r}, not {reason}") from reason
+
+
+def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:
+    """What goes through a snapshot step by step, and what it finds.
+
+    Raises:
+        PersistenceError: it cannot be read, or is none.
+    """
+    check = SnapshotCheck()
+    return SnapshotLoader(path, check), check
+
+
+def cut(path: bytes, good_bytes: int) -> bytes:
+    """Take everything behind ``good_bytes`` off a file; where it is kept.
+
+    The rest is on the disk under its other name before the file is made shorter.
+
+    Raises:
+        PersistenceError: that failed; the file is as it was, or cut.
+    """
+    kept = b"%b.cut-%d" % (path, good_bytes)
+    try:
+        with open(path, "rb") as source, open(kept, "xb") as target:
+            source.seek(good_bytes)
+            shutil.copyfileobj(source, target, 1 << 20)
+            target.flush()
+            os.fsync(target.fileno())
+        sync_folder(os.path.dirname(os.path.abspath(path)))
+        fd = os.open(path, os.O_WRONLY)
+        try:
+            os.ftruncate(fd, good_bytes)
+            sync_file(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise PersistenceError(
+            f"{os.fsdecode(error.filename or path)} cannot be written: {error.strerror}."
+        ) from error
+    return kept

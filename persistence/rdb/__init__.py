@@ -1,0 +1,1 @@
+"""Snapshots of Redis (RDB), read to be taken over: strings, streams, deadlines."""

@@ -1,0 +1,183 @@
+"""The bytes of an RDB file: lengths, strings and numbers, read once from front to end.
+
+A length is in the first byte's two highest bits: ``00`` the other six are it, ``01`` they and the
+next byte, ``10`` four or eight bytes follow, ``11`` it is no length but says how a string is
+written: as an integer of 1, 2 or 4 bytes, or compressed by LZF.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+import crcmod
+
+from persistence.errors import CorruptRDB
+
+CHUNK_BYTES: Final = 1 << 20
+_SPECIAL: Final = 3  # the two bits of a string that is no plain one
+_LZF: Final = 3
+_LENGTH_32: Final = 0x80
+_LENGTH_64: Final = 0x81
+# Redis's CRC-64: Jones's polynomial, reflected.
+_crc64: Final[Callable[[bytes, int], int]] = crcmod.mkCrcFun(
+    0x1AD93D23594C935A9, initCrc=0, rev=True, xorOut=0
+)
+
+
+class RdbSource:
+    """An RDB file that is being read.
+
+    Attributes:
+        name: the file, for messages.
+        size_bytes: its length.
+
+    Raises:
+        CorruptRDB: from any method, when there is less or something else than there should be.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.name: Final = path
+        self._fd: Final = os.open(path, os.O_RDONLY)
+        self.size_bytes: Final = os.fstat(self._fd).st_size
+        self._buffer = b""
+        self._at = 0
+        self._before = 0  # bytes of the file before the buffer
+        self._crc = 0  # of those
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+    @property
+    def offset(self) -> int:
+        """How much has been read."""
+        return self._before + self._at
+
+    def damage(self, expected: str) -> CorruptRDB:
+        """What to raise for damage right here."""
+        return CorruptRDB(self.name, self.offset, expected)
+
+    def crc(self) -> int:
+        """The checksum of everything read so far."""
+        return _crc64(self._buffer[: self._at], self._crc)
+
+    def raw(self, size: int) -> bytes:
+        """The next ``size`` bytes."""
+        end = self._at + size
+        if end > len(self._buffer):
+            self._fill(size)
+            end = self._at + size
+        data = self._buffer[self._at : end]
+        self._at = end
+        return data
+
+    def _fill(self, size: int) -> None:
+        if size > self.size_bytes - self.offset:
+            raise self.damage(f"{size} more bytes, but the file ends before that")
+        self._crc = _crc64(self._buffer[: self._at], self._crc)
+        parts = [self._buffer[self._at :]]
+        have = len(parts[0])
+        self._before += self._at
+        self._at = 0
+        while have < size:
+            data = os.read(self._fd, max(CHUNK_BYTES, size - have))
+            if not data:
+                raise self.damage(f"{size} more bytes, but the file ends before that")
+            parts.append(data)
+            have += len(data)
+        self._buffer = b"".join(parts)
+
+    def byte(self) -> int:
+        """The next byte."""
+        return self.raw(1)[0]
+
+    def little(self, size: int) -> int:
+        """The next ``size`` bytes as an unsigned number, lowest first."""
+        return int.from_bytes(self.raw(size), "little")
+
+    def signed(self, size: int) -> int:
+        """As ``little``, signed."""
+        return int.from_bytes(self.raw(size), "little", signed=True)
+
+    def length(self) -> int:
+        """A length, or another unsigned number written as one."""
+        first = self.byte()
+        if first >> 6 == _SPECIAL:
+            raise self.damage("a length")
+        return self._length(first)
+
+    def _length(self, first: int) -> int:
+        kind = first >> 6
+        if kind == 0:
+            return first & 0x3F
+        if kind == 1:
+            return (first & 0x3F) << 8 | self.byte()
+        if first == _LENGTH_32:
+            return int.from_bytes(self.raw(4), "big")
+        if first == _LENGTH_64:
+            return int.from_bytes(self.raw(8), "big")
+        raise self.damage("a length")
+
+    def string(self) -> bytes:
+        """A string, whatever it is written as."""
+        value = self.value()
+        return b"%d" % value if isinstance(value, int) else value
+
+    def value(self) -> bytes | int:
+        """A string: an integer where it is written as one."""
+        first = self.byte()
+        if first >> 6 != _SPECIAL:
+            return self.raw(self._length(first))
+        kind = first & 0x3F
+        if kind < _LZF:
+            return self.signed(1 << kind)
+        if kind != _LZF:
+            raise self.damage("a string")
+        packed_bytes = self.length()
+        size = self.length()
+        packed = self.raw(packed_bytes)
+        text = expand(packed, size)
+        if len(text) != size:
+            raise self.damage(f"a compressed string of {size} bytes")
+        return text
+
+
+def expand(packed: bytes, size: int) -> bytes:
+    """What LZF compressed, of ``size`` bytes; something shorter when it is damaged.
+
+    A control byte below 32 is followed by one more byte than it says, as they are. Any other is a
+    copy of what came before: three bits of length, or all set and a byte of length more, and 13
+    bits of distance.
+    """
+    out = bytearray()
+    at = 0
+    end = len(packed)
+    while at < end and len(out) < size:
+        control = packed[at]
+        at += 1
+        if control < 32:
+            out += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            if at >= end:
+                break
+            length += packed[at]
+            at += 1
+        if at >= end:
+            break
+        start = len(out) - ((control & 0x1F) << 8 | packed[at]) - 1
+        at += 1
+        length += 2
+        if start < 0:
+            break
+        while length > 0:
+            piece = out[start : start + length]  # shorter where the copy overlaps what it makes
+            out += piece
+            start += len(piece)
+            length -= len(piece)
+    return bytes(out) if at == end else b""

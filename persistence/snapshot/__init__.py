@@ -1,0 +1,1 @@
+"""Snapshots: the keyspace as one file, written and read without decoding entries."""

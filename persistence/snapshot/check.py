@@ -1,0 +1,124 @@
+"""Looks into every entry of a stream that comes from outside: is it one that we could have made?
+
+A checksum says that bytes are as they were written. It does not say who wrote them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import MsgspecError
+
+if TYPE_CHECKING:
+    from storage.stream.block import Block
+    from storage.stream.groups import Group
+    from storage.stream.stream import Stream
+
+ID_END: Final = 2**64
+
+
+class Unsound(Exception):
+    """A stream holds what cannot be in one; the text says what."""
+
+
+def check_stream(stream: Stream) -> None:
+    """Look at all of a stream that was decoded from records.
+
+    Raises:
+        Unsound: it is none that appending, deleting and reading could have made.
+    Complexity: O(entries + pending entries).
+    """
+    last = (0, 0)
+    checked = list(stream.index.blocks)
+    if stream.tail is not None:
+        checked.append(stream.tail)
+    for number, block in enumerate(checked):
+        try:
+            _check_block(block, last if number else (-1, 0))
+        except (MsgspecError, IndexError, ValueError, TypeError, OverflowError) as error:
+            raise Unsound(f"block {number} cannot be decoded: {error}") from error
+        last = (block.last_ms, block.last_seq)
+    # With nothing but deleted entries left, XSETID may have put the last ID anywhere.
+    if stream.length and last > (stream.last_ms, stream.last_seq):
+        raise Unsound("an entry above the last ID")
+    for ms, seq in (
+        (stream.last_ms, stream.last_seq),
+        (stream.max_deleted_ms, stream.max_deleted_seq),
+    ):
+        _check_id(ms, seq)
+    if stream.entries_added < stream.length:
+        raise Unsound("more entries than were added")
+    for group in stream.groups.values():
+        _check_group(group)
+
+
+def _check_id(ms: int, seq: int) -> None:
+    if not (0 <= ms < ID_END and 0 <= seq < ID_END):
+        raise Unsound("an ID out of range")
+
+
+def _check_block(block: Block, above: tuple[int, int]) -> None:
+    run = block.run
+    if run is None:
+        run = block.decode()
+    count = len(run.ms)
+    stored = block.live if block.dead is None else len(block.dead)
+    if not count or count != stored or block.node_bytes <= 0 or block.total < count:
+        raise Unsound("a block with other entries than it says")
+    if above >= (block.first_ms, block.first_seq):
+        raise Unsound("blocks out of order")
+    last = (-1, 0)
+    for number in range(count):
+        place = (run.ms[number], run.seq[number])
+        _check_id(place[0], place[1])
+        if place <= last:
+            raise Unsound("entries out of order")
+        last = place
+    if (block.first_ms, block.first_seq) > (run.ms[0], run.seq[0]) or last > (
+        block.last_ms,
+        block.last_seq,
+    ):
+        raise Unsound("a block with entries beyond its first or last ID")
+    _check_id(block.last_ms, block.last_seq)
+    if run.names is None:
+        if len(run.rows) != count:
+            raise Unsound("a block with more or fewer rows than IDs")
+        for row in run.rows:
+            _check_row(row)
+            if len(row) % 2:
+                raise Unsound("a field without a value")
+    else:
+        if len(run.flat) != count * len(run.names):
+            raise Unsound("a block with more or fewer values than it needs")
+        _check_row(run.names)
+        for value in run.flat:
+            _check_text(value)
+
+
+def _check_row(row: object) -> None:
+    if not isinstance(row, list) or not row:
+        raise Unsound("an entry without fields")
+    for text in row:
+        _check_text(text)
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, bytes):
+        raise Unsound("a field or value that is no bytes")
+
+
+def _check_group(group: Group) -> None:
+    if group.entries_read < -1 or group.max_pending < 0:
+        raise Unsound("a group's counters out of range")
+    _check_id(group.last_ms, group.last_seq)
+    last = (-1, 0)
+    for chunk in group.pel.chunks:
+        for nack in chunk:
+            _check_id(nack.ms, nack.seq)
+            if (nack.ms, nack.seq) <= last:
+                raise Unsound("an entry that is pending twice")
+            last = (nack.ms, nack.seq)
+            if not 0 <= nack.delivery_ms < 2**63 or not 0 <= nack.count < 2**63:
+                raise Unsound("a pending entry's time or count out of range")
+            if nack.consumer is None and nack.delivery_ms:
+                raise Unsound("a released entry with a time")

@@ -1,0 +1,143 @@
+"""Frozen keys as a snapshot: records in frames, each frame with its checksum.
+
+Checksums are computed here, piece by piece, so that nothing is joined and the file can be written
+from what ``take`` returns as it is. A large value is gone through in parts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from xxhash import xxh3_64, xxh3_64_intdigest
+
+from persistence.encoder import Encoder
+from persistence.snapshot.encode import Records, StreamWalk
+from persistence.snapshot.layout import (
+    CHECKSUM,
+    FRAME_HEAD,
+    MAGIC,
+    PREAMBLE,
+    PREAMBLE_CHECKED,
+    VERSION,
+)
+from storage.stream.frozen import FrozenStream
+
+if TYPE_CHECKING:
+    from storage.freezing import FrozenKey
+
+CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
+
+
+class SnapshotEncoder(Encoder):
+    """Makes the bytes of one snapshot.
+
+    Args:
+        version: of the server, for people to read.
+        created_ms: the moment whose state this is.
+        is_base: it is the base of an append-only folder, and incr files may follow.
+        databases: how many the server has.
+    """
+
+    def __init__(self, version: bytes, created_ms: int, is_base: bool, databases: int) -> None:
+        super().__init__()
+        self._version: Final = version
+        self._created_ms: Final = created_ms
+        self._is_base: Final = is_base
+        self._databases: Final = databases
+        self._records: Final = Records()
+        self._db = -1
+        self._made: list[bytes] = []
+        self._number = 0  # of the next frame
+        self._walk: StreamWalk | None = None
+        # The frame whose checksum is being computed.
+        self._payload: list[bytes] = []
+        self._piece = 0
+        self._piece_at = 0
+        self._digest = xxh3_64()
+
+    def begin(self) -> None:
+        """Make the preamble and the header."""
+        head = PREAMBLE.pack(MAGIC, VERSION, 0, 0)[:PREAMBLE_CHECKED]
+        self._add(head + CHECKSUM.pack(xxh3_64_intdigest(head)))
+        self._records.begin(self._version, self._created_ms, self._is_base, self._databases)
+
+    def add(self, key: FrozenKey) -> bool:
+        """Take a key; see ``Encoder``."""
+        records = self._records
+        if key.db != self._db:
+            self._db = key.db
+            records.database(key.db)
+        value = key.value
+        if isinstance(value, bytes):
+            records.string(key.key, value, key.expire_ms)
+        elif isinstance(value, int):
+            records.integer(key.key, value, key.expire_ms)
+        else:
+            assert isinstance(value, FrozenStream)
+            self._walk = StreamWalk(records, key.key, key.expire_ms, value)
+            return True
+        return bool(records.payloads) and self._seal_some()
+
+    def more(self) -> bool:
+        """Go on with the last key; see ``Encoder``."""
+        if self._payload or self._records.payloads:
+            return self._seal_some() or self._walk is not None
+        if self._walk is not None and not self._walk.step():
+            self._walk = None
+        return self._walk is not None or bool(self._records.payloads)
+
+    def finish(self) -> None:
+        """Make the last record."""
+        self._records.end()
+        while self._seal_some():
+            pass
+
+    def take(self) -> list[bytes]:
+        """What has been made since the last call, in the order of the file."""
+        made = self._made
+        self._made = []
+        self.size_bytes = 0
+        return made
+
+    def _seal_some(self) -> bool:
+        """Go on with the checksums of whole payloads; True when there is more to do."""
+        if not self._payload:
+            waiting = self._records.payloads
+            if not waiting:
+                return False
+            self._payload = waiting.pop(0)
+            size = 0
+            for piece in self._payload:
+                size += len(piece)
+            head = FRAME_HEAD.pack(size, self._number)
+            self._number += 1
+            self._digest = xxh3_64(head)
+            self._piece = 0
+            self._piece_at = 0
+            self._add(head)
+        payload = self._payload
+        digest = self._digest
+        budget = CHECKED_AT_ONCE
+        while self._piece < len(payload) and budget > 0:
+            piece = payload[self._piece]
+            size = len(piece) - self._piece_at
+            if size <= budget and not self._piece_at:
+                digest.update(piece)
+            else:
+                size = min(size, budget)
+                digest.update(memoryview(piece)[self._piece_at : self._piece_at + size])
+            budget -= size
+            self._piece_at += size
+            if self._piece_at >= len(piece):
+                self._piece += 1
+                self._piece_at = 0
+                self._add(piece)
+        if self._piece < len(payload):
+            return True
+        self._add(CHECKSUM.pack(digest.intdigest()))
+        self._payload = []
+        return bool(self._records.payloads)
+
+    def _add(self, piece: bytes) -> None:
+        self._made.append(piece)
+        self.size_bytes += len(piece)

@@ -1,0 +1,173 @@
+"""Reads the frames of a snapshot, in order, and believes none without its checksum."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from xxhash import xxh3_64, xxh3_64_intdigest
+
+from persistence.errors import PersistenceError, SnapshotError
+from persistence.snapshot.layout import (
+    CHECKSUM,
+    FRAME_HEAD,
+    MAGIC,
+    PREAMBLE,
+    PREAMBLE_CHECKED,
+    REDIS_MAGIC,
+    SUFFIX,
+    VERSION,
+)
+
+
+def is_snapshot(path: bytes) -> bool:
+    """Whether a file is a snapshot by its first bytes; its name has to agree.
+
+    Raises:
+        PersistenceError: it is a snapshot of Redis, or not what its name says, or unreadable.
+    """
+    shown = os.fsdecode(path)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(MAGIC))
+    except OSError as error:
+        raise PersistenceError(f"{shown} cannot be read: {error.strerror}.") from error
+    if head.startswith(REDIS_MAGIC):
+        raise redis_snapshot(path)
+    named = path.endswith(b"." + SUFFIX)
+    if head == MAGIC and path.endswith(b".aof"):
+        raise PersistenceError(
+            f"{shown} is a snapshot, but its name says that it holds commands. Put the folder back "
+            "as it was, or name the file as it should be."
+        )
+    return named or head == MAGIC
+
+
+def is_redis_snapshot(path: bytes) -> bool:
+    """Whether a file begins as those of Redis do (RDB).
+
+    Raises:
+        PersistenceError: it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(REDIS_MAGIC)) == REDIS_MAGIC
+    except OSError as error:
+        raise PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.") from error
+
+
+def redis_snapshot(path: bytes) -> PersistenceError:
+    """What to say where a snapshot of Redis cannot be used."""
+    folder, name = os.path.split(path)
+    source = folder if b".base." in name else path
+    return PersistenceError(
+        f"{os.fsdecode(path)} is a snapshot of Redis (RDB), which this server does not start from. "
+        f"To take its data over: headrace import {os.fsdecode(source)} --dir NEW-FOLDER"
+    )
+
+
+class FrameReader:
+    """Reads one file.
+
+    Attributes:
+        name: the file, for messages.
+        size_bytes: its length.
+        offset: where the next frame starts; all before it is good.
+        frame_offset: where the payload of the frame at hand starts.
+
+    Raises:
+        SnapshotError: from any method, when the file is damaged or none of ours.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.name: Final = path
+        self.offset = 0
+        self.frame_offset = 0
+        self._number = 0
+        self._fd: Final = os.open(path, os.O_RDONLY)
+        self.size_bytes: Final = os.fstat(self._fd).st_size
+        try:
+            self._read_preamble()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
+
+    def next(self) -> bytes | None:
+        """The payload of the next frame, its checksum behind it; None at the end of the file."""
+        left = self.size_bytes - self.offset
+        if not left:
+            return None
+        head = self._read(FRAME_HEAD.size)
+        if len(head) < FRAME_HEAD.size:
+            raise self.damage(self.offset, "a whole frame, but the file ends within its head")
+        size, number = FRAME_HEAD.unpack(head)
+        whole = FRAME_HEAD.size + size + CHECKSUM.size
+        if whole > left:
+            raise self.damage(
+                self.offset,
+                f"a frame of {whole} bytes, but only {left} bytes are left: the file was cut off, "
+                "or the length is wrong",
+            )
+        frame = self._read(size + CHECKSUM.size)
+        if len(frame) < size + CHECKSUM.size:
+            raise self.damage(self.offset, "a whole frame, but the file became shorter")
+        (checksum,) = CHECKSUM.unpack_from(frame, size)
+        digest = xxh3_64(head)
+        digest.update(memoryview(frame)[:size])
+        if digest.intdigest() != checksum:
+            raise self.damage(self.offset, f"frame {self._number}, but its checksum is wrong")
+        if number != self._number:
+            raise self.damage(self.offset, f"frame {self._number}, but this is frame {number}")
+        self._number += 1
+        self.frame_offset = self.offset + FRAME_HEAD.size
+        self.offset += whole
+        return frame
+
+    def damage(self, offset: int, expected: str) -> SnapshotError:
+        """What to raise for damage at ``offset``."""
+        return SnapshotError(self.name, offset, expected)
+
+    def _read_preamble(self) -> None:
+        head = self._read(PREAMBLE.size)
+        shown = os.fsdecode(self.name)
+        if head.startswith(REDIS_MAGIC):
+            raise redis_snapshot(self.name)
+        if not head.startswith(MAGIC):
+            if self.size_bytes < len(MAGIC) and MAGIC.startswith(head):
+                raise self.damage(self.size_bytes, "the rest of the preamble")
+            raise PersistenceError(
+                f"{shown} is no snapshot: it does not start with {MAGIC.decode()}."
+            )
+        if len(head) < PREAMBLE.size:
+            raise self.damage(len(head), "the rest of the preamble")
+        _, version, zero, checksum = PREAMBLE.unpack(head)
+        if xxh3_64_intdigest(head[:PREAMBLE_CHECKED]) != checksum:
+            raise self.damage(0, "a preamble, but its checksum is wrong")
+        if version > VERSION:
+            raise PersistenceError(
+                f"{shown} was written by a newer version of Headrace: it has format {version}, and "
+                f"this server reads formats up to {VERSION}. Start that version, or a newer one."
+            )
+        if version < VERSION or zero:
+            raise self.damage(len(MAGIC), f"format {VERSION}")
+        self.offset = PREAMBLE.size
+
+    def _read(self, size: int) -> bytes:
+        """The next ``size`` bytes; fewer at the end of the file."""
+        data = os.read(self._fd, size)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        done = len(data)
+        while done < size:
+            data = os.read(self._fd, size - done)
+            if not data:
+                break
+            parts.append(data)
+            done += len(data)
+        return b"".join(parts)

@@ -1,0 +1,63 @@
+"""Reads a snapshot into databases, a record at a time."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from persistence.errors import PersistenceError
+from persistence.snapshot.decode import Decoder, Malformed, Unfit
+from persistence.snapshot.file import FrameReader
+from persistence.snapshot.layout import CHECKSUM
+
+
+class SnapshotLoader:
+    """Loads one file.
+
+    Attributes:
+        decoder: what it found so far.
+        size_bytes: the length of the file; loaded_bytes: how much of it has been loaded.
+
+    Raises:
+        PersistenceError: from any method, when the file cannot be read or trusted. The databases
+            then hold some of its keys.
+    """
+
+    def __init__(self, path: bytes, decoder: Decoder) -> None:
+        self.decoder: Final = decoder
+        self.loaded_bytes = 0
+        try:
+            self._reader: Final = FrameReader(path)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        self.size_bytes: Final = self._reader.size_bytes
+
+    def step(self) -> bool:
+        """Load the next record, about a megabyte at most; False when all is loaded."""
+        reader = self._reader
+        try:
+            if self.decoder.step():
+                return True
+            self.loaded_bytes = reader.offset
+            frame = reader.next()
+            if frame is not None:
+                self.decoder.take(frame, len(frame) - CHECKSUM.size)
+                return True
+            self.decoder.finish()
+        except OSError as error:
+            raise _unreadable(reader.name, error) from error
+        except Malformed as damage:
+            raise reader.damage(reader.frame_offset + damage.position, str(damage)) from damage
+        except Unfit as reason:
+            raise PersistenceError(
+                f"{os.fsdecode(reader.name)} cannot be loaded: {reason}."
+            ) from reason
+        return False
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reader.close()
+
+
+def _unreadable(path: bytes, error: OSError) -> PersistenceError:
+    return PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.")

@@ -1,0 +1,102 @@
+"""One value as bytes that another server of this kind can take: what DUMP and RESTORE exchange.
+
+The records of one key without a name and without a deadline, and a footer: the version of the
+format in two bytes and XXH3-64 of all before in eight.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from xxhash import xxh3_64_intdigest
+
+from persistence.snapshot.check import Unsound, check_stream
+from persistence.snapshot.decode import KEEP_ALL, Decoder, Malformed, Unfit
+from persistence.snapshot.encode import Records, StreamWalk
+from persistence.snapshot.layout import CHECKSUM, NO_DEADLINE, VERSION
+from storage.stream.frozen import FrozenStream
+from storage.stream.stream import Stream
+
+_VERSION: Final = Struct("<H")
+FOOTER_BYTES: Final = _VERSION.size + CHECKSUM.size
+
+
+class BadFooter(Exception):
+    """The bytes were damaged, or no server of this kind and version made them."""
+
+
+class BadValue(Exception):
+    """The footer is right, but there is no value in front of it."""
+
+
+class _OneValue(Decoder):
+    """Decodes one value, to be found in ``value``."""
+
+    def __init__(self) -> None:
+        super().__init__([], 0, KEEP_ALL)
+        self.value: object = None
+        self.begin_value()
+
+    def place(self, key: bytes, value: object, expire_ms: int) -> None:
+        """The key is complete."""
+        self.keys += 1
+        if key or expire_ms != NO_DEADLINE:
+            raise self.malformed("a key without name and deadline")
+        self.value = value
+
+
+def dump_value(value: object) -> bytes:
+    """The bytes of a value as a keyspace holds it. Complexity: O(its size)."""
+    records = Records()
+    if isinstance(value, Stream):
+        walk = StreamWalk(records, b"", NO_DEADLINE, FrozenStream(value))
+        while walk.step():
+            pass
+    elif isinstance(value, int):
+        records.integer(b"", value, NO_DEADLINE)
+    else:
+        assert isinstance(value, (bytes, bytearray))
+        records.string(b"", bytes(value), NO_DEADLINE)
+    records.flush()
+    pieces: list[bytes] = []
+    for payload in records.payloads:
+        pieces.extend(payload)
+    pieces.append(_VERSION.pack(VERSION))
+    body = b"".join(pieces)
+    return body + CHECKSUM.pack(xxh3_64_intdigest(body))
+
+
+def check_footer(data: bytes) -> None:
+    """See that the bytes are as ``dump_value`` made them.
+
+    Raises:
+        BadFooter: they are not.
+    """
+    body_bytes = len(data) - CHECKSUM.size
+    if body_bytes < _VERSION.size:
+        raise BadFooter
+    (version,) = _VERSION.unpack_from(data, body_bytes - _VERSION.size)
+    (checksum,) = CHECKSUM.unpack_from(data, body_bytes)
+    if version != VERSION or xxh3_64_intdigest(memoryview(data)[:body_bytes]) != checksum:
+        raise BadFooter
+
+
+def load_value(data: bytes) -> object:
+    """The value that ``dump_value`` turned into these bytes, whose footer is right.
+
+    Raises:
+        BadValue: there is none.
+    Complexity: O(its size), for every entry is looked at.
+    """
+    decoder = _OneValue()
+    decoder.take(data, len(data) - FOOTER_BYTES)
+    try:
+        while decoder.step():
+            pass
+        decoder.finish_value()
+        if isinstance(decoder.value, Stream):
+            check_stream(decoder.value)
+    except (Malformed, Unfit, Unsound) as error:
+        raise BadValue(str(error)) from error
+    return decoder.value

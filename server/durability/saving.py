@@ -1,0 +1,242 @@
+"""The snapshot beside the append-only file: SAVE, BGSAVE, save points, and the end of the server.
+
+The file is ``dbfilename`` in ``dir``. It is written under a temporary name and takes the place of
+the one before when it is on the disk, whole. A snapshot that Redis wrote is not overwritten: with
+the names mixed up, that would destroy data that we cannot read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from persistence.encoder import Encoder
+from persistence.errors import PersistenceError
+from persistence.files import TEMPORARY_PREFIX, NewFile, rename_file, sync_folder
+from persistence.snapshot.encoder import SnapshotEncoder
+from persistence.snapshot.layout import REDIS_MAGIC
+from server.build import VERSION
+from server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
+from server.durability.worker import failure_text
+from server.state import SAVE_FAILED
+from storage.freezing import frozen_key
+
+if TYPE_CHECKING:
+    from server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+RETRY_S: Final = 5  # after a failure, before save points are looked at again
+
+
+class SaveStatus:
+    """What INFO tells about snapshots.
+
+    Attributes:
+        saves: how many were begun; scheduled: one is to begin when it can.
+        last_ok: how the last one went.
+        last_try_s: when the last one in the background began, in seconds since 1970.
+        last_duration_s: how long that took; -1 before the first.
+        last_copied_bytes: what was kept for it that changed meanwhile, about.
+    """
+
+    def __init__(self) -> None:
+        self.saves = 0
+        self.scheduled = False
+        self.last_ok = True
+        self.last_try_s = 0
+        self.last_duration_s = -1
+        self.last_copied_bytes = 0
+
+
+class Saving:
+    """Writes the snapshot of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self.status: Final = SaveStatus()
+        server.saving = self
+        server.config.on_change["save"] = self.settings_changed
+        server.config.on_change["stop-writes-on-bgsave-error"] = self.settings_changed
+
+    @property
+    def path(self) -> bytes:
+        """Where the snapshot lies."""
+        config = self._server.config
+        return os.path.join(os.path.abspath(config.dir), config.dbfilename)
+
+    @property
+    def temporary_path(self) -> bytes:
+        """Where a snapshot is written before it has its name."""
+        folder = os.path.abspath(self._server.config.dir)
+        return os.path.join(folder, TEMPORARY_PREFIX + b"%d.hrs" % os.getpid())
+
+    def is_running(self) -> bool:
+        """Whether a snapshot is being written in the background."""
+        return isinstance(self._server.job, DumpJob)
+
+    # At once
+
+    def save_now(self) -> bool:
+        """Write the snapshot while everybody waits; False when it failed."""
+        server = self._server
+        started_ns = time.perf_counter_ns()
+        self.status.saves += 1
+        path = self.path
+        file = NewFile(self.temporary_path, True)
+        try:
+            write_all_keys(server, snapshot_encoder(server, False), file)
+            put_in_place(file.path, path)
+        except OSError as error:
+            file.discard()
+            log.warning("Saving failed: %s", failure_text(error))
+            return False
+        except PersistenceError as refusal:
+            file.discard()
+            log.warning("Saving failed: %s", refusal)
+            return False
+        server.dirty = 0
+        self._saved(path, file.size_bytes, time.perf_counter_ns() - started_ns)
+        return True
+
+    def flushed(self) -> bool:
+        """All keys have gone by FLUSHALL: whether a snapshot says so already.
+
+        One that is being written would bring them back. Where there are save points, the one on
+        the disk would, too.
+        """
+        self.cancel()
+        return bool(self._server.config.save) and self.save_now()
+
+    # In the background
+
+    def begin(self) -> None:
+        """Start to write the snapshot while the server goes on; there is no job yet."""
+        server = self._server
+        status = self.status
+        status.saves += 1
+        status.scheduled = False
+        status.last_try_s = int(time.time())
+        job = DumpJob(server, self)
+        server.job = job
+        log.info("Background saving started")
+        job.begin()
+
+    def job_ended(self, job: DumpJob, failure: str) -> None:
+        """A snapshot is in its place, or is not."""
+        server = self._server
+        status = self.status
+        status.last_duration_s = max(0, int(time.time()) - job.started_s)
+        status.last_copied_bytes = job.copied_bytes
+        if failure:
+            log.warning("Background saving failed: %s", failure)
+            status.last_ok = False
+            self.settings_changed()
+            return
+        server.dirty -= job.dirty_before
+        self._saved(job.target, job.size_bytes, time.perf_counter_ns() - job.started_ns)
+
+    def cancel(self) -> None:
+        """Stop writing in the background; the file on the disk stays what it was."""
+        job = self._server.job
+        if isinstance(job, DumpJob):
+            log.warning("Background saving is given up")
+            job.cancel()
+
+    def is_due(self, now_s: int) -> bool:
+        """Whether a save point has come, or a snapshot has been asked for; there is no job."""
+        server = self._server
+        status = self.status
+        if not status.last_ok and now_s - status.last_try_s <= RETRY_S:
+            return False
+        if status.scheduled:
+            return True
+        for seconds, changes in server.config.save:
+            if server.dirty >= changes and now_s - server.last_save_s > seconds:
+                log.info("%d changes in %d seconds. Saving...", changes, seconds)
+                return True
+        return False
+
+    def _saved(self, path: bytes, size: int, spent_ns: int) -> None:
+        self._server.last_save_s = int(time.time())
+        self.status.last_ok = True
+        self.settings_changed()
+        log.info("Saved %s: %d bytes, %.3f seconds", os.fsdecode(path), size, spent_ns / 1e9)
+
+    def settings_changed(self) -> str | None:
+        """Refuse writes after a failure where that is asked for, or take them again."""
+        config = self._server.config
+        refuse = config.stop_writes_on_bgsave_error and bool(config.save)
+        self._server.set_special(SAVE_FAILED, refuse and not self.status.last_ok)
+        return None
+
+
+class DumpJob(SnapshotJob):
+    """A snapshot on its way to the disk."""
+
+    def __init__(self, server: Server, saving: Saving) -> None:
+        super().__init__(server, saving.temporary_path, "Background saving")
+        self.target: Final = saving.path
+        self.dirty_before: Final = server.dirty
+        self._saving: Final = saving
+
+    def encoder(self) -> Encoder:
+        """A snapshot."""
+        return snapshot_encoder(self.server, False)
+
+    def install(self) -> None:
+        """Let it take the place of the one before."""
+        put_in_place(self.file.path, self.target)
+
+    def ended(self, failure: str) -> None:
+        """Tell of it."""
+        self._saving.job_ended(self, failure)
+
+
+def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
+    """What makes a snapshot of the state of this moment."""
+    now_ms = server.refresh_clock()
+    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(server.dbs))
+
+
+def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
+    """Write the present state of all databases at once.
+
+    Raises:
+        OSError: the file is of no use.
+    """
+    encoder.begin()
+    for db in server.dbs:
+        for entry in db.slots:
+            more = encoder.add(frozen_key(db.index, entry))
+            while more:
+                more = encoder.more()
+                if encoder.size_bytes >= BATCH_BYTES:
+                    file.write(encoder.take())
+            if encoder.size_bytes >= BATCH_BYTES:
+                file.write(encoder.take())
+    encoder.finish()
+    file.write(encoder.take())
+    file.finish()
+
+
+def put_in_place(temporary: bytes, path: bytes) -> None:
+    """Let a synced file be the snapshot.
+
+    Raises:
+        PersistenceError: what is there is a snapshot of Redis.
+        OSError: it could not be renamed, or not surely.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        with open(path, "rb") as present:
+            head = present.read(len(REDIS_MAGIC))
+        if head == REDIS_MAGIC:
+            raise PersistenceError(
+                f"{os.fsdecode(path)} is a snapshot of Redis (RDB) and is not overwritten. Move it "
+                "away, or give ours another name with `dbfilename`."
+            )
+    rename_file(temporary, path)
+    sync_folder(os.path.dirname(path))

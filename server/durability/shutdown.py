@@ -1,0 +1,38 @@
+"""What has to be on the disk before the server may end."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+
+def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
+    """Save what is to be saved; False when the server has to stay, for data would be lost.
+
+    Args:
+        save: write a snapshot in any case; nosave: in none. Otherwise there is one where there
+            are save points.
+        force: say True whatever fails.
+    """
+    saving = server.saving
+    rewriting = server.rewriting
+    if saving is None or rewriting is None:
+        return True  # it did not get as far as loading
+    saving.cancel()
+    if rewriting.first is not None:
+        if not force:
+            log.warning("The first append-only file is being written: not ending now")
+            return False
+        log.warning("The first append-only file is being written: ending anyway")
+    if not save and (nosave or not server.config.save):
+        return True
+    log.info("Saving the final snapshot before exiting")
+    if saving.save_now() or force:
+        return True
+    log.warning("The snapshot could not be saved: not ending now")
+    return False

@@ -1,0 +1,316 @@
+"""Writing the state of one moment to a file while the server goes on: no fork and no pause.
+
+A job takes the databases as they are (``storage.freezing``), and then works in slices between the
+turns of the event loop: keys become bytes, which a thread writes (``server.durability.worker``).
+Where the disk is slower than that, the slices rest; while clients have something to do, they rest
+between each two, so that a client waits for one slice at most.
+
+There is one job at a time, be it for a snapshot or for the base of the append-only file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from persistence.encoder import Encoder
+from persistence.files import NewFile
+from server.durability.worker import Task, Worker
+from storage.freezing import Freezing, FrozenKey
+
+if TYPE_CHECKING:
+    from server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+SLICE_NS: Final = 1_500_000  # for how long a client may have to wait
+IDLE_SLICE_NS: Final = 5_000_000  # while no client has anything to do
+REST_S: Final = 0.004  # between two slices while clients have something to do
+KEYS_AT_ONCE: Final = 64
+BATCH_BYTES: Final = 1 << 18  # given to the thread at once
+QUEUED_MAX_BYTES: Final = 8 << 20  # waiting for the disk; then the slices rest
+DELAY_STEP_S: Final = 0.05  # between two looks whether the delay still holds
+REPORT_NS: Final = 1_000_000_000
+
+
+class SnapshotJob:
+    """One file on its way to the disk.
+
+    Subclasses say what is to be done before, what the file is, and what becomes of it.
+
+    Args:
+        path: the name under which it is written.
+        name: what it is, for the log.
+
+    Attributes:
+        file: the file; the thread's alone.
+        keys_total, keys_done: how many keys there are, and how many of them have been encoded.
+        size_bytes: how long the file is so far.
+        copied_bytes: what was kept for it that has changed or gone since, about.
+        started_s: when the job started, in seconds since 1970; started_ns: on the clock that only
+            measures.
+        cancelled: nobody wants it any more.
+    """
+
+    def __init__(self, server: Server, path: bytes, name: str) -> None:
+        self.keys_total = 0
+        self.keys_done = 0
+        self.size_bytes = 0
+        self.started_s = int(time.time())
+        self.cancelled = False
+        self.server: Final = server
+        self._worker: Final[Worker] = server.worker
+        self._name: Final = name
+        self.file: Final = NewFile(path, True)
+        self._encoder: Encoder | None = None
+        self._freezing: Freezing | None = None
+        self._keys: list[FrozenKey] = []
+        self._next = 0  # of the keys
+        self._more = False  # to be done for the key before that
+        self._queued_bytes = 0
+        self._failure = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._handle: asyncio.Handle | None = None
+        self._waiting = False  # for the disk
+        self._seen_bytes = 0  # of input, when the last slice ended
+        self._rests_until_ns = 0  # where rdb-key-save-delay asks for it
+        self.started_ns = time.perf_counter_ns()
+        self._reported_ns = self.started_ns
+
+    # For subclasses
+
+    def encoder(self) -> Encoder:
+        """What makes the file; called at the moment whose state is written."""
+        raise NotImplementedError
+
+    def install(self) -> None:
+        """Put the synced file in its place; called in the thread, as ``Task.run``."""
+        raise NotImplementedError
+
+    def ended(self, failure: str) -> None:
+        """The file is in its place or, with a reason, it is not; not called when cancelled."""
+
+    # Life
+
+    def begin(self) -> None:
+        """Take the state of this moment and start to write it."""
+        server = self.server
+        server.epoch += 1
+        freezing = Freezing(server.dbs, server.epoch)
+        server.freezing = freezing
+        self._freezing = freezing
+        self.keys_total = freezing.total
+        encoder = self.encoder()
+        encoder.begin()
+        self._encoder = encoder
+        self._soon()
+
+    def cancel(self) -> None:
+        """Give up; when this returns nothing of the job runs any more and its file is gone.
+
+        What is being put in its place is let through: the job has ended then.
+        """
+        self._worker.drain()
+        if self.server.job is not self:
+            return
+        self.cancelled = True
+        self._stop()
+        self._worker.give(_Discard(self))
+        self._worker.drain()
+
+    @property
+    def copied_bytes(self) -> int:
+        """What was kept that has changed or gone since, about."""
+        freezing = self._freezing
+        return 0 if freezing is None else freezing.copied_bytes()
+
+    def _soon(self) -> None:
+        self._handle = asyncio.get_running_loop().call_soon(self._slice)
+
+    def _later(self, delay_s: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._slice)
+
+    def _stop(self) -> None:
+        """Slices no more; the databases may change as they like."""
+        server = self.server
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._freezing is not None:
+            for key in self._keys[max(0, self._next - self._more) :]:
+                self._freezing.let_go(key, server.lazy_free)
+            self._keys = []
+            self._freezing.end(server.lazy_free)
+            server.freezing = None
+        if server.job is self:
+            server.job = None
+
+    # Slices
+
+    def _slice(self) -> None:
+        self._handle = None
+        self._timer = None
+        server = self.server
+        busy = server.stats.net_input_bytes != self._seen_bytes
+        now_ns = time.perf_counter_ns()
+        delay_us = server.config.rdb_key_save_delay
+        if delay_us > 0 and now_ns < self._rests_until_ns:
+            self._later(min(DELAY_STEP_S, (self._rests_until_ns - now_ns) / 1e9))
+            return
+        stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
+        while self._queued_bytes < QUEUED_MAX_BYTES:
+            done = self.keys_done
+            if not self._advance():
+                self._finish()
+                return
+            now_ns = time.perf_counter_ns()
+            if now_ns >= stop_ns or (delay_us > 0 and self.keys_done > done):
+                break
+        self._report(now_ns)
+        self._seen_bytes = server.stats.net_input_bytes
+        if self._queued_bytes >= QUEUED_MAX_BYTES:
+            self._waiting = True
+        elif delay_us > 0:
+            self._rests_until_ns = now_ns + delay_us * 1000
+            self._soon()
+        elif busy:
+            self._later(REST_S)
+        else:
+            self._soon()
+
+    def _advance(self) -> bool:
+        """Do a small part of the work; False when there is none left."""
+        encoder = self._encoder
+        freezing = self._freezing
+        assert encoder is not None
+        assert freezing is not None
+        if self._more:
+            self._more = encoder.more()
+        elif self._next < len(self._keys):
+            self._more = encoder.add(self._keys[self._next])
+            self._next += 1
+            self.keys_done += 1
+        elif freezing.is_done():
+            return False
+        else:
+            self._keys = freezing.next_keys(KEYS_AT_ONCE)
+            self._next = 0
+            return True
+        if not self._more:
+            freezing.let_go(self._keys[self._next - 1], self.server.lazy_free)
+        if encoder.size_bytes >= BATCH_BYTES:
+            self._hand_over(encoder)
+        return True
+
+    def _hand_over(self, encoder: Encoder) -> None:
+        """Give the thread what has been made."""
+        size = encoder.size_bytes
+        self._queued_bytes += size
+        self.size_bytes += size
+        self._worker.give(_Write(self, encoder.take(), size))
+
+    def _finish(self) -> None:
+        encoder = self._encoder
+        freezing = self._freezing
+        assert encoder is not None
+        assert freezing is not None
+        encoder.finish()
+        self._hand_over(encoder)
+        self._keys = []
+        freezing.end(self.server.lazy_free)
+        self.server.freezing = None
+        self._worker.give(_Install(self))
+
+    def _report(self, now_ns: int) -> None:
+        if now_ns - self._reported_ns < REPORT_NS:
+            return
+        self._reported_ns = now_ns
+        spent_s = (now_ns - self.started_ns) / 1e9
+        log.info(
+            "%s: %.1f %%, %d of %d keys, %d MB in %.0f s",
+            self._name,
+            self.share(),
+            self.keys_done,
+            self.keys_total,
+            self.size_bytes >> 20,
+            spent_s,
+        )
+
+    def share(self) -> float:
+        """How many of the keys have been encoded, in per cent."""
+        return 100.0 * self.keys_done / self.keys_total if self.keys_total else 0.0
+
+    # What the thread reports
+
+    def written(self, size: int, failure: str) -> None:
+        """A batch has been written."""
+        self._queued_bytes -= size
+        if self.cancelled or self._failure:
+            return
+        if failure:
+            self._failure = failure
+            self._stop()
+            self._worker.give(_Discard(self))
+            self.ended(failure)
+        elif self._waiting and self._queued_bytes < QUEUED_MAX_BYTES // 2:
+            self._waiting = False
+            self._soon()
+
+    def installed(self, failure: str) -> None:
+        """The file is in its place, or could not be put there."""
+        if self.cancelled or self._failure:
+            return
+        self._stop()
+        if failure:
+            self._worker.give(_Discard(self))
+        self.ended(failure)
+
+    @property
+    def failed(self) -> bool:
+        """Whether what is still to be done for the file can be left out."""
+        return self.cancelled or bool(self._failure)
+
+
+class _Write(Task):
+    def __init__(self, job: SnapshotJob, pieces: list[bytes], size: int) -> None:
+        super().__init__()
+        self._job: Final = job
+        self._pieces = pieces
+        self._size: Final = size
+
+    def run(self) -> None:
+        pieces = self._pieces
+        self._pieces = []
+        if not self._job.failed:
+            self._job.file.write(pieces)
+
+    def done(self) -> None:
+        self._job.written(self._size, self.failure)
+
+
+class _Install(Task):
+    def __init__(self, job: SnapshotJob) -> None:
+        super().__init__()
+        self._job: Final = job
+
+    def run(self) -> None:
+        if not self._job.failed:
+            self._job.file.finish()
+            self._job.install()
+
+    def done(self) -> None:
+        self._job.installed(self.failure)
+
+
+class _Discard(Task):
+    def __init__(self, job: SnapshotJob) -> None:
+        super().__init__()
+        self._job: Final = job
+
+    def run(self) -> None:
+        self._job.file.discard()

@@ -1,0 +1,1 @@
+"""The subcommands of ``headrace`` that work on files: check, export, import."""

@@ -1,0 +1,129 @@
+"""``headrace check-aof`` and ``headrace check-snapshot``."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
+from persistence.errors import PersistenceError
+from persistence.rdb.reader import RdbReader
+from persistence.snapshot.file import is_redis_snapshot, is_snapshot
+from persistence.source import Source
+from server.tools.progress import Progress
+from server.tools.workspace import DATABASES, empty_databases
+
+
+def check_snapshot(path: bytes) -> int:
+    """Go through a snapshot and tell what it holds; 0.
+
+    Raises:
+        PersistenceError: it is damaged, or none.
+    """
+    found, size_bytes = _go_through(path)
+    created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
+    print(f"{os.fsdecode(path)}: valid, {size_bytes} bytes")
+    print(f"  written by Headrace {found.version.decode()}, state of {created} UTC")
+    print("  base of an append-only folder" if found.is_base else "  whole by itself")
+    print(f"  {found.keys} keys: {found.strings} strings, {found.streams} streams")
+    print(f"  {found.mortal} keys with a deadline")
+    print(f"  {found.entries} entries, {found.groups} groups, {found.pending} pending entries")
+    return 0
+
+
+def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
+    loader, found = snapshot_loader(path)
+    progress = Progress(os.fsdecode(os.path.basename(path)), loader.size_bytes)
+    try:
+        while loader.step():
+            progress.reach(loader.loaded_bytes)
+    finally:
+        progress.close()
+        loader.close()
+    return found, loader.size_bytes
+
+
+def check_aof(path: bytes, fix: bool) -> int:
+    """Go through an append-only folder, or one file of commands; 0 when it is, or becomes, valid.
+
+    Args:
+        fix: cut off what is damaged at the end of the last file.
+
+    Raises:
+        PersistenceError: it cannot be read, or is damaged where no cut helps.
+    """
+    source = Source(path)
+    try:
+        return _check_files(source, fix)
+    finally:
+        source.close()
+
+
+def _check_files(source: Source, fix: bool) -> int:
+    if source.manifest_path:
+        print(f"{os.fsdecode(source.manifest_path)}: valid, {len(source.files)} files")
+    last = len(source.files) - 1
+    for number, file in enumerate(source.files):
+        start = 0
+        if is_redis_snapshot(file):
+            start = _check_rdb(file)
+            if start == os.path.getsize(file):
+                continue
+        elif is_snapshot(file):
+            found, size_bytes = _go_through(file)
+            shown = f"{found.keys} keys, {found.entries} entries"
+            print(f"{os.fsdecode(file)}: valid snapshot, {size_bytes} bytes, {shown}")
+            continue
+        check = _check_commands(file, start)
+        if not check.problem:
+            print(
+                f"{os.fsdecode(file)}: valid, {check.size_bytes} bytes, {check.commands} commands"
+            )
+            continue
+        if not _mend(check, fix, number == last):
+            return 1
+    return 0
+
+
+def _check_commands(path: bytes, start: int) -> CommandCheck:
+    check = CommandCheck(path, start)
+    progress = Progress(os.fsdecode(os.path.basename(path)), check.size_bytes)
+    try:
+        while check.step():
+            progress.reach(check.loaded_bytes())
+    finally:
+        progress.close()
+    return check
+
+
+def _check_rdb(path: bytes) -> int:
+    """Go through a snapshot of Redis; where it ends."""
+    reader = RdbReader(path, empty_databases(DATABASES), 100, 100)
+    progress = Progress(os.fsdecode(os.path.basename(path)), reader.size_bytes)
+    try:
+        while reader.step():
+            progress.reach(reader.loaded_bytes)
+    finally:
+        progress.close()
+        reader.close()
+    print(f"{os.fsdecode(path)}: valid snapshot of Redis, {reader.end} bytes")
+    return reader.end
+
+
+def _mend(check: CommandCheck, fix: bool, is_last: bool) -> bool:
+    """Tell what is wrong with a file, and cut it off where that is asked for; whether it was."""
+    lost = check.size_bytes - check.good_bytes
+    name = os.fsdecode(check.path)
+    print(f"{name}: damaged at offset {check.good_bytes}: {check.problem}")
+    print(f"  {check.commands} commands before that are good; {lost} bytes are not")
+    if not is_last:
+        raise PersistenceError(
+            f"{name} is not the last file: to cut it off would lose what the later ones say, too. "
+            "Nothing has been changed. Use a copy of the folder from before."
+        )
+    if not fix:
+        print("  --fix cuts those bytes off and keeps them in a file beside it")
+        return False
+    kept = cut(check.path, check.good_bytes)
+    print(f"  cut: {check.good_bytes} bytes stay; the rest is in {os.fsdecode(kept)}")
+    return True

@@ -1,0 +1,128 @@
+"""The subcommands of ``headrace``: what they take, and what their exit codes mean."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from typing import Final
+
+from persistence.errors import PersistenceError
+
+NAMES: Final = ("check-aof", "check-snapshot", "export", "import")
+SUMMARY: Final = """\
+       headrace check-aof [--fix] DIR|FILE
+       headrace check-snapshot FILE
+       headrace export --to resp|redis-aof [--from DIR|FILE] OUT
+       headrace import FROM --dir DIR
+"""
+_CODES: Final = (
+    "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """What understands the words of all subcommands."""
+    top = argparse.ArgumentParser(prog="headrace", epilog=_CODES)
+    tools = top.add_subparsers(dest="tool", required=True, metavar="TOOL")
+
+    check = tools.add_parser(
+        "check-aof",
+        help="go through an append-only folder or file",
+        description="Goes through an append-only folder, ours or Redis's, or a single file of "
+        "commands, and tells whether it is valid. Changes nothing without --fix.",
+        epilog=_CODES,
+    )
+    check.add_argument(
+        "--fix",
+        action="store_true",
+        help="cut off what is damaged at the end of the last file; it is kept beside it",
+    )
+    check.add_argument("path", metavar="DIR|FILE")
+
+    snapshot = tools.add_parser(
+        "check-snapshot",
+        help="go through a snapshot",
+        description="Goes through a snapshot, every entry of it, and tells what it holds.",
+        epilog=_CODES,
+    )
+    snapshot.add_argument("path", metavar="FILE")
+
+    export = tools.add_parser(
+        "export",
+        help="write data in a form that Redis reads",
+        description="Writes what an append-only folder or a snapshot holds as commands. No server "
+        "may use the folder meanwhile. The source is not changed, and OUT must not exist.",
+        epilog=_CODES,
+    )
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=("resp", "redis-aof"),
+        help="resp: one file of commands, for redis-cli --pipe (OUT may be -). "
+        "redis-aof: a folder to start redis-server on with --dir OUT --appendonly yes",
+    )
+    export.add_argument(
+        "--from", dest="source", default=".", metavar="DIR|FILE", help="default: this folder"
+    )
+    export.add_argument("out", metavar="OUT")
+
+    take = tools.add_parser(
+        "import",
+        help="take over data of Redis",
+        description="Reads a folder or file of Redis: its dir, its append-only folder with a base "
+        "of commands or of RDB form, a single append-only file, or an RDB file. Writes a new "
+        "folder to start headrace in. What is not supported here is named and refused.",
+        epilog=_CODES,
+    )
+    take.add_argument("source", metavar="FROM")
+    take.add_argument("--dir", required=True, help="the new folder; it must be empty, or not there")
+    take.add_argument(
+        "--as",
+        dest="form",
+        default="appendonly",
+        choices=("appendonly", "snapshot"),
+        help="what to write: an append-only folder (the default), or dump.hrs",
+    )
+    take.add_argument(
+        "--skip-unsupported", action="store_true", help="leave out what is not supported here"
+    )
+    return top
+
+
+def run_tool(words: list[str]) -> int:
+    """Run the subcommand that ``words`` begin with; the exit code."""
+    arguments = parser().parse_args(words)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        return _run(arguments)
+    except PersistenceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (BrokenPipeError, KeyboardInterrupt):  # whoever reads what we write has enough
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Late: the arguments are checked at once, and most tools need little.
+    if arguments.tool == "check-aof":
+        from server.tools.check import check_aof
+
+        return check_aof(os.fsencode(arguments.path), arguments.fix)
+    if arguments.tool == "check-snapshot":
+        from server.tools.check import check_snapshot
+
+        return check_snapshot(os.fsencode(arguments.path))
+    from server.tools import convert
+
+    if arguments.tool == "export":
+        return convert.export(
+            arguments.to, os.fsencode(arguments.source), os.fsencode(arguments.out)
+        )
+    return convert.import_(
+        os.fsencode(arguments.source),
+        os.fsencode(arguments.dir),
+        arguments.form,
+        arguments.skip_unsupported,
+    )

@@ -1,0 +1,139 @@
+"""``headrace export`` and ``headrace import``: from one form of the data to another."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Final
+
+from persistence.dump import CommandEncoder
+from persistence.encoder import Encoder
+from persistence.errors import PersistenceError
+from persistence.files import write_pieces
+from persistence.snapshot.encoder import SnapshotEncoder
+from persistence.snapshot.layout import SUFFIX
+from persistence.source import Source
+from server.build import VERSION
+from server.tools.workspace import Workspace, make_empty
+from storage.freezing import frozen_key
+from storage.stream.stream import Stream
+
+TO_RESP: Final = "resp"
+TO_REDIS_AOF: Final = "redis-aof"
+AS_APPENDONLY: Final = "appendonly"
+AS_SNAPSHOT: Final = "snapshot"
+_STANDARD_OUTPUT: Final = b"-"
+
+
+def export(form: str, source_path: bytes, out: bytes) -> int:
+    """Write what a folder or snapshot holds in a form that Redis reads; 0.
+
+    Args:
+        form: ``TO_RESP``: one file of commands, ``-`` is standard output. ``TO_REDIS_AOF``: a
+            folder for ``redis-server --dir``.
+
+    Raises:
+        PersistenceError: something cannot be read or written; nothing was changed.
+    """
+    workspace = _loaded(source_path)
+    if workspace.left:
+        _tell_left(workspace)
+        raise PersistenceError("Nothing has been written: the data is not all known here.")
+    _tell_what_redis_lacks(workspace)
+    if form == TO_REDIS_AOF:
+        workspace.write_folder(out, CommandEncoder(), b"aof")
+        os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
+    elif out == _STANDARD_OUTPUT:
+        _write_out(workspace, CommandEncoder())
+    else:
+        workspace.write_file(out, CommandEncoder())
+    _tell(workspace, out)
+    return 0
+
+
+def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
+    """Write what Redis left on the disk as a new folder for a server of ours; 0, or 1.
+
+    Args:
+        form: ``AS_APPENDONLY``, to be started with ``appendonly yes``, or ``AS_SNAPSHOT``.
+        skip: leave out values of types that are not known here; otherwise they are refused.
+
+    Raises:
+        PersistenceError: something cannot be read or written.
+    """
+    workspace = _loaded(source_path)
+    if workspace.left:
+        _tell_left(workspace)
+        if not skip:
+            print("Nothing has been written; --skip-unsupported leaves them out.", file=sys.stderr)
+            return 1
+    version = VERSION.encode()
+    now_ms = time.time_ns() // 1_000_000
+    is_base = form == AS_APPENDONLY
+    encoder = SnapshotEncoder(version, now_ms, is_base, workspace.databases())
+    if is_base:
+        workspace.write_folder(out, encoder, SUFFIX)
+    else:
+        make_empty(out)
+        workspace.write_file(os.path.join(out, b"dump." + SUFFIX), encoder)
+    _tell(workspace, out)
+    return 0
+
+
+def _loaded(path: bytes) -> Workspace:
+    source = Source(path)
+    try:
+        workspace = Workspace()
+        workspace.load(source)
+    finally:
+        source.close()
+    return workspace
+
+
+def _write_out(workspace: Workspace, encoder: Encoder) -> None:
+    sys.stdout.flush()
+    for db in workspace.server.dbs:
+        for entry in db.slots:
+            more = encoder.add(frozen_key(db.index, entry))
+            while more:
+                more = encoder.more()
+                write_pieces(sys.stdout.fileno(), encoder.take())
+    write_pieces(sys.stdout.fileno(), encoder.take())
+
+
+def _tell(workspace: Workspace, out: bytes) -> None:
+    entries = 0
+    for db in workspace.server.dbs:
+        for entry in db.slots:
+            if isinstance(entry.value, Stream):
+                entries += entry.value.length
+    print(
+        f"{workspace.keys} keys, {entries} entries of streams: {os.fsdecode(out)}", file=sys.stderr
+    )
+
+
+def _tell_left(workspace: Workspace) -> None:
+    """Name what is not taken over."""
+    print("Not supported by Headrace:", file=sys.stderr)
+    for name in sorted(workspace.left):
+        left = workspace.left[name]
+        keys = ", ".join([key[:64].decode("utf-8", "backslashreplace") for key in left.keys if key])
+        more = ", ..." if left.count > len(left.keys) else ""
+        print(f"  {left.count} x {name}: {keys}{more}", file=sys.stderr)
+
+
+def _tell_what_redis_lacks(workspace: Workspace) -> None:
+    """Warn of what only some servers can read."""
+    released = 0
+    limited = 0
+    for db in workspace.server.dbs:
+        for entry in db.slots:
+            if isinstance(entry.value, Stream):
+                for group in entry.value.groups.values():
+                    released += group.zone > 0
+                    limited += group.max_pending > 0
+    if released:
+        print(f"{released} groups hold released entries: XNACK needs Redis 8.8.", file=sys.stderr)
+    if limited:
+        print(f"{limited} groups have a MAX-PENDING, which Redis does not know.", file=sys.stderr)

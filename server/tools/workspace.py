@@ -1,0 +1,208 @@
+"""Data loaded into memory without a server around it: where export and import work."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import server.commands.families  # noqa: F401  (importing it fills the command table)
+from persistence.directory import AofDirectory
+from persistence.encoder import Encoder
+from persistence.errors import PersistenceError
+from persistence.files import NewFile, rename_file, sync_folder
+from persistence.rdb.reader import Left, RdbReader
+from persistence.reader import AofReader
+from persistence.snapshot.file import is_redis_snapshot
+from persistence.source import FOLDER_NAME, Source
+from server.config.config import Config
+from server.durability.loading import Loader, set_expiry
+from server.state import Server
+from server.tools.progress import Progress
+from storage.freezing import frozen_key
+from storage.keyspace import Keyspace
+from storage.stream.idempotence import Expiring
+
+DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
+BATCH_BYTES: Final = 1 << 20
+SLICE_NS: Final = 100_000_000
+EXAMPLES: Final = 3
+_PREFIX: Final = b"appendonly.aof"
+_UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
+
+
+def empty_databases(count: int) -> list[Keyspace]:
+    """Databases without keys."""
+    expiring = Expiring()
+    return [Keyspace(index, [], [], expiring) for index in range(count)]
+
+
+class Workspace:
+    """A server's data and nothing else of it.
+
+    Attributes:
+        server: holds the databases.
+        left: what could not be taken over, by type or by command.
+    """
+
+    def __init__(self) -> None:
+        config = Config()
+        config.databases = DATABASES
+        self.server: Final = Server(config)
+        self.left: dict[str, Left] = {}
+        self.keys = 0
+        self.entries = 0
+
+    def load(self, source: Source) -> None:
+        """Load all there is, Redis's files included.
+
+        Raises:
+            PersistenceError: a file cannot be read or trusted.
+        """
+        server = self.server
+        files = list(source.files)
+        start = 0
+        size_bytes = source.size_bytes()
+        progress = Progress("loading", size_bytes)
+        set_expiry(server, False)
+        try:
+            if files and is_redis_snapshot(files[0]):
+                start = self._load_rdb(files[0], progress)
+                if start == os.path.getsize(files[0]):
+                    size_bytes -= start
+                    files = files[1:]
+                    start = 0
+            loader = _TolerantLoader(server, files, size_bytes, self.left)
+            loader.mends = False
+            loader.start = start
+            while loader.load_slice(SLICE_NS):
+                progress.reach(server.aof_status.loaded_bytes)
+        finally:
+            progress.close()
+        for db in server.dbs:
+            self.keys += len(db)
+
+    def _load_rdb(self, path: bytes, progress: Progress) -> int:
+        config = self.server.config
+        reader = RdbReader(
+            path, self.server.dbs, config.stream_idmp_duration, config.stream_idmp_maxsize
+        )
+        try:
+            while reader.step():
+                progress.reach(reader.loaded_bytes)
+        finally:
+            reader.close()
+        self.left.update(reader.left)
+        return reader.end
+
+    def databases(self) -> int:
+        """How many databases a server needs for it, as many as it has by default at least."""
+        used = [db.index + 1 for db in self.server.dbs if len(db)]
+        return max([16, *used])
+
+    def write(self, encoder: Encoder, file: NewFile) -> None:
+        """Encode all keys into a file.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        progress = Progress("writing", self.keys, " keys")
+        done = 0
+        encoder.begin()
+        try:
+            for db in self.server.dbs:
+                for entry in db.slots:
+                    more = encoder.add(frozen_key(db.index, entry))
+                    while more:
+                        if encoder.size_bytes > BATCH_BYTES:
+                            file.write(encoder.take())
+                        more = encoder.more()
+                    if encoder.size_bytes > BATCH_BYTES:
+                        file.write(encoder.take())
+                    done += 1
+                    progress.reach(done)
+            encoder.finish()
+            file.write(encoder.take())
+            file.finish()
+        finally:
+            progress.close()
+
+    def write_file(self, path: bytes, encoder: Encoder) -> None:
+        """Encode all keys into a new file, which is there whole or not at all.
+
+        Raises:
+            PersistenceError: it is there already, or cannot be written.
+        """
+        if os.path.lexists(path):
+            raise PersistenceError(f"{os.fsdecode(path)} is there already. Name a new file.")
+        file = NewFile(path + b".part", True)
+        try:
+            self.write(encoder, file)
+            rename_file(file.path, path)
+            sync_folder(os.path.dirname(os.path.abspath(path)))
+        except OSError as error:
+            file.discard()
+            raise _unwritable(path, error) from error
+
+    def write_folder(self, path: bytes, encoder: Encoder, suffix: bytes) -> None:
+        """Encode all keys into the base of an append-only folder in a new ``dir``.
+
+        Raises:
+            PersistenceError: the folder holds something, or cannot be written.
+        """
+        make_empty(path)
+        directory = AofDirectory(path, FOLDER_NAME, _PREFIX)
+        try:
+            directory.open()
+            directory.add_incr()
+            file = NewFile(directory.temporary_base(), True)
+            try:
+                self.write(encoder, file)
+                directory.adopt_base(file.path, suffix, 1)
+            except OSError:
+                file.discard()
+                raise
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        finally:
+            directory.close()
+
+
+def make_empty(path: bytes) -> None:
+    """Make a folder, unless it is there and empty.
+
+    Raises:
+        PersistenceError: there is something in it, or it cannot be made.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+        if os.listdir(path):
+            raise PersistenceError(f"{os.fsdecode(path)} is not empty. Name a new folder.")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+class _TolerantLoader(Loader):
+    """Notes commands that are not known here, and goes on."""
+
+    def __init__(
+        self, server: Server, paths: list[bytes], size_bytes: int, left: dict[str, Left]
+    ) -> None:
+        super().__init__(server, paths, size_bytes, False)
+        self._left: Final = left
+
+    def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
+        line = self._replayer.run(argv)
+        if not line:
+            return
+        if not self._left and not line.startswith(_UNKNOWN):
+            self._refuse(reader, argv, offset, line)
+        # After the first command that was left out, others may miss what it would have made.
+        left = self._left.setdefault(argv[0].decode("ascii", "backslashreplace").upper(), Left())
+        left.count += 1
+        if len(left.keys) < EXAMPLES and len(argv) > 1 and argv[1] not in left.keys:
+            left.keys.append(argv[1])
+
+
+def _unwritable(path: bytes, error: OSError) -> PersistenceError:
+    name = error.filename or path
+    return PersistenceError(f"{os.fsdecode(name)} cannot be written: {error.strerror}.")

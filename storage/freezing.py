@@ -1,0 +1,177 @@
+"""All databases as they are at one moment, taken key by key while they go on changing.
+
+A ``Freezing`` walks each database from its last slot to the first, as SCAN does, so a key that was
+there at the start and stays is met at least once. Every entry carries an epoch: the number of the
+freezing that last took it, or that was the latest when the entry was made. So a key is taken once,
+and one that was made after the start is not taken.
+
+Before a key changes or goes, ``keep`` takes it early: the barrier. The keyspaces call it for what
+happens to keys; whoever changes a value in place calls ``Keyspace.before_change``.
+
+Nothing here is proportional to the number of keys, but the walk itself, which comes in slices. A
+database that is swapped takes the number that it has in the freezing along; what an emptied one
+held is put aside until it has been walked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from storage.stream.frozen import FrozenStream
+from storage.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from storage.keyspace import Emptied, Entry, Keyspace
+
+
+class FrozenKey:
+    """One key as it was.
+
+    Attributes:
+        db: the number of its database at the start.
+        value: ``bytes``, ``int`` or a ``FrozenStream``, which is to be thawed when it was read.
+        expire_ms: its deadline in milliseconds since 1970, or ``NO_EXPIRY``.
+    """
+
+    def __init__(self, db: int, key: bytes, value: object, expire_ms: i64) -> None:
+        self.db: Final = db
+        self.key: Final = key
+        self.value: Final = value
+        self.expire_ms: Final[i64] = expire_ms
+
+
+def frozen_key(db: int, entry: Entry) -> FrozenKey:
+    """An entry as it is now, for one who uses it before anything changes."""
+    return FrozenKey(db, entry.key, _frozen_value(entry.value, False), entry.expire_ms)
+
+
+def _frozen_value(value: object, register: bool) -> object:
+    if isinstance(value, Stream):
+        return value.freeze() if register else FrozenStream(value)
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+class _Walk:
+    """The slots of a database that are still to be walked."""
+
+    def __init__(self, slots: list[Entry], db: int) -> None:
+        self.slots: Final = slots
+        self.db: Final = db
+        self.position: int = len(slots)
+
+
+class Freezing:
+    """The keys of all databases at the moment when this is made.
+
+    Args:
+        databases: all there are.
+        epoch: the number of this freezing, above those before.
+
+    Attributes:
+        total: how many keys there are; ``taken``: how many of them have been taken.
+    """
+
+    def __init__(self, databases: list[Keyspace], epoch: int) -> None:
+        self.epoch: Final[i64] = epoch
+        self.total = 0
+        self.taken = 0
+        self._databases: Final = databases
+        self._walks: Final[list[_Walk]] = []
+        self._kept: list[FrozenKey] = []
+        self._emptied: list[Emptied] = []
+        self._streams: Final[dict[int, FrozenStream]] = {}  # by id(), until they are let go of
+        self._copied_bytes = 0
+        for db in databases:
+            db.epoch = epoch
+            db.freezing = self
+            db.frozen_as = db.index
+            if db.slots:
+                self._walks.append(_Walk(db.slots, db.index))
+                self.total += len(db.slots)
+        self._walks.reverse()  # the next one is the last
+
+    def keep(self, entry: Entry, db: int) -> None:
+        """Take an entry now, if it is still to be taken, for it is about to change."""
+        if entry.epoch < self.epoch:
+            key = self._take(entry, db)
+            self._kept.append(key)
+            if isinstance(key.value, bytes):
+                self._copied_bytes += len(key.value)
+
+    def put_aside(self, emptied: Emptied) -> None:
+        """Hold what a database held, for it is still to be walked."""
+        self._emptied.append(emptied)
+
+    def _take(self, entry: Entry, db: int) -> FrozenKey:
+        entry.epoch = self.epoch
+        self.taken += 1
+        value = _frozen_value(entry.value, True)
+        if isinstance(value, FrozenStream):
+            self._streams[id(value)] = value
+        return FrozenKey(db, entry.key, value, entry.expire_ms)
+
+    def next_keys(self, most: int) -> list[FrozenKey]:
+        """Some keys, after about ``most`` were looked at; no more after a stream.
+
+        An empty list is not the end: see ``is_done``.
+        """
+        if self._kept:
+            kept = self._kept[:most]
+            del self._kept[:most]
+            return kept
+        found: list[FrozenKey] = []
+        walks = self._walks
+        while walks and most > 0:
+            walk = walks[-1]
+            slots = walk.slots
+            position = min(walk.position, len(slots))
+            while position > 0 and most > 0:
+                position -= 1
+                most -= 1
+                entry = slots[position]
+                if entry.epoch < self.epoch:
+                    key = self._take(entry, walk.db)
+                    found.append(key)
+                    if isinstance(key.value, FrozenStream):
+                        most = 0
+            walk.position = position
+            if not position:
+                walks.pop()
+        return found
+
+    def is_done(self) -> bool:
+        """Whether all keys have been returned."""
+        return not self._walks and not self._kept
+
+    def let_go(self, key: FrozenKey, unused: list[object]) -> None:
+        """Thaw a key that was read, or is not going to be; what only it held goes to ``unused``."""
+        frozen = key.value
+        if isinstance(frozen, FrozenStream):
+            del self._streams[id(frozen)]
+            self._copied_bytes += frozen.copied_bytes()
+            frozen.thaw()
+            if frozen.holds_blocks():
+                unused.append(frozen)
+            if frozen.abandoned:
+                unused.append(frozen.live)
+
+    def copied_bytes(self) -> int:
+        """How much was kept or copied because of changes so far, about, in bytes."""
+        total = self._copied_bytes
+        for frozen in self._streams.values():
+            total += frozen.copied_bytes()
+        return total
+
+    def end(self, unused: list[object]) -> None:
+        """Let the databases change as they like; what nobody needs any more goes to ``unused``."""
+        for db in self._databases:
+            if db.freezing is self:
+                db.freezing = None
+        for key in self._kept:
+            self.let_go(key, unused)
+        self._kept = []
+        self._walks.clear()
+        unused.extend(self._emptied)
+        self._emptied = []

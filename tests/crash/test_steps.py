@@ -1,0 +1,263 @@
+"""Every step in which files change, interrupted: the folder can be loaded, and holds everything.
+
+The steps are those of a rewrite, of turning the append-only file on, and of saving a snapshot. At
+each of them the process is killed, or the step fails as on a full disk. The long form,
+``HEADRACE_CRASH_STEPS=all``, kills at each of them; otherwise at each fourth.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support import build
+from support.client import RawClient
+from support.process import ServerProcess
+from support.waiting import wait_until
+
+PROGRAM = build.ROOT / "tests" / "support" / "faulty_server.py"
+WHOLE = os.environ.get("HEADRACE_CRASH_STEPS") == "all"
+STRIDE = 1 if WHOLE else 4
+ALWAYS = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+
+
+class FaultyServer(ServerProcess):
+    """A server whose files fail, or that dies, at a step that is chosen."""
+
+    def __init__(self, *options: str, directory: Path) -> None:
+        super().__init__(*options, directory=directory, debug=False, check_log=False)
+        self.control = directory / "control"
+        self.control.mkdir(exist_ok=True)
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-P", str(PROGRAM), str(self.control)]
+
+    def plan(self, what: str, number: int) -> None:
+        (self.control / "steps").write_text("")
+        (self.control / "plan").write_text(f"{what} {number}")
+
+    def is_over(self) -> bool:
+        """Whether the plan has been carried out."""
+        return not (self.control / "plan").exists()
+
+    def steps(self) -> list[str]:
+        return (self.control / "steps").read_text().splitlines()
+
+
+class Oracle:
+    """Writes numbered entries and remembers which were acknowledged."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.acknowledged = 0
+
+    def write(self, client: RawClient) -> None:
+        """One more; an error when the server is gone."""
+        self.sent += 1
+        assert client.call("XADD", "log", f"{self.sent}-0", "n", self.sent).startswith(b"$")
+        assert client.call("SET", "last", self.sent) == b"+OK\r\n"
+        self.acknowledged = self.sent
+
+    def check(self, server: ServerProcess) -> None:
+        entries = server.call("XRANGE", "log", "-", "+")
+        assert isinstance(entries, list)
+        numbers = [int(fields[1]) for _, fields in entries]
+        assert numbers == list(range(1, len(numbers) + 1)), "lost, doubled or out of order"
+        assert self.acknowledged <= len(numbers) <= self.sent
+        last = server.call("GET", "last")
+        assert isinstance(last, bytes)
+        assert self.acknowledged <= int(last) <= self.sent
+        self.sent = self.acknowledged = len(numbers)
+        server.call("SET", "last", self.sent)
+
+
+def rewrite(client: RawClient) -> None:
+    client.call("BGREWRITEAOF")
+
+
+def rewriting(client: RawClient) -> bool:
+    return b"aof_rewrite_in_progress:1" in client.call("INFO", "persistence")
+
+
+def saving(client: RawClient) -> bool:
+    return b"rdb_bgsave_in_progress:1" in client.call("INFO", "persistence")
+
+
+def run_until_over(
+    server: FaultyServer,
+    oracle: Oracle,
+    begin: Callable[[RawClient], None],
+    goes_on: Callable[[RawClient], bool],
+) -> bool:
+    """Write while a job runs; False when the server died."""
+    try:
+        with server.client() as client:
+            begin(client)
+            while goes_on(client):
+                oracle.write(client)
+            for _ in range(3):
+                oracle.write(client)
+    except OSError:
+        server.wait()
+        return False
+    return True
+
+
+def start_again(server: FaultyServer) -> None:
+    """Start after a kill; where that changes files, it is killed there as well, once."""
+    folder = server.directory / "appendonlydir"
+    manifests = [path.read_text() for path in folder.glob("*.manifest")]
+    if list(folder.glob("temp-*")) or any("type h" in text for text in manifests):
+        server.plan("kill", 1)
+        server.spawn()
+        server.wait()
+        assert server.is_over(), server.log()
+    server.start()
+
+
+@pytest.mark.parametrize("form", ["yes", "no"] if WHOLE else ["yes"])
+def test_a_kill_at_each_step_of_a_rewrite(tmp_path: Path, form: str) -> None:
+    server = FaultyServer(*ALWAYS, "--aof-use-rdb-preamble", form, directory=tmp_path)
+    oracle = Oracle()
+    number = 1
+    with server:
+        with server.client() as client:
+            oracle.write(client)
+        while True:
+            server.plan("kill", number)
+            if run_until_over(server, oracle, rewrite, rewriting):
+                break
+            start_again(server)
+            oracle.check(server)
+            number += STRIDE
+        server.restart(crash=True)
+        oracle.check(server)
+    assert number > 20, server.steps()
+
+
+def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
+    """The server goes on, the next rewrite is a good one, and nothing is lost."""
+    server = FaultyServer(*ALWAYS, directory=tmp_path)
+    oracle = Oracle()
+    number = 0
+    with server:
+        while not number or server.is_over():
+            number += 1
+            server.plan("fail", number)
+            assert run_until_over(server, oracle, rewrite, rewriting), server.log()
+            if number % 5 == 0:
+                server.restart(crash=True)
+                oracle.check(server)
+        assert number > 20, server.steps()
+        assert server.info("persistence")["aof_last_bgrewrite_status"] == "ok"
+        server.restart(crash=True)
+        oracle.check(server)
+        names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
+        assert len(names) == 4, names  # the lock, the manifest, a base, an incr file
+
+
+def turn_on(client: RawClient) -> None:
+    assert client.call("CONFIG", "SET", "appendonly", "yes") == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("had_files", [True, False] if WHOLE else [True])
+def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, had_files: bool) -> None:
+    """Until it is on, the folder holds what it held; from then on it holds everything."""
+    number = 1
+    ends = set()
+    while True:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        server = FaultyServer("--appendfsync", "always", "--save", "", directory=folder)
+        oracle = Oracle()
+        with server:
+            before = 0
+            with server.client() as client:
+                if had_files:
+                    turn_on(client)
+                    while rewriting(client):
+                        oracle.write(client)
+                    for _ in range(3):
+                        oracle.write(client)
+                    before = oracle.sent
+                    client.call("CONFIG", "SET", "appendonly", "no")
+                for _ in range(4):
+                    oracle.write(client)
+            server.plan("kill", number)
+            survived = run_until_over(server, oracle, turn_on, rewriting)
+            server.kill()
+            server.options = (*ALWAYS, "--appendonly", "yes")
+            start_again(server)
+            if server.call("XLEN", "log") == before:
+                assert not survived
+                ends.add("before")
+            else:
+                oracle.check(server)
+                ends.add("after")
+        if survived:
+            break
+        number += STRIDE
+    assert number > 15
+    assert ends == {"before", "after"}
+
+
+def test_failures_while_it_is_turned_on(tmp_path: Path) -> None:
+    """It is tried again until it works."""
+    server = FaultyServer("--appendfsync", "always", "--save", "", directory=tmp_path)
+    oracle = Oracle()
+    with server:
+        with server.client() as client:
+            for number in range(1, 30, STRIDE):
+                server.plan("fail", number)
+                turn_on(client)
+                oracle.write(client)
+                wait_until(
+                    lambda: (
+                        b"aof_rewrite_scheduled:0" in client.call("INFO", "persistence")
+                        and not rewriting(client)
+                    ),
+                    20.0,
+                )
+                oracle.write(client)
+                assert server.info("persistence")["aof_enabled"] == "1"
+                client.call("CONFIG", "SET", "appendonly", "no")
+                assert not list((tmp_path / "appendonlydir").glob("temp-*"))
+        server.options = ALWAYS
+        server.restart(crash=True)
+        oracle.check(server)
+
+
+def save(client: RawClient) -> None:
+    client.call("BGSAVE")
+
+
+@pytest.mark.parametrize("what", ["kill", "fail"])
+def test_each_step_of_a_snapshot(tmp_path: Path, what: str) -> None:
+    """The file on the disk is the one before or the new one, whole."""
+    server = FaultyServer("--save", "", directory=tmp_path)
+    oracle = Oracle()
+    number = 0
+    with server:
+        with server.client() as client:
+            oracle.write(client)
+            client.call("SAVE")
+        while True:
+            number += 1
+            saved = oracle.sent
+            with server.client() as client:
+                oracle.write(client)
+            server.plan(what, number)
+            run_until_over(server, oracle, save, saving)
+            if not server.is_over():
+                break
+            server.kill()
+            server.start()
+            length = server.call("XLEN", "log")
+            assert isinstance(length, int)
+            assert saved <= length <= saved + 1, "neither the old one nor the new one"
+            oracle.sent = oracle.acknowledged = length
+    assert number > 4

@@ -1,0 +1,176 @@
+"""Starting from snapshots: as the base of a folder, alone, with damage, and what is told of it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Factory
+
+from persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
+from protocol.replies import request
+from support.client import RawClient
+from support.process import Process
+from support.snapshots import databases, make_stream, odd_databases, snapshot
+
+FOLDER = "appendonlydir"
+AOF = ("--appendonly", "yes")
+
+
+def make_folder(parent: Path, base: bytes, commands: bytes, suffix: str = "hrs") -> Path:
+    """An append-only folder with a base and one file of commands."""
+    folder = parent / FOLDER
+    folder.mkdir(parents=True)
+    name = f"appendonly.aof.1.base.{suffix}"
+    (folder / name).write_bytes(base)
+    (folder / "appendonly.aof.1.incr.aof").write_bytes(commands)
+    (folder / "appendonly.aof.manifest").write_text(
+        f"file {name} seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"
+    )
+    return folder
+
+
+def facts(client: RawClient) -> object:
+    keys = client.call_parsed("KEYS", "*")
+    assert isinstance(keys, list)
+    found = []
+    for key in sorted(keys):
+        kind = client.call_parsed("TYPE", key)
+        words = ("GET", key) if kind == b"string" else ("XINFO", "STREAM", key, "FULL", "COUNT", 0)
+        found.append([key, client.call("PEXPIRETIME", key), client.call(*words)])
+    return found
+
+
+def refused_start(server: Process) -> str:
+    """The server does not start; what it logged."""
+    server.spawn()
+    assert server.wait() == 1
+    assert "Traceback" not in server.log()
+    return server.log()
+
+
+def test_a_base_and_what_was_written_since(fresh_server: Factory, tmp_path: Path) -> None:
+    commands = request([b"SET", b"after", b"1"]) + request([b"DEL", b"text"])
+    commands += request([b"SELECT", b"9"]) + request([b"SET", b"nine", b"9"])
+    make_folder(tmp_path, snapshot(odd_databases(), is_base=True), commands)
+    server = fresh_server(*AOF, directory=tmp_path)
+    with server.client() as client:
+        before = facts(client)
+        assert client.call("MGET", "after", "text") == b"*2\r\n$1\r\n1\r\n$-1\r\n"
+        info = server.info("persistence")
+        assert int(info["rdb_last_load_keys_loaded"]) == 18
+        assert info["loading"] == "0"
+        client.call("SELECT", 9)
+        assert client.call("MGET", "nine", "text") == (
+            b"*2\r\n$1\r\n9\r\n$19\r\nof another database\r\n"
+        )
+        # A key that was there when the base was made expires by a DEL in the commands, or now.
+        assert client.call("GET", "old") == b"$-1\r\n"
+    server.restart(crash=True)
+    with server.client() as client:
+        assert facts(client) == before
+
+
+def test_a_snapshot_alone(fresh_server: Factory, tmp_path: Path) -> None:
+    (tmp_path / "dump.hrs").write_bytes(snapshot(odd_databases()))
+    server = fresh_server(directory=tmp_path)
+    info = server.info("persistence")
+    assert (info["rdb_last_load_keys_loaded"], info["rdb_last_load_keys_expired"]) == ("17", "1")
+    assert info["rdb_changes_since_last_save"] == "0"
+    assert server.call("GET", "raw") == b"appended"
+    assert "Loaded" in server.log()
+    assert not (tmp_path / FOLDER).exists()
+
+
+def test_turning_the_file_on_keeps_what_was_saved(fresh_server: Factory, tmp_path: Path) -> None:
+    """The snapshot becomes the base of the new folder; later it counts no more."""
+    data = snapshot(odd_databases())
+    (tmp_path / "dump.hrs").write_bytes(data)
+    server = fresh_server(*AOF, directory=tmp_path)
+    with server.client() as client:
+        before = facts(client)
+        assert client.call("GET", "raw") == b"$8\r\nappended\r\n"
+    assert (tmp_path / FOLDER / "appendonly.aof.1.base.hrs").read_bytes() == data
+    assert (tmp_path / "dump.hrs").read_bytes() == data
+    server.restart(crash=True)
+    with server.client() as client:
+        assert facts(client) == before
+        client.call("FLUSHALL")
+    assert server.restart(crash=True).call("DBSIZE") == 0
+
+
+@pytest.mark.parametrize("form", ["base", "alone"])
+def test_damage_stops_the_start(fresh_server: Factory, tmp_path: Path, form: str) -> None:
+    data = snapshot(odd_databases(), is_base=form == "base")
+    if form == "base":
+        path = make_folder(tmp_path, data, b"") / "appendonly.aof.1.base.hrs"
+    else:
+        path = tmp_path / "dump.hrs"
+    server = fresh_server(*(AOF if form == "base" else ()), directory=tmp_path, start=False)
+    place = PREAMBLE.size + FRAME_HEAD.size + 700
+    for damaged, told in (
+        (data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :], "checksum is wrong"),
+        (data[:-1], "offset 24: expected a frame of"),
+        (b"", "offset 0: expected the rest of the preamble"),
+        (data + b"x", f"offset {len(data)}: expected"),
+        (request([b"SET", b"k", b"v"]), "does not start with HEADRACE"),
+        (b"REDIS0010" + data[9:], "headrace import"),
+    ):
+        path.write_bytes(damaged)
+        log = refused_start(server)
+        assert str(path) in log
+        assert told in log, (told, log)
+        assert path.read_bytes() == damaged
+
+
+def test_mixed_up_files_are_refused(fresh_server: Factory, tmp_path: Path) -> None:
+    data, commands = snapshot(odd_databases(), is_base=True), request([b"SET", b"k", b"v"])
+    for number, (base, incr, suffix, told) in enumerate(
+        (
+            (data, b"", "aof", "its name says that it holds commands"),
+            (commands, b"", "hrs", "does not start with HEADRACE"),
+            (data, data, "hrs", "its name says that it holds commands"),
+            (data, commands + data, "hrs", "expected '*' before a command"),
+        )
+    ):
+        parent = tmp_path / str(number)
+        make_folder(parent, base, incr, suffix)
+        log = refused_start(fresh_server(*AOF, directory=parent, start=False))
+        assert told in log, log
+
+
+def test_more_databases_than_configured(fresh_server: Factory, tmp_path: Path) -> None:
+    (tmp_path / "dump.hrs").write_bytes(snapshot(odd_databases()))
+    server = fresh_server("--databases", "4", directory=tmp_path, start=False)
+    log = refused_start(server)
+    assert "and there are only 4: raise `databases` to" in log
+
+
+def test_clients_are_answered_while_a_snapshot_is_loaded(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    dbs = databases()
+    for number in range(150_000):
+        dbs[0].put(b"key:%d" % number, b"value:%d" % number, 1)
+    dbs[0].put(b"s", make_stream(((n, 0, [b"f", b"v"]) for n in range(1, 20_000)), 100), 1)
+    (tmp_path / "dump.hrs").write_bytes(snapshot(dbs))
+    server = fresh_server(directory=tmp_path, start=False, debug=False)
+    server.spawn()
+    seen: set[bytes] = set()
+    fields: set[str] = set()
+    deadline = time.monotonic() + 60
+    while b"$-1" not in seen and time.monotonic() < deadline:
+        with contextlib.suppress(OSError), server.client() as client:
+            while b"$-1" not in seen:
+                replies = client.pipeline(("PING",), ("INFO", "persistence"), ("GET", "none"))
+                seen.update(reply[:8].strip() for reply in (replies[0], replies[2]))
+                if b"\r\nloading:1\r\n" in replies[1]:
+                    lines = replies[1].decode().split("\r\n")
+                    fields.update(line.partition(":")[0] for line in lines)
+    assert seen == {b"-LOADING", b"+PONG", b"$-1"}
+    for name in ("start_time", "total_bytes", "loaded_bytes", "loaded_perc", "eta_seconds"):
+        assert f"loading_{name}" in fields
+    assert server.call("DBSIZE") == 150_001
+    assert server.call("XLEN", "s") == 19_999
