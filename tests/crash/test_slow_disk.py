@@ -14,6 +14,7 @@ import pytest
 from support.client import RawClient, encode
 from support.faults import FaultyServer, Rule, faulty_server
 from support.load import Load
+from support.waiting import wait_until
 
 EIO = 5
 
@@ -155,21 +156,100 @@ def test_a_sync_that_fails_in_the_background_stops_before_a_reply_leaves() -> No
         assert "cannot sync the append-only file under appendfsync always" in server.log()
 
 
+def append_until(client: RawClient, server: FaultyServer, field: str, value: int) -> float:
+    """Count up until a figure of INFO persistence has come to ``value``; the longest wait."""
+    slowest = 0.0
+    deadline = time.monotonic() + 20
+    while int(server.info("persistence")[field]) < value:
+        assert time.monotonic() < deadline, server.info("persistence")
+        started = time.monotonic()
+        assert client.call("INCR", "n").startswith(b":")
+        slowest = max(slowest, time.monotonic() - started)
+    return slowest
+
+
 def test_everysec_does_not_wait_for_the_disk() -> None:
+    """A sync that takes long holds nobody up, and after two seconds is told of."""
     with slow_disk("everysec", 3.5) as server, server.client() as client:
-        slowest = 0.0
-        stop = time.monotonic() + 5
-        while time.monotonic() < stop:
-            started = time.monotonic()
-            assert client.call("INCR", "n").startswith(b":")
-            slowest = max(slowest, time.monotonic() - started)
-        assert slowest < 0.5
-        assert int(server.info("persistence")["aof_delayed_fsync"]) >= 1
+        assert append_until(client, server, "aof_delayed_fsync", 1) < 1.0
+        assert "Syncing the append-only file takes long" in server.log()
         value = server.call("GET", "n")
         server.kill()
         server.disk()
         server.start()
         assert server.call("GET", "n") == value
+
+
+def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
+    """A write that has to wait for a sync a little keeps its promise: it comes before the reply."""
+    rules = (
+        Rule("fdatasync", "incr", delay_s=1.5),
+        Rule("write", "incr", during="fdatasync", delay_s=0.03),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        path = server.directory / "appendonlydir" / "appendonly.aof.1.incr.aof"
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        for number in range(12):
+            assert client.call("SET", "k", f"value-{number}") == b"+OK\r\n"
+            assert b"value-%d" % number in path.read_bytes()
+
+
+def test_a_write_that_is_stuck_holds_nobody_up_for_long() -> None:
+    """Where the disk takes no write while it syncs, replies leave without it, as Redis's do."""
+    rules = (
+        Rule("fdatasync", "incr", times=1, delay_s=1.8),
+        Rule("write", "incr", during="fdatasync", delay_s=1.5),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        slowest = 0.0
+        while server.info("persistence")["aof_pending_bio_fsync"] == "1":
+            started = time.monotonic()
+            client.call("INCR", "n")
+            slowest = max(slowest, time.monotonic() - started)
+        assert slowest < 1.0
+        value = client.call("GET", "n")
+        wait_until(lambda: server.info("persistence")["aof_buffer_length"] == "0")
+        server.kill()
+        server.disk()
+        with server.start().client() as after:
+            assert after.call("GET", "n") == value
+
+
+def test_a_write_that_is_stuck_for_long_is_waited_for() -> None:
+    """After two seconds the server waits, so that what is not written does not fill the memory."""
+    rules = (
+        Rule("fdatasync", "incr", times=1, delay_s=4.0),
+        Rule("write", "incr", during="fdatasync", delay_s=3.0),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        append_until(client, server, "aof_delayed_fsync", 1)
+        value = client.call("GET", "n")
+        server.kill()
+        server.disk()
+        with server.start().client() as after:
+            assert after.call("GET", "n") == value
+
+
+def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
+    """no-appendfsync-on-rewrite: a busy disk is left to the rewrite, and synced after it."""
+    base = Rule("fsync", "temp-rewriteaof", delay_s=1.0)
+    options = ("--no-appendfsync-on-rewrite", "yes")
+    with faulty_server("always", base, options=options) as server, server.client() as client:
+        client.call("SET", "k", "1")
+        server.call("BGREWRITEAOF")
+        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "1")
+        before = server.syncs()
+        while server.info("persistence")["aof_rewrite_in_progress"] == "1":
+            assert client.call("SET", "k", "2") == b"+OK\r\n"
+        assert server.syncs() - before <= 2  # as the rewrite begins to go on in another file
+        after = server.syncs()
+        client.call("SET", "k", "3")
+        wait_until(lambda: server.syncs() > after)
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])
