@@ -43,6 +43,7 @@ class AppendOnlyFile:
         pending: there are records that have not been written.
         size_bytes: the length of the incr file.
         synced_bytes: how much of it is known to be on the disk.
+        named: the manifest names the file, so that what is in it will be loaded.
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
         switches: how often this went on in a new file.
@@ -58,6 +59,7 @@ class AppendOnlyFile:
         self.switches = 0
         self.annotate = False
         self.stamp_next = False
+        self.named = True
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
         self._taken = b""  # what is being written, or could not be
         self._first: list[bytes] | None = None  # the only record of the command at hand so far
@@ -192,7 +194,11 @@ class AppendOnlyFile:
         self.synced_bytes = reached
 
     def switch(self, path: bytes, older_bytes: int) -> None:
-        """Go on in a new file; everything must have been written to the old one and synced."""
+        """Go on in a new file; everything must have been written to the old one and synced.
+
+        After a power cut the old file could end in the middle of a command otherwise, and the new
+        one hold what came later.
+        """
         assert not self.pending
         fd = _open_for_appending(path)
         os.close(self._fd)

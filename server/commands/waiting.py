@@ -48,9 +48,13 @@ def waitaof(call: Call) -> object:
     if local and aof is None:
         raise CommandError(WAITAOF_WITHOUT_AOF)
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
-    synced = aof is not None and (
-        server.config.appendfsync == b"always"
-        or (not aof.pending and aof.synced_bytes >= end_of(aof))
+    synced = (
+        aof is not None
+        and aof.named
+        and (
+            server.config.appendfsync == b"always"
+            or (not aof.pending and aof.synced_bytes >= end_of(aof))
+        )
     )
     if not call.may_block or (int(synced) >= local and not replicas):
         return [int(synced), 0]

@@ -431,6 +431,19 @@ class Committer:
 
     # The end
 
+    @property
+    def busy(self) -> bool:
+        """Whether a write or a sync is under way in a thread."""
+        return self._sync.busy or self._writer.busy
+
+    def sync_soon(self) -> bool:
+        """Begin to sync in the thread what is not on the disk; False when there is nothing."""
+        aof = self._server.aof
+        if aof is None or self.busy or aof.size_bytes <= aof.synced_bytes:
+            return False
+        self._start_sync(aof)
+        return True
+
     def settle(self) -> bool:
         """Write and sync everything and let all held replies go, now; False when that fails."""
         aof = self._server.aof

@@ -418,6 +418,9 @@ def reload_aof(server: Server) -> None:
     committer = server.committer
     if directory is None or aof is None or committer is None:
         raise PersistenceError("the append-only file is off")
+    server.worker.drain()
+    if not aof.named:
+        raise PersistenceError("the append-only file is still being turned on")
     if not committer.settle():
         raise PersistenceError("the append-only file cannot be written")
     empty(server)

@@ -17,6 +17,7 @@ promised, and where it fails it is tried again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("headrace")
 
+RETRY_S: Final = 0.002  # between two looks whether the disk is at work
+MOST_RETRIES: Final = 1000
 MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
 MOST_DELAY_S: Final = 3600
 
@@ -233,6 +236,9 @@ class RewriteJob(SnapshotJob):
         self.rewriting: Final = rewriting
         self.suffix = COMMANDS_SUFFIX
         self._incr_path = b""
+        self._retry: asyncio.TimerHandle | None = None
+        self._retries = 0
+        self._synced_ahead = False
 
     def prepare(self) -> None:
         """Make ready; in the thread, as ``Task.run``."""
@@ -241,9 +247,15 @@ class RewriteJob(SnapshotJob):
     def prepared(self, failure: str) -> None:
         """Take this moment's state, if all is ready for it."""
         server = self.server
+        if self.cancelled:
+            return
         if failure:
             server.job = None
             self.ended(failure)
+            return
+        self._retry = None
+        if self._has_to_wait():
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
             return
         try:
             self.switch()
@@ -253,6 +265,20 @@ class RewriteJob(SnapshotJob):
             return
         log.info("Background append only file rewriting started")
         self.begin()
+
+    def _has_to_wait(self) -> bool:
+        """Whether the thread has the file, so that a sync here would hold up everybody.
+
+        What has not been synced for long is synced there first; then there is little left to do.
+        """
+        committer = self.server.committer
+        assert committer is not None
+        if self._retries >= MOST_RETRIES:
+            return False
+        self._retries += 1
+        if not self._synced_ahead and committer.sync_soon():
+            self._synced_ahead = True
+        return committer.busy
 
     def switch(self) -> None:
         """Let records go to the file that follows the base.
@@ -290,6 +316,8 @@ class RewriteJob(SnapshotJob):
     def cancel(self) -> None:
         """Give up; see ``SnapshotJob``."""
         super().cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         if self.cancelled:
             self.server.aof_status.rewriting = False
             log.warning("Rewriting the append-only file is given up")
@@ -305,7 +333,9 @@ class FirstBaseJob(RewriteJob):
     def switch(self) -> None:
         """Begin to record."""
         server = self.server
-        server.aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
+        aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
+        aof.named = False
+        server.aof = aof
         server.aof_directory = self.directory
         self.rewriting.timestamps_changed()
 
@@ -320,6 +350,8 @@ class FirstBaseJob(RewriteJob):
         super().ended(failure)
         if not failure:
             rewriting.first = None
+            if server.aof is not None:
+                server.aof.named = True
             serve_sync_waits(server)
             path = os.fsdecode(self.directory.path)
             log.info("The append-only file is turned on, in %s", path)

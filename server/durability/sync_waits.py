@@ -31,7 +31,7 @@ class SyncWait:
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
         """Whether it is there. A file that was left for another was synced before that."""
-        return (
+        return self._aof.named and (
             aof is not self._aof
             or aof.switches != self._switches
             or aof.synced_bytes >= self._end_bytes
