@@ -362,6 +362,7 @@ class IdmpMap:
         self.maxsize: i64 = maxsize
         self.frozen: FrozenProducers | None = None
         self._last: Producer | None = None  # the one that was looked for last
+        self._asked = b""  # under which pid
         self._expiring: Expiring | None = None
 
     def find(self, pid: bytes, iid: bytes, now_ms: i64) -> tuple[int, int] | None:
@@ -374,15 +375,11 @@ class IdmpMap:
             return None
         return producer.entry_id(slot)
 
-    def _producer(self, pid: bytes) -> Producer | None:
-        last = self._last
-        if last is None or last.pid != pid:
-            self._last = last = self.producers.get(pid)
-        return last
-
     def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: i64) -> None:
         """Make ``iid`` the newest of its producer, whether it is known already or not."""
-        producer = self._producer(pid)
+        producer = self._last
+        if producer is None or self._asked is not pid:  # as a rule it is what was just looked for
+            producer = self._producer(pid)
         if producer is None:
             producer = Producer(pid)
             self.producers[pid] = producer
@@ -392,6 +389,14 @@ class IdmpMap:
         elif self.frozen is not None:
             self.frozen.keep(producer)
         self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
+
+    def _producer(self, pid: bytes) -> Producer | None:
+        last = self._last
+        if last is None or last.pid != pid:
+            last = self.producers.get(pid)
+            self._last = last
+        self._asked = pid
+        return last
 
     def records(self) -> Iterator[Record]:
         """The (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.
