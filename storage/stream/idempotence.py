@@ -46,6 +46,7 @@ _FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
 _SECRET: Final[i64] = hash(b"iids") & _TAG_MASK
 _ODD: Final = -1
 _SEQ_MAX: Final = 0x7FFFFFFE
+_MS_MAX: Final = 2**62  # what is above may be no i64
 _FIRST_SLOTS: Final = 4
 _SMALL: Final = 64  # slots from which it may pay to have fewer
 _SLOT_BYTES: Final = 20  # what a slot takes in the vectors and the list
@@ -188,7 +189,7 @@ class Producer:
         self._tags[slot] = i32(self._missed_tag)
         self._iids[slot] = iid
         self._added[slot] = added_ms
-        if ms == added_ms and seq <= _SEQ_MAX:
+        if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
             self._seqs[slot] = i32(seq)
         else:
             self._seqs[slot] = i32(_ODD)
