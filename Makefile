@@ -16,6 +16,7 @@ PURE_VENV := .venv-pure
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
 REQUIREMENTS := $(VENV)/requirements.txt
+BENCH_REQUIREMENTS := $(VENV)/requirements-bench.txt
 
 # Folders count as sources too: their times tell when a file was removed.
 PACKAGES := compat persistence protocol server storage
@@ -23,18 +24,21 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run test check lint types test-compiled test-pure bench clean
+.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  HEADRACE_PURE=1 installs without compiling; PORT=, ARGS= (run), TESTS=, PYTEST_ARGS= (test)"
+	@echo "  HEADRACE_PURE=1 installs without compiling; PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
 
 install: $(STAMP) ## install headrace and its tools into .venv, compiled where a C compiler is found
 
 run: install ## start on port 6379 with an append-only file in ./data
 	@mkdir -p data
 	@exec $(VENV)/bin/headrace --port $(PORT) --dir data --appendonly yes $(ARGS)
+
+demo: install ## Rocket Rides: a unified log for a minute, with all its failures (needs PostgreSQL)
+	@PYTHONPATH=examples $(VENV)/bin/python -P -m rocket_rides.demo $(ARGS)
 
 test: install ## run all tests against the installed build
 	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
@@ -54,15 +58,21 @@ types: install ## mypy --strict
 test-compiled: ## run all tests against the compiled build
 	@$(MAKE) --no-print-directory test HEADRACE_PURE=0 EXPECT=compiled
 
+# What does not depend on the build was run on the compiled one.
 test-pure: ## run all tests against the pure build
-	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV)
+	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) \
+		PYTEST_ARGS='-m "not once" $(PYTEST_ARGS)'
 
-bench: install ## compare XADD with redis-server on this machine
-	$(VENV)/bin/python -P bench/xadd.py $(ARGS)
+# From the checkout, which holds the benchmarks; the servers they start run the installed build.
+bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite $(ARGS)
+
+bench-quick: install $(BENCH_REQUIREMENTS) ## a selection within a minute, shown and not written
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite --quick $(ARGS)
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(PURE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
-	find $(PACKAGES) tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(PACKAGES) tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
@@ -77,7 +87,14 @@ $(VENV)/bin/python:
 $(REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
 		print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
-		*p["project"]["optional-dependencies"]["dev"], sep="\n")' > $@.new
+		*p["project"]["optional-dependencies"]["dev"], \
+		*p["project"]["optional-dependencies"]["demo"], sep="\n")' > $@.new
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
+	@mv $@.new $@
+
+$(BENCH_REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*p["project"]["optional-dependencies"]["bench"], sep="\n")' > $@.new
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
 	@mv $@.new $@
 

@@ -5,8 +5,8 @@ spliced, absurd lengths, broken inline lines and calls of real commands with ran
 a connection gets back is read and thrown away; when the server closes one, a new one takes its
 place. After each round another connection asks PING and for the memory in use.
 
-Run ``make bench`` first, or give a server that runs: ``python bench/fuzz.py --port 6379``. Without
-``--port`` one is started from the installed build and its log is looked through at the end.
+Run ``make install`` first, or give a server that runs: ``python bench/fuzz.py --port 6379``.
+Without ``--port`` one is started from the installed build and its log is looked through at the end.
 """
 
 from __future__ import annotations

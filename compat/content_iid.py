@@ -25,9 +25,7 @@ from xxhash import xxh3_128_digest
 _LENGTHS: Final = [size.to_bytes(8, "little") for size in range(256)]
 _LOWER: Final = 0xFFFFFFFF
 _SIGN_OF_32: Final = 0x80000000
-_BITS_BELOW_62: Final = 0x3FFFFFFFFFFFFFFF
-_BIT_62: Final = 0x4000000000000000
-_LEAST: Final = -0x8000000000000000
+_BELOW_62: Final = 0x3FFFFFFFFFFFFFFF
 
 
 def content_iid(words: list[bytes], at: int) -> bytes:
@@ -71,7 +69,8 @@ def _sum(upper: i64, lower: i64) -> i64:
 
 def _turned(number: i64) -> i64:
     """The 64 bits of ``number`` turned left by one."""
-    turned: i64 = (number & _BITS_BELOW_62) << 1
-    if number & _BIT_62:
-        turned += _LEAST
+    turned: i64 = (number & _BELOW_62) << 1
+    if (number >> 62) & 1:
+        sign: i64 = -1
+        turned |= sign << 63
     return turned | 1 if number < 0 else turned

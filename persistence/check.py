@@ -101,6 +101,7 @@ class SnapshotCheck(Decoder):
         self.mortal = 0
         self.groups = 0
         self.pending = 0
+        self.places_itself = True
         self.accept_databases()
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:

@@ -30,7 +30,6 @@ from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
     remove_file,
-    rename_file,
     sync_folder,
 )
 from persistence.manifest import BASE, AofFile, Manifest, parse
@@ -153,7 +152,7 @@ class AofDirectory:
         adopted.base = AofFile(self.prefix, 1, BASE)
         adopted.base_seq = 1
         self.store(adopted)
-        rename_file(old, target)
+        os.rename(old, target)
         sync_folder(self.path)
         sync_folder(self._parent)
 
@@ -222,7 +221,7 @@ class AofDirectory:
         """Let a synced temporary file be the base; see ``Manifest.add_base``."""
         manifest = self.manifest.copy()
         file = manifest.add_base(self.prefix, suffix, incrs_kept)
-        rename_file(temporary, self.file_path(file))
+        os.rename(temporary, self.file_path(file))
         sync_folder(self.path)
         self.store(manifest)
         self.delete_history()
@@ -238,8 +237,8 @@ class AofDirectory:
         manifest = self.manifest.copy()
         base = manifest.add_base(self.prefix, suffix, 0)
         incr = self._next_incr(manifest)
-        rename_file(temporary, self.file_path(base))
-        rename_file(self.temporary_incr(), incr)
+        os.rename(temporary, self.file_path(base))
+        os.rename(self.temporary_incr(), incr)
         sync_folder(self.path)
         self.store(manifest)
         self.delete_history()
@@ -272,7 +271,7 @@ class AofDirectory:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            rename_file(temporary, self.file_path(file))
+            os.rename(temporary, self.file_path(file))
             sync_folder(self.path)
             self.store(manifest)
         except OSError as error:

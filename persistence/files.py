@@ -3,16 +3,12 @@
 A file that others rely on is never changed in place: it is written under another name, synced,
 renamed, and then the folder is synced, so that after a crash either the old or the new one is
 there, whole.
-
-Every step of this kind is announced to ``steps`` before it is taken, so that a test can come
-between any two of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from errno import EIO
 from typing import Final
 
@@ -21,29 +17,8 @@ PIECES_AT_ONCE: Final = 512  # in one system call
 SYNC_EVERY_BYTES: Final = 32 << 20  # of a long file, so that its last sync is short
 
 
-class Steps:
-    """Who is told of each step before it is taken.
-
-    Attributes:
-        before: takes the name of the step and the path; what it raises is as if the step had
-            failed. None outside of tests.
-    """
-
-    def __init__(self) -> None:
-        self.before: Callable[[str, bytes], None] | None = None
-
-    def announce(self, name: str, path: bytes) -> None:
-        """A step is about to be taken."""
-        if self.before is not None:
-            self.before(name, path)
-
-
-steps: Final = Steps()
-
-
 def create_file(path: bytes) -> int:
     """Create a file, or empty the one that is there; its descriptor."""
-    steps.announce("create", path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
 
@@ -86,22 +61,14 @@ def sync_file(fd: int) -> None:
         os.fsync(fd)
 
 
-def rename_file(old: bytes, new: bytes) -> None:
-    """Give a file another name, in the place of the one that has it."""
-    steps.announce("rename", new)
-    os.rename(old, new)
-
-
 def remove_file(path: bytes) -> None:
     """Remove a file, if it is there."""
-    steps.announce("remove", path)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def sync_folder(path: bytes) -> None:
     """Wait until the names in a folder are on the disk."""
-    steps.announce("sync folder", path)
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -115,7 +82,7 @@ def replace_file(folder: bytes, name: bytes, data: bytes) -> None:
     try:
         file.write([data])
         file.finish()
-        rename_file(file.path, os.path.join(folder, name))
+        os.rename(file.path, os.path.join(folder, name))
     except OSError:
         file.discard()
         raise
@@ -160,7 +127,6 @@ class NewFile:
     def _write(self, pieces: list[bytes]) -> None:
         if self._fd < 0:
             self._fd = create_file(self.path)
-        steps.announce("write", self.path)
         self.size_bytes += write_pieces(self._fd, pieces)
         if self._sync_often and self.size_bytes - self._synced_bytes >= SYNC_EVERY_BYTES:
             sync_file(self._fd)
@@ -174,7 +140,6 @@ class NewFile:
         """
         if self._broken:
             raise OSError(EIO, "an earlier write had failed", self.path)
-        steps.announce("sync", self.path)
         os.fsync(self._fd)
         self._close()
 

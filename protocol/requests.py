@@ -1,14 +1,18 @@
-"""Bytes to requests: hiredis for what is well formed, an exact parser for everything else.
+"""Bytes to requests: a fast way for what is well formed, an exact parser for everything else.
 
 Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
-numbers, or a line of inline words. hiredis reads that shape fast, but it reads replies, and
-accepts more. So a chunk goes to hiredis first, and what came out is measured: written the
-canonical way, each word has a known length, and where it starts there must be a ``$``, as there
-must be a ``*`` where a request starts. What fits so far is what the peer sent; all that follows,
-from that offset on, goes to the exact parser, as does a chunk that does not start with ``*``.
-Once the exact parser has finished the request at hand, hiredis gets what is left of the chunk, but
-only once for each chunk. The exact parser keeps its place between chunks, so a request that
-arrives one byte at a time, or half a gigabyte long, is never scanned twice.
+numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
+not of that shape, goes to the exact parser from that offset on, as does a chunk that does not
+start with ``*``. Once the exact parser has finished the request at hand, what is left of the chunk
+goes the fast way again, but only once for each chunk. The exact parser keeps its place between
+chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never scanned
+twice.
+
+The fast way is hiredis in the pure build. It reads that shape fast, but it reads replies, and
+accepts more. So what comes out is measured: written the canonical way, each word has a known
+length, and where it starts there must be a ``$``, as there must be a ``*`` where a request starts.
+Compiled, a parser of our own for that shape alone needs none of this and takes less than half the
+time (16 XADDs of five words: 0.16 us each, not 0.38; one alone: 0.20 us, not 0.83).
 
 hiredis makes room for an array as soon as it has read its size, for the two milliards of an
 attacker too. A chunk that could hold such a size is not shown to it.
@@ -21,9 +25,11 @@ from __future__ import annotations
 
 import re
 from io import BytesIO
+from types import FunctionType
 from typing import Final
 
 from hiredis import Reader
+from mypy_extensions import i64
 
 from protocol.inline import split_words
 
@@ -38,6 +44,10 @@ _DOLLAR: Final = 0x24
 _GREATER: Final = 0x3E
 _BAR: Final = 0x7C
 _TILDE: Final = 0x7E
+_CR: Final = 0x0D
+_LF: Final = 0x0A
+_ZERO: Final = 0x30
+PLAIN_DIGITS: Final = 7  # of a number, at most, for the fast way
 _find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
 _find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
 
@@ -63,7 +73,7 @@ class RequestParser:
         self.max_bulk_bytes = max_bulk_bytes
         self.trusted = True
         self._reader = Reader()
-        self._chunk = b""  # bytes that start at a request, for hiredis
+        self._chunk = b""  # bytes that start at a request, for the fast way
         self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []
         self._missing = 0  # arguments that the request at hand still lacks
@@ -71,7 +81,7 @@ class RequestParser:
         self._scanned = 0  # bytes of the buffer known to hold no line end
         self._big: BytesIO | None = None  # the argument at hand, when it is a big one
         self._big_missing = 0  # bytes that it still lacks
-        self._retry_fast = False  # hiredis may have the rest of the buffer
+        self._retry_fast = False  # the rest of the buffer may go the fast way
         self._error: bytes | None = None  # to raise once what came before has been taken
 
     def feed(self, data: bytes) -> None:
@@ -123,7 +133,7 @@ class RequestParser:
             else:
                 self._buffer += chunk
         while self._buffer or self._big is not None:
-            if self._buffer_is_for_hiredis():
+            if self._buffer_may_go_fast():
                 chunk = bytes(self._buffer)
                 self._buffer.clear()
                 self._scanned = 0
@@ -144,19 +154,30 @@ class RequestParser:
                 break
         return requests
 
-    def _buffer_is_for_hiredis(self) -> bool:
+    def _buffer_may_go_fast(self) -> bool:
         if self._missing or not self._retry_fast or not self.trusted:
             return False
         return self._buffer[0] == _STAR
 
     def _take_fast(self, chunk: bytes) -> list[list[bytes]]:
-        """All requests that hiredis finds; what is left over moves to the exact parser's buffer."""
+        """All requests found the fast way; what is left moves to the exact parser's buffer."""
         requests: list[list[bytes]] = []
         self._retry_fast = False
+        if len(chunk) > self.max_bulk_bytes:
+            total = 0
+        elif _COMPILED:
+            total = int(_take_plain(chunk, requests))
+        else:
+            total = self._take_by_hiredis(chunk, requests)
+        if total < len(chunk):
+            self._buffer += memoryview(chunk)[total:]
+        return requests
+
+    def _take_by_hiredis(self, chunk: bytes, requests: list[list[bytes]]) -> int:
+        """Append what hiredis finds in ``chunk`` to ``requests``; where the last of it ends."""
         length = len(chunk)
-        if length > self.max_bulk_bytes or _may_be_a_bomb(chunk):
-            self._buffer += chunk
-            return requests
+        if _may_be_a_bomb(chunk):
+            return 0
         reader = self._reader
         total = 0
         try:
@@ -177,8 +198,7 @@ class RequestParser:
             pass
         if total < length:
             self._reader = Reader()  # forget what it has of a request that is not whole
-            self._buffer += memoryview(chunk)[total:]
-        return requests
+        return total
 
     def _take_exact(self) -> list[bytes] | None:
         """One request out of the buffer, or None when it is not complete."""
@@ -293,6 +313,57 @@ class RequestParser:
         if words is None:
             raise ProtocolError(b"unbalanced quotes in request")
         return words
+
+
+def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
+    """Append the requests that stand at the start of ``chunk`` to ``requests``; where they end.
+
+    Only those in the canonical form, and none that is not whole.
+    """
+    size: i64 = len(chunk)
+    total: i64 = 0
+    while total < size and chunk[total] == _STAR:
+        count, at = _plain_number(chunk, total + 1, size)
+        words: list[bytes] = []
+        while count > 0:
+            if at + 1 >= size or chunk[at] != _DOLLAR:
+                break
+            length, at = _plain_number(chunk, at + 1, size)
+            end = at + length
+            if length < 0 or end + 1 >= size or chunk[end] != _CR or chunk[end + 1] != _LF:
+                break
+            words.append(chunk[at:end])
+            at = end + 2
+            count -= 1
+        if count or not words:
+            break
+        requests.append(words)
+        total = at
+    return total
+
+
+def _plain_number(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
+    """The number of a header line from ``at`` on, and where the next line starts; -1 if it is none.
+
+    Args:
+        size: the length of ``chunk``.
+    """
+    first = at
+    number: i64 = 0
+    while at + 1 < size:
+        char: i64 = chunk[at]
+        if char == _CR:
+            if at == first or chunk[at + 1] != _LF or (chunk[first] == _ZERO and at > first + 1):
+                break
+            return number, at + 2
+        if char < _ZERO or char > _ZERO + 9 or at >= first + PLAIN_DIGITS:
+            break
+        number = number * 10 + char - _ZERO
+        at += 1
+    return -1, at
+
+
+_COMPILED: Final = not isinstance(_take_plain, FunctionType)
 
 
 def _may_be_a_bomb(chunk: bytes) -> bool:

@@ -18,7 +18,7 @@ ARROWS: dict[str, set[str]] = {
     "compat": {"protocol", "storage", "persistence"},
     "server": {"protocol", "storage", "persistence", "compat"},
 }
-OURS = {*ARROWS, "tests", "support", "bench", "setup"}
+OURS = {*ARROWS, "rocket_rides", "tests", "support", "bench", "setup"}
 
 # What a package must live without: replay has no clock and no chance, parsing has no sockets.
 FORBIDDEN: dict[str, set[str]] = {
@@ -84,6 +84,14 @@ def test_there_is_something_to_read() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_imports_follow_the_arrows(path: Path) -> None:
     assert violations(path, path.read_text()) == []
+
+
+def test_examples_are_clients_like_any_other() -> None:
+    modules = sorted((ROOT / "examples").glob("*/*.py"))
+    assert modules
+    for path in modules:
+        taken = {name for _, name in imported(path.read_text(), path.parent.name)} & OURS
+        assert taken <= {path.parent.name}, path
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from support.build import ROOT, environment
 from support.process import ServerProcess
 from support.waiting import wait_until
 
-PAGES = ("README.md", "docs/consumer-groups.md")
+PAGES = ("README.md", "docs/consumer-groups.md", "docs/idempotent-producers.md")
 README = (ROOT / "README.md").read_text()
 MAKEFILE = (ROOT / "Makefile").read_text()
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -144,7 +144,8 @@ def test_the_reader_in_a_second_terminal(fresh_server: Callable[..., ServerProce
 
 
 def test_links_lead_somewhere() -> None:
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")]
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages):
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

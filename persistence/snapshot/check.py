@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import MsgspecError
 
+from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
+
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Group
@@ -50,6 +52,7 @@ def check_stream(stream: Stream) -> None:
         raise Unsound("more entries than were added")
     for group in stream.groups.values():
         _check_group(group)
+    _check_idmp(stream)
 
 
 def _check_id(ms: int, seq: int) -> None:
@@ -122,3 +125,17 @@ def _check_group(group: Group) -> None:
                 raise Unsound("a pending entry's time or count out of range")
             if nack.consumer is None and nack.delivery_ms:
                 raise Unsound("a released entry with a time")
+
+
+def _check_idmp(stream: Stream) -> None:
+    if not (
+        0 < stream.idmp_duration_s <= IDMP_DURATION_S_MAX
+        and 0 < stream.idmp_maxsize <= IDMP_MAXSIZE_MAX
+    ):
+        raise Unsound("limits of the IDMP map out of range")
+    if stream.iids_added < 0 or stream.iids_duplicates < 0:
+        raise Unsound("counters of idempotent ids out of range")
+    for pid, iid, ms, seq, _ in stream.idmp_records():
+        if not pid or not iid:
+            raise Unsound("an idempotent id without a name")
+        _check_id(ms, seq)

@@ -47,25 +47,30 @@ def xadd(call: Call) -> object:
     options: AddOptions | None = None
     pid = iid = b""
     word = argv[2]
-    if word != b"*" and not (word and 0x30 <= word[0] <= 0x39):  # neither is the ID itself
+    automatic = word == b"*"
+    if not automatic and not (len(word) and 0x30 <= word[0] <= 0x39):  # neither is the ID itself
         # Nearly every producer that says IDMP says nothing else: read by hand, that costs a tenth
         # of a microsecond and not one.
-        if argv[2] == b"IDMP" and len(argv) > 5 and argv[5] == b"*" and argv[3] and argv[4]:
-            pid = argv[3]
-            iid = argv[4]
-            at = 5
-        elif argv[2] == b"IDMPAUTO" and argv[4] == b"*" and argv[3]:
+        if word == b"IDMP":
+            if len(argv) > 5 and argv[5] == b"*" and len(argv[3]) and len(argv[4]):
+                pid = argv[3]
+                iid = argv[4]
+                at = 5
+                automatic = True
+        elif word == b"IDMPAUTO" and argv[4] == b"*":
             pid = argv[3]
             at = 4
-        else:
+            automatic = len(pid) > 0
+        if not automatic:
             options = AddOptions()
             at = options.read(argv)
             pid = options.pid
             iid = options.iid
-    wanted = argv[at]
+            automatic = argv[at] == b"*"
     given: tuple[int, int] | None = None
     next_seq = False
-    if wanted != b"*":
+    if not automatic:
+        wanted = argv[at]
         next_seq = len(wanted) > 1 and wanted[-1] == 0x2A and wanted[-2] == 0x2D  # -*
         given = parse_id(wanted[:-2] if next_seq else wanted)
         if given is None or (next_seq and b"-" in wanted[:-2]):
@@ -86,13 +91,15 @@ def xadd(call: Call) -> object:
         if options is not None and not options.make_stream:
             return None
         stream = new_stream(call)
-    if pid:
-        if not iid:
+    if len(pid):
+        if len(iid) == 0:
             iid = content_iid(argv, at + 1)
-        if given is None:
-            known = stream.known_id(pid, iid, EVER if call.replaying else call.now_ms)
-            if known is not None:
-                return repeated(call, stream, known)
+        if automatic:
+            idmp = stream.idmp
+            if idmp is not None:
+                known = idmp.find(pid, iid, EVER if call.replaying else call.now_ms)
+                if known is not None:
+                    return repeated(call, stream, known)
             if call.replaying:
                 return None  # a repeat of what is not known any more
     config = call.server.config
@@ -107,7 +114,7 @@ def xadd(call: Call) -> object:
         stream.append(ms, seq, argv, at + 1, node_bytes, node_entries)
     if created:
         call.put(key, stream)
-    if pid:
+    if len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
     id_text = format_id(stream.last_ms, stream.last_seq)
     trimmed = 0

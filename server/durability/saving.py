@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
-from persistence.files import TEMPORARY_PREFIX, NewFile, rename_file, sync_folder
+from persistence.files import TEMPORARY_PREFIX, NewFile, sync_folder
 from persistence.snapshot.encoder import SnapshotEncoder
 from persistence.snapshot.layout import REDIS_MAGIC
 from server.build import VERSION
@@ -238,5 +238,5 @@ def put_in_place(temporary: bytes, path: bytes) -> None:
                 f"{os.fsdecode(path)} is a snapshot of Redis (RDB) and is not overwritten. Move it "
                 "away, or give ours another name with `dbfilename`."
             )
-    rename_file(temporary, path)
+    os.rename(temporary, path)
     sync_folder(os.path.dirname(path))

@@ -9,7 +9,7 @@ import server.commands.families  # noqa: F401  (importing it fills the command t
 from persistence.directory import AofDirectory
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError, os_refusal
-from persistence.files import NewFile, rename_file, sync_folder
+from persistence.files import NewFile, sync_folder
 from persistence.rdb.reader import Left, RdbReader
 from persistence.reader import AofReader
 from persistence.snapshot.file import is_redis_snapshot
@@ -137,7 +137,7 @@ class Workspace:
         file = NewFile(path + b".part", True)
         try:
             self.write(encoder, file)
-            rename_file(file.path, path)
+            os.rename(file.path, path)
             sync_folder(os.path.dirname(os.path.abspath(path)))
         except OSError as error:
             file.discard()

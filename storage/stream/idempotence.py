@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import read_i64_le
 from librt.vecs import vec
 from mypy_extensions import i32, i64
 
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 
 NOT_DUE: Final = -1
 _TAG_MASK: Final = 0x7FFFFFFF
+_MIXED_BYTES_MAX: Final = 64
+_WORD_MASK: Final = 0x3FFFFFFFFFFFFFFF
+_FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
+_SECRET: Final[i64] = hash(b"iids") & _TAG_MASK
 _ODD: Final = -1
 _SEQ_MAX: Final = 0x7FFFFFFE
 _FIRST_SLOTS: Final = 4
@@ -52,8 +57,27 @@ Record = tuple[bytes, bytes, int, int, int]
 
 
 def _tag(iid: bytes) -> i64:
-    number: i64 = hash(iid)
-    return number & _TAG_MASK
+    """Where in a table to look for ``iid``: a number below 2^31.
+
+    Most iids are short, and ``hash`` is the slower way for those. Both depend on a secret of the
+    process, so that which iids go to one place cannot be told from outside.
+    """
+    size: i64 = len(iid)
+    if size < 8 or size > _MIXED_BYTES_MAX:
+        number: i64 = hash(iid)
+        return number & _TAG_MASK
+    mixed: i64 = _SECRET + size
+    at: i64 = 0
+    while at < size - 8:
+        mixed = _mix(mixed ^ read_i64_le(iid, at))
+        at += 8
+    mixed = _mix(mixed ^ read_i64_le(iid, size - 8))
+    return mixed >> 31
+
+
+def _mix(word: i64) -> i64:
+    """Spread the bits of a word over 62 bits, the upper 31 the best."""
+    return ((word ^ (word >> 32)) & _WORD_MASK) * _FACTOR & _WORD_MASK
 
 
 class Producer:
@@ -81,6 +105,9 @@ class Producer:
         self._seqs = vec[i32]()
         self._iids: list[bytes] = []
         self._odd: dict[int, tuple[int, int]] = {}
+        self._missed = b""  # the iid that was looked for last and is not there
+        self._missed_tag: i64 = 0
+        self._missed_place: i64 = 0  # the free place where it would stand
         self._resize(_FIRST_SLOTS)
 
     # Looking up
@@ -89,14 +116,16 @@ class Producer:
         """The slot of ``iid``; -1 when it is not there. Complexity: O(length of the iid)."""
         tag = _tag(iid)
         table = self._table
-        tags = self._tags
         mask = self._mask
         place = tag & mask
         while True:
             slot = i64(table[place]) - 1
             if slot < 0:
+                self._missed = iid
+                self._missed_tag = tag
+                self._missed_place = place
                 return -1
-            if i64(tags[slot]) == tag and self._iids[slot] == iid:
+            if i64(self._tags[slot]) == tag and self._iids[slot] == iid:
                 return slot
             place = (place + 1) & mask
 
@@ -135,23 +164,28 @@ class Producer:
 
     # Changing
 
-    def add(self, iid: bytes, ms: int, seq: int, added_ms: i64, most: i64) -> None:
-        """Make ``iid``, which must not be there, the newest.
+    def add(self, iid: bytes, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
+        """Make ``iid`` the newest, whether it is there already or not.
 
         Args:
             most: the limit on iids; for one above it the oldest leaves. It never changes.
+
+        Returns: how many more there are: 1, or 0 where another one left.
         """
+        before = self.count
+        if self._missed is not iid:
+            slot = self.find(iid)
+            if slot >= 0:
+                self.remove(slot)
+                self.find(iid)
         if self._span == self._capacity:
             self._make_room(most)
-        slot = self._slot(self._span)
-        tag = _tag(iid)
-        table = self._table
-        mask = self._mask
-        place = tag & mask
-        while table[place] != 0:
-            place = (place + 1) & mask
-        table[place] = i32(slot + 1)
-        self._tags[slot] = i32(tag)
+            self.find(iid)
+        slot = self._start + self._span
+        if slot >= self._capacity:
+            slot -= self._capacity
+        self._table[self._missed_place] = i32(slot + 1)
+        self._tags[slot] = i32(self._missed_tag)
         self._iids[slot] = iid
         self._added[slot] = added_ms
         if ms == added_ms and seq <= _SEQ_MAX:
@@ -161,18 +195,44 @@ class Producer:
             self._odd[int(slot)] = (ms, seq)
         if added_ms > self._latest_ms:
             self._latest_ms = added_ms
+        self._missed = b""
         self._span += 1
         self.count += 1
         if self.count > most:
             self.remove(self._start)
+        return self.count - before
 
     def remove(self, slot: i64) -> None:
         """Take out the iid in ``slot``. Complexity: O(1), amortised."""
-        self._unlink(slot)
+        self._missed = b""
+        table = self._table
+        tags = self._tags
+        mask = self._mask
+        hole = i64(tags[slot]) & mask
+        while i64(table[hole]) != slot + 1:
+            hole = (hole + 1) & mask
+        place = (hole + 1) & mask
+        behind = i64(table[place])
+        while behind:  # what stands behind moves up, unless it is where it wants to be
+            wanted = i64(tags[behind - 1]) & mask
+            if ((place - wanted) & mask) >= ((place - hole) & mask):
+                table[hole] = i32(behind)
+                hole = place
+            place = (place + 1) & mask
+            behind = i64(table[place])
+        table[hole] = i32(0)
         if i64(self._seqs[slot]) == _ODD:
             del self._odd[int(slot)]
         self._iids[slot] = b""
         self.count -= 1
+        if slot == self._start:
+            self._start = 0 if slot + 1 == self._capacity else slot + 1
+            self._span -= 1
+        if self._span != self.count:
+            self._trim_ends()
+
+    def _trim_ends(self) -> None:
+        """Leave no hole at either end of the ring."""
         while self._span and not self._iids[self._start]:
             self._start = 0 if self._start + 1 == self._capacity else self._start + 1
             self._span -= 1
@@ -225,26 +285,6 @@ class Producer:
         slot = self._start + position
         return slot if slot < self._capacity else slot - self._capacity
 
-    def _unlink(self, slot: i64) -> None:
-        """Take a slot out of the table and let what stands behind it move up."""
-        table = self._table
-        tags = self._tags
-        mask = self._mask
-        hole = i64(tags[slot]) & mask
-        while i64(table[hole]) != slot + 1:
-            hole = (hole + 1) & mask
-        place = hole
-        while True:
-            place = (place + 1) & mask
-            behind = i64(table[place])
-            if behind == 0:
-                break
-            wanted = i64(tags[behind - 1]) & mask
-            if ((place - wanted) & mask) >= ((place - hole) & mask):
-                table[hole] = i32(behind)
-                hole = place
-        table[hole] = i32(0)
-
     def _make_room(self, most: i64) -> None:
         """Close the holes where they are many, else take more slots; ``most`` and one if enough."""
         capacity = self._capacity
@@ -292,6 +332,7 @@ class Producer:
                 filled += 1
         else:
             self._latest_ms = 0
+        self._missed = b""
         self._start = 0
         self._span = filled
         self._capacity = capacity
@@ -316,15 +357,16 @@ class IdmpMap:
 
     def __init__(self, duration_ms: int, maxsize: int) -> None:
         self.producers: dict[bytes, Producer] = {}
-        self.count = 0
-        self.duration_ms: Final = duration_ms
-        self.maxsize: Final = maxsize
+        self.count: i64 = 0
+        self.duration_ms: i64 = duration_ms
+        self.maxsize: i64 = maxsize
         self.frozen: FrozenProducers | None = None
+        self._last: Producer | None = None  # the one that was looked for last
         self._expiring: Expiring | None = None
 
-    def find(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
+    def find(self, pid: bytes, iid: bytes, now_ms: i64) -> tuple[int, int] | None:
         """The ID of the entry that ``iid`` was used for, or None when it is not known by now."""
-        producer = self.producers.get(pid)
+        producer = self._producer(pid)
         if producer is None:
             return None
         slot = producer.find(iid)
@@ -332,22 +374,24 @@ class IdmpMap:
             return None
         return producer.entry_id(slot)
 
-    def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
+    def _producer(self, pid: bytes) -> Producer | None:
+        last = self._last
+        if last is None or last.pid != pid:
+            self._last = last = self.producers.get(pid)
+        return last
+
+    def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: i64) -> None:
         """Make ``iid`` the newest of its producer, whether it is known already or not."""
-        producer = self.producers.get(pid)
+        producer = self._producer(pid)
         if producer is None:
             producer = Producer(pid)
             self.producers[pid] = producer
+            self._last = producer
             if self._expiring is not None:
-                self._expiring.watch(producer, self, added_ms + self.duration_ms)
+                self._expiring.watch(producer, self, int(added_ms + self.duration_ms))
         elif self.frozen is not None:
             self.frozen.keep(producer)
-        before = producer.count
-        slot = producer.find(iid)
-        if slot >= 0:
-            producer.remove(slot)
-        producer.add(iid, ms, seq, added_ms, self.maxsize)
-        self.count += int(producer.count - before)
+        self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
 
     def records(self) -> Iterator[Record]:
         """The (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.
@@ -363,17 +407,22 @@ class IdmpMap:
         if self._expiring is not expiring:
             self._expiring = expiring
             for producer in self.producers.values():
-                due_ms = producer.added_ms(producer.oldest()) + self.duration_ms
-                expiring.watch(producer, self, int(due_ms))
+                expiring.watch(producer, self, self.due_ms(producer))
+
+    def due_ms(self, producer: Producer) -> int:
+        """When the oldest iid of a producer expires."""
+        return int(producer.added_ms(producer.oldest()) + self.duration_ms)
 
     def drop_empty(self, producer: Producer) -> None:
         """Forget a producer without iids."""
         if self.producers.get(producer.pid) is producer:
             del self.producers[producer.pid]
+            self._last = None
 
     def free_some(self, most: int) -> bool:
         """Let go of up to about ``most`` iids of a map that nobody uses; True at the end."""
         producers = self.producers
+        self._last = None
         freed = 0
         while producers and freed < most:
             producer = producers.popitem()[1]
@@ -391,7 +440,7 @@ class IdmpMap:
 
     def copy(self) -> IdmpMap:
         """An equal map of its own, attached to nothing."""
-        twin = IdmpMap(self.duration_ms, self.maxsize)
+        twin = IdmpMap(int(self.duration_ms), int(self.maxsize))
         twin.producers = {pid: producer.copy() for pid, producer in self.producers.items()}
         twin.count = self.count
         return twin
@@ -456,7 +505,7 @@ class Expiring:
         expired = int(producer.expire(now_ms - owner.duration_ms, most))
         owner.count -= expired
         if producer.count:
-            due_ms = int(producer.added_ms(producer.oldest()) + owner.duration_ms)
+            due_ms = owner.due_ms(producer)
             # There may be more to do at once: then in a second that has come.
             self.watch(producer, owner, due_ms if due_ms > now_ms else now_ms // 1000 * 1000)
         else:

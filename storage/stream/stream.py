@@ -474,6 +474,16 @@ class Stream:
 
     # Idempotence
 
+    def make_idmp(self) -> IdmpMap:
+        """The IDMP map, made where there is none."""
+        idmp = self.idmp
+        if idmp is None:
+            idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
+            if self._expiring is not None:
+                idmp.attach(self._expiring)
+            self.idmp = idmp
+        return idmp
+
     def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
         """The ID of the entry that a producer added with ``iid``, or None when it added none.
 
@@ -487,13 +497,7 @@ class Stream:
 
         An ``iid`` that is known already is known for this entry from now on.
         """
-        idmp = self.idmp
-        if idmp is None:
-            idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
-            if self._expiring is not None:
-                idmp.attach(self._expiring)
-            self.idmp = idmp
-        idmp.record(pid, iid, ms, seq, added_ms)
+        self.make_idmp().record(pid, iid, ms, seq, added_ms)
 
     def idmp_records(self) -> Iterator[Record]:
         """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.

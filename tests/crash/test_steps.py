@@ -19,13 +19,13 @@ from support.client import RawClient
 from support.process import ServerProcess
 from support.waiting import wait_until
 
-PROGRAM = build.ROOT / "tests" / "support" / "faulty_server.py"
+PROGRAM = build.ROOT / "tests" / "support" / "step_by_step.py"
 WHOLE = os.environ.get("HEADRACE_CRASH_STEPS") == "all"
 STRIDE = 1 if WHOLE else 4
 ALWAYS = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 
 
-class FaultyServer(ServerProcess):
+class SteppingServer(ServerProcess):
     """A server whose files fail, or that dies, at a step that is chosen."""
 
     def __init__(self, *options: str, directory: Path) -> None:
@@ -88,7 +88,7 @@ def saving(client: RawClient) -> bool:
 
 
 def run_until_over(
-    server: FaultyServer,
+    server: SteppingServer,
     oracle: Oracle,
     begin: Callable[[RawClient], None],
     goes_on: Callable[[RawClient], bool],
@@ -107,7 +107,7 @@ def run_until_over(
     return True
 
 
-def start_again(server: FaultyServer) -> None:
+def start_again(server: SteppingServer) -> None:
     """Start after a kill; where that changes files, it is killed there as well, once."""
     folder = server.directory / "appendonlydir"
     manifests = [path.read_text() for path in folder.glob("*.manifest")]
@@ -121,7 +121,7 @@ def start_again(server: FaultyServer) -> None:
 
 @pytest.mark.parametrize("form", ["yes", "no"] if WHOLE else ["yes"])
 def test_a_kill_at_each_step_of_a_rewrite(tmp_path: Path, form: str) -> None:
-    server = FaultyServer(*ALWAYS, "--aof-use-rdb-preamble", form, directory=tmp_path)
+    server = SteppingServer(*ALWAYS, "--aof-use-rdb-preamble", form, directory=tmp_path)
     oracle = Oracle()
     number = 1
     with server:
@@ -141,7 +141,7 @@ def test_a_kill_at_each_step_of_a_rewrite(tmp_path: Path, form: str) -> None:
 
 def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
     """The server goes on, the next rewrite is a good one, and nothing is lost."""
-    server = FaultyServer(*ALWAYS, directory=tmp_path)
+    server = SteppingServer(*ALWAYS, directory=tmp_path)
     oracle = Oracle()
     number = 0
     with server:
@@ -172,7 +172,7 @@ def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, had_files: bool) -
     while True:
         folder = tmp_path / str(number)
         folder.mkdir()
-        server = FaultyServer("--appendfsync", "always", "--save", "", directory=folder)
+        server = SteppingServer("--appendfsync", "always", "--save", "", directory=folder)
         oracle = Oracle()
         with server:
             before = 0
@@ -206,14 +206,18 @@ def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, had_files: bool) -
 
 
 def test_failures_while_it_is_turned_on(tmp_path: Path) -> None:
-    """It is tried again until it works."""
-    server = FaultyServer("--appendfsync", "always", "--save", "", directory=tmp_path)
+    """It is refused, and then off, or it is tried again until it works."""
+    server = SteppingServer("--appendfsync", "always", "--save", "", directory=tmp_path)
     oracle = Oracle()
     with server:
         with server.client() as client:
             for number in range(1, 30, STRIDE):
                 server.plan("fail", number)
-                turn_on(client)
+                reply = client.call("CONFIG", "SET", "appendonly", "yes")
+                if reply != b"+OK\r\n":
+                    assert b"cannot be opened: No space left on device" in reply
+                    assert server.info("persistence")["aof_enabled"] == "0"
+                    turn_on(client)
                 oracle.write(client)
                 wait_until(
                     lambda: (
@@ -238,7 +242,7 @@ def save(client: RawClient) -> None:
 @pytest.mark.parametrize("what", ["kill", "fail"])
 def test_each_step_of_a_snapshot(tmp_path: Path, what: str) -> None:
     """The file on the disk is the one before or the new one, whole."""
-    server = FaultyServer("--save", "", directory=tmp_path)
+    server = SteppingServer("--save", "", directory=tmp_path)
     oracle = Oracle()
     number = 0
     with server:

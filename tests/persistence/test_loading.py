@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
 from protocol.replies import request
 from support.client import RawClient
 from support.process import Process
-from support.snapshots import databases, make_stream, odd_databases, snapshot
+from support.snapshots import databases, make_stream, odd_databases, plain, snapshot
 
 FOLDER = "appendonlydir"
 AOF = ("--appendonly", "yes")
+KEYS = len(plain(odd_databases()))
 
 
 def make_folder(parent: Path, base: bytes, commands: bytes, suffix: str = "hrs") -> Path:
@@ -33,13 +35,15 @@ def make_folder(parent: Path, base: bytes, commands: bytes, suffix: str = "hrs")
 
 
 def facts(client: RawClient) -> object:
+    """Everything but the number of idempotent ids, which are forgotten with time."""
     keys = client.call_parsed("KEYS", "*")
     assert isinstance(keys, list)
     found = []
     for key in sorted(keys):
         kind = client.call_parsed("TYPE", key)
         words = ("GET", key) if kind == b"string" else ("XINFO", "STREAM", key, "FULL", "COUNT", 0)
-        found.append([key, client.call("PEXPIRETIME", key), client.call(*words)])
+        value = re.sub(rb"([pi]ids-tracked\r\n):\d+", rb"\1", client.call(*words))
+        found.append([key, client.call("PEXPIRETIME", key), value])
     return found
 
 
@@ -60,7 +64,7 @@ def test_a_base_and_what_was_written_since(fresh_server: Factory, tmp_path: Path
         before = facts(client)
         assert client.call("MGET", "after", "text") == b"*2\r\n$1\r\n1\r\n$-1\r\n"
         info = server.info("persistence")
-        assert int(info["rdb_last_load_keys_loaded"]) == 18
+        assert int(info["rdb_last_load_keys_loaded"]) == KEYS
         assert info["loading"] == "0"
         client.call("SELECT", 9)
         assert client.call("MGET", "nine", "text") == (
@@ -77,7 +81,10 @@ def test_a_snapshot_alone(fresh_server: Factory, tmp_path: Path) -> None:
     (tmp_path / "dump.hrs").write_bytes(snapshot(odd_databases()))
     server = fresh_server(directory=tmp_path)
     info = server.info("persistence")
-    assert (info["rdb_last_load_keys_loaded"], info["rdb_last_load_keys_expired"]) == ("17", "1")
+    assert (info["rdb_last_load_keys_loaded"], info["rdb_last_load_keys_expired"]) == (
+        str(KEYS - 1),
+        "1",
+    )
     assert info["rdb_changes_since_last_save"] == "0"
     assert server.call("GET", "raw") == b"appended"
     assert "Loaded" in server.log()

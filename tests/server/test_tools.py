@@ -11,6 +11,7 @@ from conftest import Factory
 
 from protocol.replies import request
 from server.tools.cli import NAMES
+from storage.stream.stream import Stream
 from support import build
 from support.process import Process
 from support.snapshots import databases, odd_databases, snapshot
@@ -196,8 +197,18 @@ def test_a_valid_snapshot(tmp_path: Path) -> None:
     path.write_bytes(snapshot(odd_databases()))
     done = tool("check-snapshot", str(path))
     assert done.returncode == 0, done.stderr
-    for told in (b"valid", b"Headrace 0.1.0, state of 2025-11-21 02:40:00 UTC", b"18 keys",
-                 b"10 streams", b"4 keys with a deadline"):  # fmt: skip
+    dbs = odd_databases()
+    values = [entry.value for db in dbs for entry in db.slots]
+    streams = [value for value in values if isinstance(value, Stream)]
+    mortal = sum(db.volatile for db in dbs)
+    for told in (
+        b"valid",
+        b"Headrace 0.1.0, state of 2025-11-21 02:40:00 UTC",
+        b"%d keys: %d strings, %d streams"
+        % (len(values), len(values) - len(streams), len(streams)),
+        b"%d keys with a deadline" % mortal,
+        b"%d entries, 3 groups, 24 pending entries" % sum(stream.length for stream in streams),
+    ):
         assert told in done.stdout, done.stdout
     assert tool("check-aof", str(path)).returncode == 0
 

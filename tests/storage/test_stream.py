@@ -196,3 +196,41 @@ def test_an_entry_that_is_too_large_changes_nothing() -> None:
     with pytest.raises(ElementsTooLarge):
         stream.append(9, 0, [b"f", value], 0, 4096, 100)
     assert (stream.length, stream.last_ms, stream.entries_added) == (3, 3, 3)
+
+
+ODD_NUMBERS = [
+    b"0", b"-0", b"00", b"007", b"-7", b"+7", b" 7", b"7 ", b"1.0", b"1e3", b"1,2", b"", b"-", b"]",
+    b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808",
+    b"18446744073709551615", b"18446744073709551616", b"-9223372036854775809", b"9" * 5000,
+    b"null", b"true", b"\xd9\xa1", b"0x10", b"NaN",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS)
+def test_values_are_the_same_bytes_after_sealing(odd: bytes) -> None:
+    """A column of integers is packed as such; whatever only looks like one stays text."""
+    stream = Stream(100, 100)
+    rows = [
+        [b"a", b"%d" % number, b"b", odd if number == 1 else b"%d" % -number, b"c", b"x", b"d", odd]
+        for number in range(1, 8)
+    ]
+    for number, row in enumerate(rows, 1):
+        stream.append(number, 0, row, 0, 0, 3)
+    stream.append(100, 0, [b"seals", b"the rest"], 0, 0, 1)
+    found = [
+        part.run.row(number)
+        for part in stream.parts((0, 0), (50, 0), 0, False)
+        for number in range(part.low, part.high)
+    ]
+    assert found == rows
+    assert all(not block.run for block in stream.index.blocks)
+
+
+def test_integers_take_less_room() -> None:
+    sizes = []
+    for text in (b"%d", b"x%d"):
+        stream = Stream(100, 100)
+        for number in range(101):
+            stream.append(number + 1, 0, [b"f", text % (number * 77_777)], 0, 0, 100)
+        sizes.append(len(stream.index.blocks[0].payload))
+    assert sizes[0] < 0.75 * sizes[1]

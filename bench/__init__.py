@@ -1,0 +1,1 @@
+"""Benchmarks of Headrace beside its peers: ``python -m bench.suite --help``."""

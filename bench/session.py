@@ -1,0 +1,250 @@
+"""What all parts of the suite share: the plan, the servers, the load, the results, the progress."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple, NoReturn
+
+from tqdm import tqdm
+
+from bench.load import Load
+from bench.measure import Missing, Prepared, Shape
+from bench.peers import OURS, Cores, Peer, Server, ServerError
+from bench.results import Cell, Figure, Results, middle
+from bench.workloads import Workload
+
+tqdm.monitor_interval = 0  # its thread would run on the cores that make the load
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked for."""
+
+    peers: tuple[Peer, ...]
+    workloads: tuple[Workload, ...]
+    clients: tuple[int, ...]
+    depths: tuple[int, ...]
+    rounds: int
+    seconds: float
+    divisor: int = 1  # of the entries that are prepared
+    budget_s: float = 0.0  # after so long no other workload is begun; 0 is no limit
+    folder: Path | None = None  # where the servers keep their files; None is the usual one
+    scale_most: int = 50_000_000
+    pause_entries: int = 10_000_000
+
+    def shapes(self, workload: Workload) -> list[Shape]:
+        """How the load of this workload is spread."""
+        clients = workload.clients or self.clients
+        return [Shape(many, depth) for many in clients for depth in self.depths]
+
+
+class Entrant(NamedTuple):
+    """A server in a comparison."""
+
+    server: Server
+    variant: str = ""  # what sets it apart from others of its name
+
+
+@dataclass
+class Session:
+    """A run of the suite."""
+
+    plan: Plan
+    cores: Cores
+    load: Load
+    results: Results
+    results_path: Path | None = None
+    started_s: float = field(default_factory=time.monotonic)
+    _bar: tqdm[NoReturn] | None = field(default=None, repr=False)
+
+    # Servers
+
+    @contextlib.contextmanager
+    def servers(self, *options: str, slow: bool = True, pin: bool = True) -> Iterator[list[Server]]:
+        """All peers, started; those that take redis-server's options with these.
+
+        Args:
+            slow: whether peers take part that cannot be filled with much.
+            pin: whether they stay on the servers' core.
+        """
+        with contextlib.ExitStack() as stack:
+            yield [
+                stack.enter_context(self.server(peer, *options, pin=pin))
+                for peer in self.plan.peers
+                if slow or not peer.is_slow
+            ]
+
+    @contextlib.contextmanager
+    def server(self, peer: Peer, *options: str, pin: bool = True) -> Iterator[Server]:
+        """One peer, started; its version is noted."""
+        cores = self.cores.server if pin else self.cores.server | self.cores.load
+        with Server(peer, *options, cores=cores, parent=self.plan.folder) as server:
+            if not self.results.servers[peer.name]:
+                self.results.servers[peer.name] = server.version()
+                say(f"  {peer.name} {self.results.servers[peer.name]}")
+            yield server
+
+    # Progress
+
+    @contextlib.contextmanager
+    def part(self, title: str, runs: int) -> Iterator[None]:
+        """A part of the suite, shown as a bar of so many runs; saves what it has measured."""
+        say(title)
+        # Without a terminal there is no bar, and the lines of `say` tell how far it is.
+        bar: tqdm[NoReturn] = tqdm(
+            total=runs, unit="run", leave=False, dynamic_ncols=True, disable=None
+        )
+        with bar:
+            self._bar = bar
+            try:
+                yield
+            finally:
+                self._bar = None
+                self.save()
+
+    def step(self, what: str, done: int = 0) -> None:
+        """Say what is going on, and how many runs have ended since the last word."""
+        if self._bar is not None:
+            self._bar.set_description_str(what, refresh=False)
+            self._bar.update(done)
+            self._bar.refresh()
+
+    def is_out_of_time(self) -> bool:
+        """Whether the plan allows no other workload."""
+        return 0 < self.plan.budget_s < time.monotonic() - self.started_s
+
+    def save(self) -> None:
+        """Write the results so far where they are kept."""
+        if self.results_path is not None:
+            self.results.save(self.results_path)
+
+    def add(self, figure: Figure) -> None:
+        """Note a figure, and show it."""
+        self.results.figures.append(figure)
+        say(f"  {figure.title}: {figure.server} {median(figure.values):,.1f} {figure.unit}")
+
+    # Measuring
+
+    def prepare(
+        self, entrants: Sequence[Entrant], workload: Workload, *, keep: bool = False
+    ) -> list[tuple[Entrant, Prepared | Missing]]:
+        """Set a workload up on each server.
+
+        Args:
+            keep: leave what the servers hold as it is, and take the workload's size as it stands.
+        """
+        prepared: list[tuple[Entrant, Prepared | Missing]] = []
+        for entrant in entrants:
+            self.step(f"{workload.title}: filling {entrant.server.name}")
+            try:
+                divisor = 1 if keep else self.plan.divisor
+                ready = Prepared(entrant.server, workload, divisor, keep=keep)
+                prepared.append((entrant, ready))
+            except Missing as missing:
+                prepared.append((entrant, missing))
+        return prepared
+
+    def compare(
+        self,
+        part: str,
+        prepared: Sequence[tuple[Entrant, Prepared | Missing]],
+        workload: Workload,
+        shape: Shape,
+        *,
+        variant: str = "",
+        seconds: float = 0.0,
+        rate_per_s: float = 0.0,
+    ) -> list[Cell]:
+        """Measure one workload in one shape with all servers in turn, round after round.
+
+        Args:
+            variant: what the report calls it; without it the shape's words.
+            seconds: how long a run takes; without it as planned.
+            rate_per_s: above 0, requests leave at this rate.
+        """
+        seconds = seconds or self.plan.seconds
+        cells: list[Cell] = []
+        running: list[tuple[Cell, Prepared]] = []
+        for entrant, ready in prepared:
+            words = variant or shape.words(workload)
+            if entrant.variant:
+                words = f"{entrant.variant}, {words}"
+            name = entrant.server.name
+            cell = Cell(part, workload.name, workload.title, workload.unit, words, name)
+            cells.append(cell)
+            if isinstance(ready, Missing):
+                cell.missing = str(ready)
+            elif not ready.fits(shape):
+                cell.missing = "takes too long to prepare"
+            else:
+                running.append((cell, ready))
+        for cell, ready in running:
+            self.step(f"{workload.title}: warming {cell.server}")
+            self._warm_up(cell, ready, shape, seconds)
+        for turn in range(self.plan.rounds):
+            # Each round begins with another server, lest one always follow the same.
+            first = turn % max(len(running), 1)
+            for cell, ready in running[first:] + running[:first]:
+                self.step(f"{workload.title}, {cell.variant}: {cell.server}")
+                self._sample(cell, ready, shape, seconds, rate_per_s)
+                self.step(f"{workload.title}, {cell.variant}", 1)
+        self.step(workload.title, (len(cells) - len(running)) * self.plan.rounds)
+        self.results.cells += cells
+        for line in summary(cells, self.results.rivals):
+            say(line)
+        return cells
+
+    def _warm_up(self, cell: Cell, ready: Prepared, shape: Shape, seconds: float) -> None:
+        try:
+            ready.warm_up(self.load, shape, seconds)
+        except (OSError, ServerError) as error:
+            cell.missing = str(error)
+            ready.server.hang_up()
+
+    def _sample(
+        self, cell: Cell, ready: Prepared, shape: Shape, seconds: float, rate_per_s: float
+    ) -> None:
+        if cell.missing:
+            return
+        try:
+            cell.samples.append(ready.run(self.load, shape, seconds, rate_per_s))
+        except (OSError, ServerError) as error:
+            # A server that fails once is not to be judged by the runs in which it did not.
+            cell.missing = str(error)
+            cell.samples.clear()
+            ready.server.hang_up()
+
+
+def say(line: str) -> None:
+    """A line that stays, above the bar."""
+    tqdm.write(line, file=sys.stderr)
+
+
+def summary(cells: Sequence[Cell], rivals: Sequence[str]) -> Iterator[str]:
+    """One line for each variant: throughput of each server, and ours beside the best rival."""
+    for variant in dict.fromkeys(cell.variant for cell in cells):
+        together = [cell for cell in cells if cell.variant == variant]
+        best = best_per_s(together, rivals)
+        shown = []
+        for cell in together:
+            if cell.missing:
+                shown.append(f"{cell.server} n/a")
+                continue
+            per_s = middle(cell.samples).per_s
+            ratio = f" ({per_s / best:.2f})" if cell.server == OURS and best else ""
+            shown.append(f"{cell.server} {per_s:,.0f}/s{ratio}")
+        yield f"  {together[0].title}, {variant}: " + "   ".join(shown)
+
+
+def best_per_s(cells: Sequence[Cell], rivals: Sequence[str]) -> float:
+    """The throughput of the fastest rival; 0 when there is none."""
+    return max(
+        (middle(cell.samples).per_s for cell in cells if cell.server in rivals and cell.samples),
+        default=0.0,
+    )

@@ -1,0 +1,257 @@
+"""Headrace beside its peers: the same load for each server in turn, round after round.
+
+Run with ``make bench``, options in ``ARGS``: ``make bench ARGS="--only xadd,worker --rounds 5"``.
+``make bench-quick`` ends within a minute. What is measured, how, and how to read it stands in
+docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from bench import report
+from bench.footprint import run_memory, run_pauses, run_start
+from bench.load import Load
+from bench.machine import facts
+from bench.parts import run_commands, run_durability, run_half_load, run_redis_benchmark
+from bench.peers import Peer, ServerError, divide_cores, found, ours, pure
+from bench.results import Results, load
+from bench.scale import AXES, run_axis
+from bench.session import Plan, Session, say
+from bench.workloads import WORKLOADS, Workload, named
+
+PARTS: Final[dict[str, Callable[[Session], None]]] = {
+    "commands": run_commands,
+    "durability": run_durability,
+    "half-load": run_half_load,
+    "memory": run_memory,
+    "start": run_start,
+    "pauses": run_pauses,
+    "redis-benchmark": run_redis_benchmark,
+}
+QUICK_PARTS: Final = ("commands",)
+QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
+RESULTS: Final = "results.json"
+
+
+def names(text: str) -> list[str]:
+    """Words between commas."""
+    return [word for word in text.split(",") if word]
+
+
+def numbers(text: str) -> list[int]:
+    """Numbers between commas, all above 0."""
+    values = [int(word) for word in names(text)]
+    if min(values, default=0) < 1:
+        raise argparse.ArgumentTypeError("numbers above 0, between commas")
+    return values
+
+
+def peer(text: str) -> Peer:
+    """``name=command``: a server that takes redis-server's options."""
+    name, equals, command = text.partition("=")
+    if not (name and equals and command):
+        raise argparse.ArgumentTypeError("name=command, such as redis-8=/opt/redis-8/redis-server")
+    return Peer(name, tuple(shlex.split(command)))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="make bench ARGS=...",
+        description="Measure Headrace and every peer found (redis-server, valkey-server, fakeredis)"
+        " and write bench/report.md.",
+        epilog="Workloads: " + ", ".join(workload.name for workload in WORKLOADS) + ".",
+    )
+    what = made.add_argument_group("what is measured")
+    what.add_argument("--quick", action="store_true", help="a selection that ends in a minute")
+    what.add_argument(
+        "--only", type=names, metavar="NAME,...", help="these workloads, see the list below"
+    )
+    what.add_argument(
+        "--parts", type=names, metavar="PART,...", help=f"of {', '.join(PARTS)}; default all"
+    )
+    what.add_argument(
+        "--scale", type=names, nargs="?", const=list(AXES), metavar="AXIS,...",
+        help=f"how cost grows, instead of the parts; of {', '.join(AXES)}, default all",
+    )  # fmt: skip
+    what.add_argument(
+        "--scale-most", type=int, default=50_000_000, metavar="N", help="the greatest size"
+    )
+    what.add_argument(
+        "--pause-entries", type=int, default=10_000_000, metavar="N",
+        help="how many entries the part `pauses` works with",
+    )  # fmt: skip
+    how = made.add_argument_group("how")
+    how.add_argument("--rounds", type=int, metavar="N", help="default 3, quick 1")
+    how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.2")
+    how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
+    how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
+    how.add_argument(
+        "--divide", type=int, metavar="N", help="prepare so many times fewer entries; quick 5"
+    )
+    how.add_argument(
+        "--folder", type=Path, help="where servers keep files; default $TMPDIR or /tmp"
+    )
+    who = made.add_argument_group("who takes part")
+    who.add_argument(
+        "--peer", type=peer, action="append", default=[], metavar="NAME=COMMAND",
+        help="one more server that takes redis-server's options; may be repeated",
+    )  # fmt: skip
+    who.add_argument(
+        "--without", action="append", default=[], metavar="NAME", help="leave out; may be repeated"
+    )
+    who.add_argument(
+        "--ours", default="", metavar="COMMAND", help="our server; default the installed one"
+    )
+    who.add_argument(
+        "--pure", nargs="?", const="", metavar="COMMAND",
+        help="our server uncompiled as well; default .venv-pure/bin/headrace",
+    )  # fmt: skip
+    where = made.add_argument_group("where the results go")
+    where.add_argument(
+        "--output", type=Path, metavar="FOLDER",
+        help="for report.md, plots and results.json; default bench/ for the whole suite,"
+        " else nothing is written",
+    )  # fmt: skip
+    where.add_argument(
+        "--render", type=Path, action="append", metavar="FILE",
+        help="measure nothing: write the report of these results.json, put together",
+    )  # fmt: skip
+    return made
+
+
+def chosen_workloads(only: list[str] | None, *, quick: bool) -> tuple[Workload, ...]:
+    """What is asked for.
+
+    Raises: SystemExit for a name that there is not.
+    """
+    if only is None:
+        return tuple(workload for workload in WORKLOADS if workload.is_quick or not quick)
+    try:
+        return tuple(named(name) for name in only)
+    except KeyError as unknown:
+        raise SystemExit(f"no workload is called {unknown}; --help lists them") from None
+
+
+def known(asked: Sequence[str], there: Sequence[str], what: str) -> list[str]:
+    """The words that were asked for.
+
+    Raises: SystemExit for one that there is not.
+    """
+    for word in asked:
+        if word not in there:
+            raise SystemExit(f"{what} {word!r} is none of {', '.join(there)}")
+    return list(asked)
+
+
+def participants(options: argparse.Namespace) -> tuple[Peer, ...]:
+    """Ours first, then those found, then those named; the last of one name has it."""
+    try:
+        peers = [ours(options.ours)]
+        if options.pure is not None:
+            peers.append(pure(options.pure))
+    except ServerError as error:
+        raise SystemExit(str(error)) from None
+    by_name = {peer.name: peer for peer in (*peers, *found(), *options.peer)}
+    return tuple(peer for peer in by_name.values() if peer.name not in options.without)
+
+
+def plan_of(options: argparse.Namespace) -> Plan:
+    """The plan that the command line asks for."""
+    quick: bool = options.quick
+    return Plan(
+        peers=participants(options),
+        workloads=chosen_workloads(options.only, quick=quick),
+        clients=tuple(options.clients or (1, 50)),
+        depths=tuple(options.depth or (1, 16)),
+        rounds=options.rounds or (1 if quick else 3),
+        seconds=options.seconds or (0.2 if quick else 2.0),
+        divisor=options.divide or (5 if quick else 1),
+        budget_s=QUICK_BUDGET_S if quick else 0.0,
+        folder=options.folder,
+        scale_most=options.scale_most,
+        pause_entries=options.pause_entries,
+    )
+
+
+def measure(options: argparse.Namespace) -> Results:
+    """Run all that is asked for."""
+    started_s = time.monotonic()
+    asked: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
+    parts = known(asked, list(PARTS), "part")
+    axes = known(options.scale or [], AXES, "axis")
+    runs = [(part, PARTS[part]) for part in parts]
+    if axes:
+        runs = [(f"scale of {axis}", partial(run_axis, axis=axis)) for axis in axes]
+    plan = plan_of(options)
+    cores = divide_cores()
+    results = Results(
+        facts=facts(plan.folder),
+        servers={peer.name: "" for peer in plan.peers},
+        rivals=[peer.name for peer in plan.peers if peer.is_rival],
+    )
+    results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
+    results.facts["runs"] = f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved"
+    for key, value in results.facts.items():
+        say(f"{key}: {value}")
+    os.sched_setaffinity(0, cores.load)  # this process too keeps away from the servers
+    path = None
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        path = options.output / RESULTS
+    with Load(cores.load) as load_processes:
+        session = Session(plan, cores, load_processes, results, path)
+        for name, run in runs:
+            try:
+                run(session)
+            except (OSError, ServerError) as error:
+                # One server that fails must not cost what hours have measured.
+                results.failures.append(f"{name} ended early: {error}")
+                say(results.failures[-1])
+    results.servers = {name: version for name, version in results.servers.items() if version}
+    results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
+    session.save()
+    return results
+
+
+def merged(paths: Sequence[Path]) -> Results:
+    """Results of several runs as one; of the facts and versions, the first run's count."""
+    first, *others = [load(path) for path in paths]
+    for other in others:
+        first.servers = {**other.servers, **first.servers}
+        first.rivals = list(dict.fromkeys([*first.rivals, *other.rivals]))
+        parts = set(other.parts())
+        first.cells = [cell for cell in first.cells if cell.part not in parts] + other.cells
+        first.figures = [f for f in first.figures if f.part not in parts] + other.figures
+        first.failures += other.failures
+    return first
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    options = parser().parse_args(arguments)
+    is_whole = not (options.quick or options.only or options.parts or options.scale)
+    if options.output is None and (is_whole or options.render):
+        options.output = Path(__file__).parent
+    if options.render:
+        results = merged(options.render)
+    else:
+        results = measure(options)
+    if options.output is None:
+        sys.stdout.write("\n\n".join(report.sections(results)) + "\n")
+        return
+    for path in report.write(results, options.output):
+        say(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

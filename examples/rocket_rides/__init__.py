@@ -1,0 +1,1 @@
+"""Rocket Rides: a unified log, whole, between PostgreSQL and a stream. Start with README.md."""

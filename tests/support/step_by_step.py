@@ -1,0 +1,76 @@
+"""Runs our server with a saboteur who sees each step in which its files change.
+
+The folder named by the first argument tells what to do: a file ``plan`` that holds ``kill 3`` ends
+the process, as a crash does, before the third step from now, and ``fail 3`` lets that step fail as
+on a full disk. The steps are listed in ``steps``. Records that are added to an incr file, and their
+syncs, are no steps: ``faulty_disk`` deals with those. The rest is the server's command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(sys.argv.pop(1))
+STEPS = ("writev", "fsync", "rename", "unlink", "mkdir")
+
+real_open = os.open
+
+
+def before(name: str, path: str) -> None:
+    """A step is about to be taken."""
+    if path.startswith(str(FOLDER)):
+        return
+    with (FOLDER / "steps").open("a") as steps:
+        steps.write(f"{name} {os.path.basename(path)}\n")
+    plan = FOLDER / "plan"
+    if not plan.exists():
+        return
+    what, number = plan.read_text().split()
+    if int(number) > 1:
+        plan.write_text(f"{what} {int(number) - 1}")
+        return
+    os.remove(plan)
+    if what == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+
+def path_of(target: object) -> str:
+    if isinstance(target, int):
+        with contextlib.suppress(OSError):
+            return os.readlink(f"/proc/self/fd/{target}")
+        return ""
+    return os.fsdecode(target)  # type: ignore[arg-type]
+
+
+def watched(name: str) -> Callable[..., Any]:
+    operation: Callable[..., Any] = getattr(os, name)
+
+    def call(target: Any, *rest: Any, **named: Any) -> Any:
+        if name != "mkdir" or not os.path.exists(target):
+            before(name, path_of(rest[0] if name == "rename" else target))
+        return operation(target, *rest, **named)
+
+    return call
+
+
+def watched_open(path: Any, flags: int, *rest: Any, **named: Any) -> int:
+    if flags & os.O_CREAT and not os.path.exists(path):
+        before("create", path_of(path))
+    return real_open(path, flags, *rest, **named)
+
+
+for each in STEPS:
+    setattr(os, each, watched(each))
+os.open = watched_open
+
+from server.cli import main  # noqa: E402  (late: it shall find what is watched)
+
+sys.exit(main())
