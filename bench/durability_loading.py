@@ -25,7 +25,9 @@ from typing import NamedTuple
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_MS = 1_763_693_000_000
 BATCH = 2_000  # commands in one write
-LOADED = re.compile(r"(?:DB loaded from disk|Loaded \d+ keys .*): ([0-9.]+) seconds")
+LOADED = re.compile(
+    r"(?:DB loaded from (?:disk|append only file)|Loaded \d+ keys .*): ([0-9.]+) seconds"
+)
 
 
 class Data(NamedTuple):
