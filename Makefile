@@ -8,6 +8,8 @@ PORT ?= 6379
 ARGS ?=
 TESTS ?= tests
 PYTEST_ARGS ?=
+# Tests wait for servers more than they compute: three at a time on two processors.
+WORKERS := -n 3 --dist worksteal
 export HEADRACE_PURE ?= 0
 
 # The pure build, in the same environment when asked for, and beside it for `make check`.
@@ -56,12 +58,13 @@ types: install ## mypy --strict
 	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy
 
 test-compiled: ## run all tests against the compiled build
-	@$(MAKE) --no-print-directory test HEADRACE_PURE=0 EXPECT=compiled
+	@$(MAKE) --no-print-directory test HEADRACE_PURE=0 EXPECT=compiled \
+		PYTEST_ARGS='$(WORKERS) $(PYTEST_ARGS)'
 
 # What does not depend on the build was run on the compiled one.
 test-pure: ## run all tests against the pure build
 	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) \
-		PYTEST_ARGS='-m "not once" $(PYTEST_ARGS)'
+		PYTEST_ARGS='$(WORKERS) -m "not once" $(PYTEST_ARGS)'
 
 # From the checkout, which holds the benchmarks; the servers they start run the installed build.
 bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help

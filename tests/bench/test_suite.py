@@ -25,6 +25,8 @@ from bench.results import Cell, Figure, Results, Sample
 from bench.workloads import Reply, Workload, the_same
 from support import build
 
+pytestmark = pytest.mark.once
+
 # Arithmetic
 
 
