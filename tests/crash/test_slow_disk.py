@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import select
 import socket
 import threading
 import time
@@ -57,6 +58,37 @@ def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
         started = time.monotonic()
         assert two.call("GET", "k") == b"$1\r\n1\r\n"  # nothing is unsynced now
         assert time.monotonic() - started < 0.15
+
+
+def test_nobody_hears_of_what_is_not_on_the_disk_yet() -> None:
+    """Messages, events, MONITOR and replies to the blocked are held back as any reply is."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(slow_disk("always", 0.6))
+        writer, silent, reader, subscriber, watcher, monitor = [
+            stack.enter_context(server.client()) for _ in range(6)
+        ]
+        writer.call("CONFIG", "SET", "notify-keyspace-events", "KEA")
+        warm_up(writer)
+        silent.send_command("CLIENT", "REPLY", "OFF")
+        reader.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        subscriber.call("SUBSCRIBE", "news")
+        watcher.call("PSUBSCRIBE", "__key*__:*")
+        monitor.call("MONITOR")
+        wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
+        wait_until(lambda: "cmd=client|reply" in str(writer.call_parsed("CLIENT", "LIST")))
+        while not monitor.silent(0.05):  # of what was asked meanwhile
+            monitor.read()
+        silent.send_command("SET", "k", "1")
+        writer.send(encode("XADD", "s", "1-1", "f", "v") + encode("PUBLISH", "news", "now"))
+        listeners = [writer, silent, reader, subscriber, watcher, monitor]
+        heard, _, _ = select.select([each.sock for each in listeners], [], [], 0.2)
+        assert not heard
+        assert writer.read() == b"$3\r\n1-1\r\n"
+        assert reader.read().startswith(b"*1\r\n")
+        assert subscriber.read().endswith(b"$3\r\nnow\r\n")
+        assert b"__keyspace@0__:k" in watcher.read()
+        assert b'"SET" "k" "1"' in monitor.read()
+        assert silent.silent(0.05)
 
 
 def test_a_peer_that_stops_sending_gets_its_replies() -> None:
@@ -233,6 +265,31 @@ def test_a_write_that_is_stuck_for_long_is_waited_for() -> None:
         server.disk()
         with server.start().client() as after:
             assert after.call("GET", "n") == value
+
+
+def test_waitaof_waits_for_the_sync() -> None:
+    with slow_disk("everysec", 0.3) as server, server.client() as client:
+        for number in range(3):
+            client.call("SET", "k", number)
+            before = server.syncs()
+            assert client.call_parsed("WAITAOF", 1, 0, 20_000) == [1, 0]
+            assert server.syncs() > before
+        assert client.call_parsed("WAITAOF", 1, 0, 0) == [1, 0]  # nothing has been written since
+        server.disk(Rule("fdatasync", delay_s=5.0))
+        client.call("SET", "k", "late")
+        assert client.call_parsed("WAITAOF", 1, 0, 50) == [0, 0]
+        replies = client.pipeline(("MULTI",), ("SET", "k", "1"), ("WAITAOF", 1, 0, 0), ("EXEC",))
+        assert replies[-1].endswith(b"*2\r\n:0\r\n:0\r\n")
+
+
+def test_waitaof_waits_in_vain_where_nobody_syncs() -> None:
+    with slow_disk("no", 0.0) as server, server.client() as client:
+        client.call("SET", "k", "1")
+        assert client.call_parsed("WAITAOF", 1, 0, 50) == [0, 0]
+        client.send_command("WAITAOF", 1, 0, 0)
+        server.call("CONFIG", "SET", "appendfsync", "always")
+        server.call("SET", "k", "2")
+        assert client.read() == b"*2\r\n:1\r\n:0\r\n"
 
 
 def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
