@@ -224,7 +224,7 @@ def test_failures_while_it_is_turned_on(tmp_path: Path) -> None:
                         b"aof_rewrite_scheduled:0" in client.call("INFO", "persistence")
                         and not rewriting(client)
                     ),
-                    20.0,
+                    100.0,  # after several failures it is tried again in a minute
                 )
                 oracle.write(client)
                 assert server.info("persistence")["aof_enabled"] == "1"
