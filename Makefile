@@ -24,10 +24,10 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick clean
+.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick bench-durability clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  HEADRACE_PURE=1 installs without compiling; PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
 
@@ -69,6 +69,9 @@ bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/re
 
 bench-quick: install $(BENCH_REQUIREMENTS) ## a selection within a minute, shown and not written
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite --quick $(ARGS)
+
+bench-durability: install $(BENCH_REQUIREMENTS) ## what durability costs, beside redis-server; ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(PURE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -3,7 +3,7 @@
 Both servers are filled with the same commands and write a snapshot by SAVE, Redis with
 ``rdbcompression no``. Then they are started on it by turns, so that whatever else the machine does
 meets both. A server's own log says how long loading took; the CPU time is that of the process until
-it answers. Run it with ``python -P bench/durability_loading.py``; ``--help`` tells the options.
+it answers. Run it with ``python -m bench.durability_loading``; ``--help`` tells the options.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from typing import NamedTuple
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 START_MS = 1_763_693_000_000
 BATCH = 2_000  # commands in one write
-LOADED = re.compile(r"(?:DB loaded from disk|Loaded \d+ keys .*): ([0-9.]+) seconds")
+LOADED = re.compile(
+    r"(?:DB loaded from (?:disk|append only file)|Loaded \d+ keys .*): ([0-9.]+) seconds"
+)
 
 
 class Data(NamedTuple):

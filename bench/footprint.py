@@ -14,7 +14,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection as Pipe
 from typing import Final, NamedTuple, Self
 
-from bench.load import Load, Task
+from bench.clients import Task
+from bench.load import Load
 from bench.peers import BATCH, Peer, Server, ServerError, encode, pinned
 from bench.results import Figure, percentile
 from bench.session import Session

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from bench.load import Load, Outcome, Task
+from bench.clients import Task
+from bench.load import Load, Outcome
 from bench.peers import CpuTime, Server, ServerError
 from bench.results import Sample, percentile
 from bench.workloads import Call, Workload

@@ -71,6 +71,6 @@ def _turned(number: i64) -> i64:
     """The 64 bits of ``number`` turned left by one."""
     turned: i64 = (number & _BELOW_62) << 1
     if (number >> 62) & 1:
-        sign: i64 = -1
-        turned |= sign << 63
+        # The highest bit, taken as a sum: a constant with that bit alone is no i64 to the compiler.
+        turned = turned - _BELOW_62 - 1 - _BELOW_62 - 1
     return turned | 1 if number < 0 else turned

@@ -39,6 +39,7 @@ class AppendOnlyFile:
     """An incr file open for appending.
 
     Attributes:
+        path: where it lies.
         pending: there are records that have not been written.
         size_bytes: the length of the incr file.
         synced_bytes: how much of it is known to be on the disk.
@@ -66,6 +67,7 @@ class AppendOnlyFile:
         self._in_transaction = False
         self._db = _NO_DATABASE
         self._annotated_s = 0
+        self.path = path
         self._fd = _open_for_appending(path)
         self.size_bytes = os.fstat(self._fd).st_size
         self.synced_bytes = self.size_bytes
@@ -160,27 +162,26 @@ class AppendOnlyFile:
         size = len(data)
         if not size:
             return
-        done = 0
         try:
             done = os.write(self._fd, data)
             while done < size:
                 with memoryview(data) as view:
                     done += os.write(self._fd, view[done:])
         except OSError:
-            self._take_back(data, done)
+            self._take_back(data)
             raise
         self._taken = b""
         self.size_bytes += size
 
-    def _take_back(self, data: bytes, done: int) -> None:
+    def _take_back(self, data: bytes) -> None:
         """Cut an incomplete write off the file; where that fails too, keep only what is missing."""
         self.pending = True
-        if done:
-            try:
-                os.ftruncate(self._fd, self.size_bytes)
-            except OSError:
-                self.size_bytes += done
-                self._taken = data[done:]
+        try:
+            os.ftruncate(self._fd, self.size_bytes)
+        except OSError:
+            done = os.fstat(self._fd).st_size - self.size_bytes
+            self.size_bytes += done
+            self._taken = data[done:]
 
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
@@ -201,6 +202,7 @@ class AppendOnlyFile:
         assert not self.pending
         fd = _open_for_appending(path)
         os.close(self._fd)
+        self.path = path
         self._fd = fd
         self._db = _NO_DATABASE
         self.switches += 1

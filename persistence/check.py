@@ -10,7 +10,7 @@ import os
 import shutil
 from typing import Final
 
-from persistence.errors import CorruptAOF, PersistenceError
+from persistence.errors import CorruptAOF, os_refusal
 from persistence.files import sync_file, sync_folder
 from persistence.reader import AofReader
 from persistence.snapshot.check import Unsound, check_stream
@@ -43,9 +43,7 @@ class CommandCheck:
         try:
             self._reader: Final = AofReader(path, path, start)
         except OSError as error:
-            raise PersistenceError(
-                f"{os.fsdecode(path)} cannot be read: {error.strerror}."
-            ) from error
+            raise os_refusal(path, "read", error) from error
         self.size_bytes: Final = self._reader.size_bytes
 
     def step(self) -> bool:
@@ -103,6 +101,7 @@ class SnapshotCheck(Decoder):
         self.mortal = 0
         self.groups = 0
         self.pending = 0
+        self.places_itself = True
         self.accept_databases()
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
@@ -156,7 +155,5 @@ def cut(path: bytes, good_bytes: int) -> bytes:
         finally:
             os.close(fd)
     except OSError as error:
-        raise PersistenceError(
-            f"{os.fsdecode(error.filename or path)} cannot be written: {error.strerror}."
-        ) from error
+        raise os_refusal(path, "written", error) from error
     return kept

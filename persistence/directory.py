@@ -25,7 +25,7 @@ import shutil
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, advice
 from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
@@ -77,8 +77,7 @@ class AofDirectory:
             self._lock()
         except OSError as error:
             raise PersistenceError(
-                f"The append-only folder {os.fsdecode(self.path)} cannot be opened: "
-                f"{error.strerror}. Check `dir`, `appenddirname` and who owns them."
+                f"The append-only folder {os.fsdecode(self.path)} cannot be used: {advice(error)}"
             ) from error
         try:
             self._read_manifest()
@@ -86,7 +85,7 @@ class AofDirectory:
         except OSError as error:
             self.close()
             raise PersistenceError(
-                f"The manifest in {os.fsdecode(self.path)} cannot be read: {error.strerror}."
+                f"The manifest in {os.fsdecode(self.path)} cannot be read: {advice(error)}"
             ) from error
         except PersistenceError:
             self.close()
@@ -172,7 +171,7 @@ class AofDirectory:
             except OSError as error:
                 raise PersistenceError(
                     f"{os.fsdecode(self.file_path(file))}, which the manifest names, cannot be "
-                    f"read: {error.strerror}."
+                    f"read: {advice(error)}"
                 ) from error
         return total
 
@@ -278,7 +277,7 @@ class AofDirectory:
         except OSError as error:
             raise PersistenceError(
                 f"{os.fsdecode(path)} cannot be made the base of {os.fsdecode(self.path)}: "
-                f"{error.strerror}."
+                f"{advice(error)}"
             ) from error
 
     def delete_history(self) -> None:

@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from typing import Final
+
+# What a person can do about an error of the system.
+_NO_ROOM: Final = "Make room on the disk."
+_NOT_ALLOWED: Final = "Check who owns it and its permissions; this process is user %d."
+_IN_THE_WAY: Final = "Something else has its name: move that away."
+_BROKEN: Final = (
+    "The disk reports an error: look at the system's log, and copy what can be read elsewhere."
+)
+_ADVICE: Final = {
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f).",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n).",
+    errno.EROFS: "Its file system is mounted read-only.",
+    errno.EACCES: _NOT_ALLOWED,
+    errno.EPERM: _NOT_ALLOWED,
+    errno.ENOENT: "Put it back, from a copy if need be.",
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.ELOOP: "It is a symbolic link that leads to itself: replace it by what it should be.",
+    errno.EIO: _BROKEN,
+}
 
 
 class PersistenceError(Exception):
     """A file cannot be read, written or trusted; the text names it and says what to do."""
+
+
+def advice(error: OSError) -> str:
+    """Why the system refused, in its words, and what a person can do about it."""
+    reason = f"{error.strerror or error}."
+    hint = _ADVICE.get(error.errno or 0, "")
+    if not hint:
+        return reason
+    return f"{reason} {hint % os.geteuid() if hint is _NOT_ALLOWED else hint}"
+
+
+def os_refusal(path: bytes, verb: str, error: OSError) -> PersistenceError:
+    """Says that a file cannot be read, written or opened, why, and what to do about it.
+
+    Args:
+        path: the file, unless ``error`` names another one.
+        verb: such as ``read``.
+    """
+    name = path if error.filename is None else error.filename
+    return PersistenceError(f"{os.fsdecode(name)} cannot be {verb}: {advice(error)}")
 
 
 class CorruptAOF(PersistenceError):

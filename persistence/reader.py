@@ -19,7 +19,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from persistence.aof import STAMP
-from persistence.errors import CorruptAOF
+from persistence.errors import CorruptAOF, PersistenceError, advice
 
 CHUNK_BYTES: Final = 64 * 1024
 TRIES: Final = 16  # places looked at that might be the command behind a damaged one
@@ -96,7 +96,13 @@ class AofReader:
     def _fill(self) -> bool:
         """Read on; False at the end of the file."""
         rest = self._buffer[self._at :]
-        chunk = os.read(self._fd, max(CHUNK_BYTES, len(rest)))
+        try:
+            chunk = os.read(self._fd, max(CHUNK_BYTES, len(rest)))
+        except OSError as error:
+            raise PersistenceError(
+                f"{os.fsdecode(self._path)} cannot be read behind offset "
+                f"{self.offset + len(rest)}: {advice(error)}"
+            ) from error
         self._buffer = rest + chunk
         self._at = 0
         return bool(chunk)

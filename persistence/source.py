@@ -11,7 +11,7 @@ import fcntl
 import os
 from typing import Final
 
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, os_refusal
 from persistence.manifest import parse
 
 FOLDER_NAME: Final = b"appendonlydir"
@@ -62,9 +62,7 @@ class Source:
             try:
                 total += os.stat(path).st_size
             except OSError as error:
-                raise PersistenceError(
-                    f"{os.fsdecode(path)} cannot be read: {error.strerror}."
-                ) from error
+                raise os_refusal(path, "read", error) from error
         return total
 
     def _open_folder(self, path: bytes) -> None:
@@ -96,9 +94,7 @@ class Source:
                 manifest = parse(file.read(), path)
         except OSError as error:
             self.close()
-            raise PersistenceError(
-                f"{os.fsdecode(path)} cannot be read: {error.strerror}."
-            ) from error
+            raise os_refusal(path, "read", error) from error
         except PersistenceError:
             self.close()
             raise

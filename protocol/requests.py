@@ -48,6 +48,7 @@ _CR: Final = 0x0D
 _LF: Final = 0x0A
 _ZERO: Final = 0x30
 PLAIN_DIGITS: Final = 7  # of a number, at most, for the fast way
+LEAST_WORD_BYTES: Final = 6  # of a word in a request
 _find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
 _find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
 
@@ -324,18 +325,35 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
     total: i64 = 0
     while total < size and chunk[total] == _STAR:
         count, at = _plain_number(chunk, total + 1, size)
-        words: list[bytes] = []
-        while count > 0:
-            if at + 1 >= size or chunk[at] != _DOLLAR:
+        if count <= 0 or count * LEAST_WORD_BYTES > size - at:
+            break
+        words = [b""] * int(count)
+        taken: i64 = 0
+        while taken < count:
+            if at + LEAST_WORD_BYTES > size or chunk[at] != _DOLLAR:
                 break
-            length, at = _plain_number(chunk, at + 1, size)
+            # Nearly all lengths have one digit or two.
+            length: i64 = i64(chunk[at + 1]) - _ZERO
+            second: i64 = i64(chunk[at + 2])
+            if second == _CR and chunk[at + 3] == _LF and 0 <= length <= 9:
+                at += 4
+            elif (
+                chunk[at + 3] == _CR
+                and chunk[at + 4] == _LF
+                and 0 < length <= 9
+                and _ZERO <= second <= _ZERO + 9
+            ):
+                length = 10 * length + second - _ZERO
+                at += 5
+            else:
+                length, at = _plain_number(chunk, at + 1, size)
             end = at + length
             if length < 0 or end + 1 >= size or chunk[end] != _CR or chunk[end + 1] != _LF:
                 break
-            words.append(chunk[at:end])
+            words[taken] = chunk[at:end]
             at = end + 2
-            count -= 1
-        if count or not words:
+            taken += 1
+        if taken < count:
             break
         requests.append(words)
         total = at

@@ -9,8 +9,8 @@ something to give. All others stand in order of arrival. Whoever is woken is run
 arrival, counted by ticket; one that still cannot be served gets a new ticket and keeps its
 deadline.
 
-Time alone makes pending entries old enough to be claimed, so each group has an alarm for each idle
-time that its readers ask for.
+Time alone makes pending entries old enough to be claimed, so each group that has some has an alarm
+for each idle time that its readers ask for.
 """
 
 from __future__ import annotations

@@ -352,8 +352,8 @@ def _next_of_group(server: Server, place: Place, name: bytes) -> Waiter | None:
 def _set_alarms(server: Server, place: Place, name: bytes) -> None:
     """See that a group's claiming readers are looked at when something gets old enough for them.
 
-    What is delivered from now on is younger than what is pending; with nothing pending it is so
-    from now on.
+    What is delivered from now on is younger than what is pending. With nothing pending there is
+    nothing to look at: what becomes pending while somebody waits makes the key ready.
     """
     blocking = server.blocking
     queue = blocking.group_queue(place, name)
@@ -366,7 +366,7 @@ def _set_alarms(server: Server, place: Place, name: bytes) -> None:
     if isinstance(stream, Stream) and group is not None:
         since_ms = claimable_since(stream, group)
     if since_ms == NEVER:
-        since_ms = now_ms
+        return
     for claim_ms in queue.claimers:
         if claim_ms not in queue.alarms:
             moment_ms = max(since_ms + claim_ms, now_ms + 1)

@@ -55,7 +55,16 @@ def note_claim(
     record: list[bytes] | None = None
     if call.server.aof is not None:
         record = claim_record(key, group, nack, last_ms, last_seq)
-    call.changed(key, b"", EVENT_STREAM, record, 1, False)
+    call.changed(key, b"", EVENT_STREAM, record, 1, False, claims_are_awaited(call, key, group))
+
+
+def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
+    """Whether somebody waits for what is pending in the group to be old enough to be claimed."""
+    blocking = call.server.blocking
+    if not blocking.group_key_count:
+        return False
+    queue = blocking.group_queue((call.db.index, key), group.name)
+    return queue is not None and len(queue.claimers) > 0
 
 
 def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:

@@ -30,10 +30,7 @@ def record_iid(
         added_ms = _told_ms(ms, call)
     elif ms != added_ms and call.server.aof is not None:
         call.server.aof.stamp_next = True
-    idmp = stream.idmp
-    if idmp is None:
-        idmp = stream.make_idmp()
-    idmp.record(pid, iid, ms, seq, added_ms)
+    stream.record_iid(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
 
 

@@ -151,13 +151,12 @@ class Keyspace:
 
     def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
         """Add a key that a file holds, with its deadline; False when it is there already."""
-        if key in self.entries:
+        fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
+        if self.entries.setdefault(key, fresh) is not fresh:
             return False
+        self.slots.append(fresh)
         if isinstance(value, Stream):
             value.attach(self.expiring)
-        fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
-        self.entries[key] = fresh
-        self.slots.append(fresh)
         if expire_ms != NO_EXPIRY:
             fresh.expire_ms = expire_ms
             self.volatile += 1

@@ -150,6 +150,18 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_tests_that_are_named_exist() -> None:
+    named = 0
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text()
+        for path, name in re.findall(r"(tests/[\w/]+\.py)::(\w+)", text):
+            assert f"\ndef {name}(" in (ROOT / path).read_text(), f"{page.name}: {path}::{name}"
+            named += 1
+        for path in re.findall(r"\btests/[\w/]+\.py\b", text):
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
+    assert named > 30
+
+
 def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     for page in (README, (ROOT / "CONTRIBUTING.md").read_text()):

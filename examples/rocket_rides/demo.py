@@ -50,6 +50,15 @@ LOOK_EVERY_S = 0.5
 REST_TIMEOUT_S = 90.0
 MOST_ENDS = 3
 
+# The nightly job: Spark holds the log against the database.
+PIPELINE = "headrace-pipeline"
+RECONCILE = f"""{PIPELINE} reconcile \\
+    --dsn "$ROCKET_RIDES_DSN" \\
+    --query "SELECT NULL, count(*), sum(distance::text::numeric), max(id) FROM rides" \\
+    --url "$ROCKET_RIDES_REDIS_URL" --stream "$ROCKET_RIDES_STREAM" \\
+    --where "fields['object'] = 'ride'" --value distance --last "fields['id']\""""
+WHOLE_LOG = 1_000_000_000
+
 
 def free_port() -> int:
     """A port that nobody listens on."""
@@ -57,6 +66,15 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def programs_path() -> str:
+    """Where programs are looked for: beside Python first."""
+    return _before(str(Path(sys.executable).parent), "PATH")
+
+
+def _before(folder: str, variable: str) -> str:
+    return os.pathsep.join(filter(None, (folder, os.environ.get(variable, ""))))
 
 
 class Place:
@@ -76,11 +94,10 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         """The environment variables of every program."""
-        examples = str(Path(__file__).resolve().parents[1])
-        before = os.environ.get("PYTHONPATH", "")
         return {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, (examples, before))),
+            "PATH": programs_path(),
+            "PYTHONPATH": _before(str(Path(__file__).resolve().parents[1]), "PYTHONPATH"),
             "PYTHONUNBUFFERED": "1",
             "ROCKET_RIDES_DSN": self.dsn,
             "ROCKET_RIDES_REDIS_URL": self.redis_url,
@@ -311,13 +328,10 @@ class Demo:
         """Run the command that was asked for, on the log at rest."""
         if self.given.then is None:
             return []
-        environment = self.place.environment()
-        beside_python = str(Path(sys.executable).parent)
-        environment["PATH"] = os.pathsep.join((beside_python, environment.get("PATH", "")))
         done = subprocess.run(
             self.given.then,
             shell=True,
-            env=environment,
+            env=self.place.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -325,7 +339,8 @@ class Demo:
             check=False,
         )
         self.console.print(done.stdout, markup=False, highlight=False)
-        return [Finding(self.given.then, f"exit code {done.returncode}", done.returncode == 0)]
+        command = self.given.then.partition("\\\n")[0]
+        return [Finding(command, f"exit code {done.returncode}", done.returncode == 0)]
 
     def _ends(self) -> Finding:
         ended = {victim.name: victim.ends for victim in self.victims if victim.ends}
@@ -440,7 +455,12 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
         "--late", type=options.probability, default=0.1,
         help="share of rides whose transaction stays open for a while",
     )  # fmt: skip
-    arguments.add_argument(
+    finally_run = arguments.add_mutually_exclusive_group()
+    finally_run.add_argument(
+        "--reconcile", action="store_true", dest="nightly",
+        help="in the end Spark holds the log against the database (needs headrace[spark], Java)",
+    )  # fmt: skip
+    finally_run.add_argument(
         "--then", metavar="COMMAND",
         help="run this in the end, with the addresses in its environment; it has to succeed",
     )  # fmt: skip
@@ -452,10 +472,17 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the demo."""
     given = arguments_of_the_demo().parse_args(argv)
+    ways = [Way.IDMP, Way.CLASSIC] if given.way == "both" else [Way(given.way)]
+    if given.nightly:
+        if ways != [Way.IDMP]:
+            fail("--reconcile goes with --way idmp: in the classic way the log holds copies")
+        if shutil.which(PIPELINE, path=programs_path()) is None:
+            fail(f"there is no {PIPELINE}: install headrace[spark]")
+        given.then = RECONCILE
+        given.keep = WHOLE_LOG
     random.seed(given.seed)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
-    ways = [Way.IDMP, Way.CLASSIC] if given.way == "both" else [Way(given.way)]
     try:
         agree = [one_run(given, way, console) for way in ways]
     except NoPostgres as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import CorruptRDB, PersistenceError
+from persistence.errors import CorruptRDB, PersistenceError, os_refusal
 from persistence.rdb.source import RdbSource
 from persistence.rdb.streams import STREAM_5, STREAM_7_0, STREAM_7_2, read_stream
 from storage.keyspace import NO_EXPIRY, Keyspace
@@ -91,7 +91,7 @@ class RdbReader:
             self._source: Final = RdbSource(path)
             self._version: Final = self._read_magic()
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise os_refusal(path, "read", error) from error
 
     @property
     def size_bytes(self) -> int:
@@ -112,7 +112,7 @@ class RdbReader:
         try:
             return self._step(self._source.byte())
         except OSError as error:
-            raise _unreadable(self._source.name, error) from error
+            raise os_refusal(self._source.name, "read", error) from error
 
     def _read_magic(self) -> int:
         source = self._source
@@ -277,7 +277,3 @@ def _as_integer(value: bytes | int) -> object:
         if -(2**63) <= number < 2**63 and b"%d" % number == value:
             return number
     return value
-
-
-def _unreadable(path: bytes, error: OSError) -> PersistenceError:
-    return PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.")

@@ -121,7 +121,7 @@ def _check_group(group: Group) -> None:
             if (nack.ms, nack.seq) <= last:
                 raise Unsound("an entry that is pending twice")
             last = (nack.ms, nack.seq)
-            if not 0 <= nack.delivery_ms < 2**63 or not 0 <= nack.count < 2**63:
+            if nack.delivery_ms < 0 or not 0 <= nack.count < 2**63:
                 raise Unsound("a pending entry's time or count out of range")
             if nack.consumer is None and nack.delivery_ms:
                 raise Unsound("a released entry with a time")

@@ -79,6 +79,7 @@ class Decoder:
         keys, entries: how many keys and entries of streams were met.
         expired: how many of the keys were left out.
         done: the last record was decoded, and its totals are right.
+        places_itself: ``place`` is not this one's, and every key has to go through it.
         replaces: keys of the snapshot take the place of those that are there.
     """
 
@@ -91,6 +92,7 @@ class Decoder:
         self.expired = 0
         self.done = False
         self.replaces = False
+        self.places_itself = False
         self._databases: Final = databases
         self._now_ms: Final = now_ms
         self._drop_before_ms: Final = drop_before_ms
@@ -202,7 +204,7 @@ class Decoder:
         if self.replaces:
             db.remove(key)
         if not db.load(key, value, expire_ms, self._now_ms):
-            raise self.malformed(f"each key once, but {key[:64]!r} is there already")
+            raise self._doubled(key)
 
     # Records
 
@@ -294,16 +296,27 @@ class Decoder:
         frame = self._frame
         at = self._at
         end = self._end
+        # Most keys of most snapshots come this way: without ``place``.
+        db = None if self.places_itself or self.replaces or mortal else self._db
         for row in range(0, len(table), width):
             middle = at + table[row]
             stop = middle + table[row + 1]
             if not at <= middle <= stop <= end:
                 raise self.malformed("data that ends with its frame")
-            if mortal:
-                expire_ms = table[row + 2]
-            self.place(frame[at:middle], frame[middle:stop], expire_ms)
+            key = frame[at:middle]
+            if db is not None:
+                if not db.load(key, frame[middle:stop], NO_DEADLINE, self._now_ms):
+                    raise self._doubled(key)
+                self.keys += 1
+            else:
+                if mortal:
+                    expire_ms = table[row + 2]
+                self.place(key, frame[middle:stop], expire_ms)
             at = stop
         self._at = at
+
+    def _doubled(self, key: bytes) -> Malformed:
+        return self.malformed(f"each key once, but {key[:64]!r} is there already")
 
     def _integers(self, table: list[int], mortal: bool) -> None:
         expire_ms = NO_DEADLINE

@@ -35,6 +35,7 @@ from storage.stream.idempotence import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 BLOCKS_AT_ONCE: Final = 64
+CONSUMERS_AT_ONCE: Final = 500
 TABLE_NUMBERS: Final = 1 << 13  # in the table of one record, about
 
 _pack: Final = Packer().encode
@@ -239,7 +240,7 @@ class Records:
     # Groups
 
     def group(self, group: FrozenGroup) -> None:
-        """A group of the stream and its consumers; its pending entries follow."""
+        """A group of the stream; its consumers and pending entries follow."""
         name = group.name
         record = _Record(GROUP)
         record.table = [
@@ -254,8 +255,14 @@ class Records:
         record.data = [name]
         record.size = len(name)
         self._put(record)
-        for consumer in group.consumers:
+
+    def consumers(self, consumers: list[FrozenConsumer]) -> None:
+        """Some of the group's consumers, in the order of the numbers that entries refer to."""
+        for consumer in consumers:
             self._add_consumer(consumer)
+
+    def consumers_done(self) -> None:
+        """The consumers of the group have all been given."""
         self._put(self._consumers)
 
     def _add_consumer(self, consumer: FrozenConsumer) -> None:
@@ -374,6 +381,7 @@ class StreamWalk:
         self._blocks_left = True
         self._group: FrozenGroup | None = None
         self._next_group = 0
+        self._next_consumer = 0
         records.stream(key, expire_ms, stream)
 
     def step(self) -> bool:
@@ -392,11 +400,7 @@ class StreamWalk:
             return True
         group = self._group
         if group is not None:
-            pending = group.next_pending()
-            if pending is not None:
-                records.pending(pending)
-            else:
-                records.pending_done()
+            if not self._go_on_with(group):
                 self._group = None
             return True
         if self._next_group < len(stream.groups):
@@ -404,9 +408,26 @@ class StreamWalk:
             records.group(group)
             self._group = group
             self._next_group += 1
+            self._next_consumer = 0
             return True
         producer = stream.next_producer()
         if producer is None:
             return False
         records.producer(producer)
+        return True
+
+    def _go_on_with(self, group: FrozenGroup) -> bool:
+        """Encode the next part of a group; False at its end."""
+        records = self._records
+        start = self._next_consumer
+        if start < len(group.consumers):
+            self._next_consumer = start + CONSUMERS_AT_ONCE
+            records.consumers(group.consumers[start : start + CONSUMERS_AT_ONCE])
+            return True
+        records.consumers_done()
+        pending = group.next_pending()
+        if pending is None:
+            records.pending_done()
+            return False
+        records.pending(pending)
         return True

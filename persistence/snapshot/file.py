@@ -7,7 +7,7 @@ from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from persistence.errors import PersistenceError, SnapshotError
+from persistence.errors import PersistenceError, SnapshotError, os_refusal
 from persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
@@ -31,7 +31,7 @@ def is_snapshot(path: bytes) -> bool:
         with open(path, "rb") as file:
             head = file.read(len(MAGIC))
     except OSError as error:
-        raise PersistenceError(f"{shown} cannot be read: {error.strerror}.") from error
+        raise os_refusal(path, "read", error) from error
     if head.startswith(REDIS_MAGIC):
         raise redis_snapshot(path)
     named = path.endswith(b"." + SUFFIX)
@@ -53,7 +53,7 @@ def is_redis_snapshot(path: bytes) -> bool:
         with open(path, "rb") as file:
             return file.read(len(REDIS_MAGIC)) == REDIS_MAGIC
     except OSError as error:
-        raise PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.") from error
+        raise os_refusal(path, "read", error) from error
 
 
 def redis_snapshot(path: bytes) -> PersistenceError:

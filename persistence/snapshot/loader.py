@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, os_refusal
 from persistence.snapshot.decode import Decoder, Malformed, Unfit
 from persistence.snapshot.file import FrameReader
 from persistence.snapshot.layout import CHECKSUM
@@ -29,7 +29,7 @@ class SnapshotLoader:
         try:
             self._reader: Final = FrameReader(path)
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise os_refusal(path, "read", error) from error
         self.size_bytes: Final = self._reader.size_bytes
 
     def step(self) -> bool:
@@ -45,7 +45,7 @@ class SnapshotLoader:
                 return True
             self.decoder.finish()
         except OSError as error:
-            raise _unreadable(reader.name, error) from error
+            raise os_refusal(reader.name, "read", error) from error
         except Malformed as damage:
             raise reader.damage(reader.frame_offset + damage.position, str(damage)) from damage
         except Unfit as reason:
@@ -57,7 +57,3 @@ class SnapshotLoader:
     def close(self) -> None:
         """Let go of the file."""
         self._reader.close()
-
-
-def _unreadable(path: bytes, error: OSError) -> PersistenceError:
-    return PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.")

@@ -36,6 +36,7 @@ class _OneValue(Decoder):
     def __init__(self) -> None:
         super().__init__([], 0, KEEP_ALL)
         self.value: object = None
+        self.places_itself = True
         self.begin_value()
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:

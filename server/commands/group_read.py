@@ -24,7 +24,7 @@ from server.commands.streams_read import (
     within,
 )
 from server.effects import EVENT_STREAM
-from server.group_args import claim_record, consumer_seen
+from server.group_args import claim_record, claims_are_awaited, consumer_seen
 from server.keyspecs import xread_keys
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
@@ -210,7 +210,8 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     elif not count:
         return
     reading.reply.close(count)
-    _report(reading.call, source.key, records)
+    awaited = not reading.options.noack and claims_are_awaited(reading.call, source.key, group)
+    _report(reading.call, source.key, records, awaited)
 
 
 def _claim(
@@ -307,14 +308,18 @@ def _record_deliveries(
                 records.append(claim_record(key, group, nack, last[0], last[1]))
 
 
-def _report(call: Call, key: bytes, records: list[list[bytes]]) -> None:
-    """One change, however many records it takes to repeat it."""
+def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> None:
+    """One change, however many records it takes to repeat it.
+
+    Args:
+        ready: somebody waits for what is pending from now on.
+    """
     if not records:
-        call.changed(key, b"", EVENT_STREAM, None, 1, False)
+        call.changed(key, b"", EVENT_STREAM, None, 1, False, ready)
         return
     dirty = 1
     for record in records:
-        call.changed(key, b"", EVENT_STREAM, record, dirty, False)
+        call.changed(key, b"", EVENT_STREAM, record, dirty, False, ready)
         dirty = 0
 
 

@@ -257,9 +257,9 @@ def xclaim(call: Call) -> object:
         nack = group.pel.get(ms, seq)
         if not stream.contains(ms, seq):
             if nack is not None:
+                raised = raised and nack.consumer is None  # only its owner's record tells LASTID
                 note_purge(call, key, group, nack)
                 group.drop(nack)
-                raised = False
             continue
         if nack is None:
             if not options.force:

@@ -23,6 +23,7 @@ from server.stream_args import (
     strict_id,
     strict_ids,
 )
+from storage.stream.idempotence import IdmpMap
 from storage.stream.stream import IDMP_DURATION_S, IDMP_MAXSIZE, Stream
 
 
@@ -91,11 +92,12 @@ def xadd(call: Call) -> object:
         if options is not None and not options.make_stream:
             return None
         stream = new_stream(call)
+    idmp: IdmpMap | None = None
     if len(pid):
         if len(iid) == 0:
             iid = content_iid(argv, at + 1)
+        idmp = stream.idmp
         if automatic:
-            idmp = stream.idmp
             if idmp is not None:
                 known = idmp.find(pid, iid, EVER if call.replaying else call.now_ms)
                 if known is not None:
@@ -114,7 +116,10 @@ def xadd(call: Call) -> object:
         stream.append(ms, seq, argv, at + 1, node_bytes, node_entries)
     if created:
         call.put(key, stream)
-    if len(pid):
+    if idmp is not None and stream.last_ms == call.now_ms and not call.replaying:
+        idmp.record(pid, iid, call.now_ms, stream.last_seq, call.now_ms)  # as a rule
+        stream.iids_added += 1
+    elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
     id_text = format_id(stream.last_ms, stream.last_seq)
     trimmed = 0

@@ -34,9 +34,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
+from persistence.errors import advice
 from server.durability.aof_worker import AofWorker
 from server.durability.sync_waits import serve_sync_waits
 from server.session import Peer, Session
@@ -384,10 +386,14 @@ class Committer:
 
     def _trouble(self, action: str, error: OSError) -> None:
         reason = error.strerror or str(error)
+        aof = self._server.aof
+        assert aof is not None
+        start = aof.size_bytes if action == "write" else aof.synced_bytes
+        where = f"{os.fsdecode(aof.path)}, from offset {start}: {advice(error)}"
         if self._server.config.appendfsync == b"always":
-            self._fail(f"cannot {action} the append-only file under appendfsync always: {reason}")
+            self._fail(f"cannot {action} the append-only file under appendfsync always: {where}")
             return
-        self._log_now_and_then(f"Cannot {action} the append-only file: {reason}")
+        self._log_now_and_then(f"Cannot {action} the append-only file {where}")
         self._show_trouble(reason.encode())
         self._release_all()
         self._arm(RETRY_S)

@@ -24,7 +24,7 @@ from typing import Final, NoReturn
 
 from compat.errors import CommandError
 from persistence.directory import AofDirectory
-from persistence.errors import CorruptAOF, PersistenceError
+from persistence.errors import CorruptAOF, PersistenceError, os_refusal
 from persistence.files import sync_file
 from persistence.reader import AofReader
 from persistence.snapshot.decode import KEEP_ALL, Decoder
@@ -184,9 +184,7 @@ class Loader:
         try:
             self._reader = AofReader(path, path, 0 if self._file else self.start)
         except OSError as error:
-            raise PersistenceError(
-                f"{os.fsdecode(path)} cannot be read: {error.strerror}."
-            ) from error
+            raise os_refusal(path, "read", error) from error
         self._replayer.select_first()
 
     def _load_some(self, reader: AofReader) -> bool:
@@ -313,7 +311,7 @@ async def start_persistence(server: Server) -> None:
     """Load what is on the disk and open the append-only file, as configured.
 
     Raises:
-        PersistenceError, OSError: the server must not start.
+        PersistenceError: the server must not start.
     """
     Saving(server)
     rewriting = Rewriting(server)
@@ -328,9 +326,12 @@ async def start_persistence(server: Server) -> None:
     server.aof_directory = directory
     adopt_dump(server, directory)
     if await load(server, directory_loader(server, directory)):
-        server.aof = directory.open_last()
-        rewriting.timestamps_changed()
-        directory.delete_history()
+        try:
+            server.aof = directory.open_last()
+            rewriting.timestamps_changed()
+            directory.delete_history()
+        except OSError as error:
+            raise os_refusal(directory.path, "written", error) from error
 
 
 def adopt_dump(server: Server, directory: AofDirectory) -> None:
@@ -374,7 +375,7 @@ def file_size(path: bytes) -> int:
     except FileNotFoundError:
         return -1
     except OSError as error:
-        raise PersistenceError(f"{os.fsdecode(path)} cannot be read: {error.strerror}.") from error
+        raise os_refusal(path, "read", error) from error
 
 
 def dump_path(server: Server) -> bytes:

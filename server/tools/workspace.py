@@ -8,7 +8,7 @@ from typing import Final
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.directory import AofDirectory
 from persistence.encoder import Encoder
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, os_refusal
 from persistence.files import NewFile, sync_folder
 from persistence.rdb.reader import Left, RdbReader
 from persistence.reader import AofReader
@@ -141,7 +141,7 @@ class Workspace:
             sync_folder(os.path.dirname(os.path.abspath(path)))
         except OSError as error:
             file.discard()
-            raise _unwritable(path, error) from error
+            raise os_refusal(path, "written", error) from error
 
     def write_folder(self, path: bytes, encoder: Encoder, suffix: bytes) -> None:
         """Encode all keys into the base of an append-only folder in a new ``dir``.
@@ -162,7 +162,7 @@ class Workspace:
                 file.discard()
                 raise
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise os_refusal(path, "written", error) from error
         finally:
             directory.close()
 
@@ -178,7 +178,7 @@ def make_empty(path: bytes) -> None:
         if os.listdir(path):
             raise PersistenceError(f"{os.fsdecode(path)} is not empty. Name a new folder.")
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise os_refusal(path, "written", error) from error
 
 
 class _TolerantLoader(Loader):
@@ -201,8 +201,3 @@ class _TolerantLoader(Loader):
         left.count += 1
         if len(left.keys) < EXAMPLES and len(argv) > 1 and argv[1] not in left.keys:
             left.keys.append(argv[1])
-
-
-def _unwritable(path: bytes, error: OSError) -> PersistenceError:
-    name = error.filename or path
-    return PersistenceError(f"{os.fsdecode(name)} cannot be written: {error.strerror}.")

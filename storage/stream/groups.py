@@ -185,6 +185,10 @@ class Group:
     def drop(self, nack: Nack) -> None:
         """An entry is pending no more: acknowledged, or gone."""
         self.pel.remove(nack)
+        self._let_go(nack)
+
+    def _let_go(self, nack: Nack) -> None:
+        """Take an entry that has left ``pel`` out of the other lists."""
         self.by_time.remove(nack)
         if nack.consumer is not None:
             nack.consumer.pel.remove(nack)
@@ -193,10 +197,10 @@ class Group:
 
     def ack(self, ms: int, seq: int) -> bool:
         """Acknowledge an entry; False when it was not pending."""
-        nack = self.pel.get(ms, seq)
+        nack = self.pel.take(ms, seq)
         if nack is None:
             return False
-        self.drop(nack)
+        self._let_go(nack)
         return True
 
     def free_some(self) -> bool:

@@ -46,6 +46,7 @@ _FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
 _SECRET: Final[i64] = hash(b"iids") & _TAG_MASK
 _ODD: Final = -1
 _SEQ_MAX: Final = 0x7FFFFFFE
+_MS_MAX: Final = 2**62  # what is above may be no i64
 _FIRST_SLOTS: Final = 4
 _SMALL: Final = 64  # slots from which it may pay to have fewer
 _SLOT_BYTES: Final = 20  # what a slot takes in the vectors and the list
@@ -188,7 +189,7 @@ class Producer:
         self._tags[slot] = i32(self._missed_tag)
         self._iids[slot] = iid
         self._added[slot] = added_ms
-        if ms == added_ms and seq <= _SEQ_MAX:
+        if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
             self._seqs[slot] = i32(seq)
         else:
             self._seqs[slot] = i32(_ODD)
@@ -362,6 +363,7 @@ class IdmpMap:
         self.maxsize: i64 = maxsize
         self.frozen: FrozenProducers | None = None
         self._last: Producer | None = None  # the one that was looked for last
+        self._asked = b""  # under which pid
         self._expiring: Expiring | None = None
 
     def find(self, pid: bytes, iid: bytes, now_ms: i64) -> tuple[int, int] | None:
@@ -374,15 +376,11 @@ class IdmpMap:
             return None
         return producer.entry_id(slot)
 
-    def _producer(self, pid: bytes) -> Producer | None:
-        last = self._last
-        if last is None or last.pid != pid:
-            self._last = last = self.producers.get(pid)
-        return last
-
     def record(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: i64) -> None:
         """Make ``iid`` the newest of its producer, whether it is known already or not."""
-        producer = self._producer(pid)
+        producer = self._last
+        if producer is None or self._asked is not pid:  # as a rule it is what was just looked for
+            producer = self._producer(pid)
         if producer is None:
             producer = Producer(pid)
             self.producers[pid] = producer
@@ -392,6 +390,14 @@ class IdmpMap:
         elif self.frozen is not None:
             self.frozen.keep(producer)
         self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
+
+    def _producer(self, pid: bytes) -> Producer | None:
+        last = self._last
+        if last is None or last.pid != pid:
+            last = self.producers.get(pid)
+            self._last = last
+        self._asked = pid
+        return last
 
     def records(self) -> Iterator[Record]:
         """The (pid, iid, ms, seq, added_ms) of all iids, oldest first within each producer.

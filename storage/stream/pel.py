@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
 
 CHUNK: Final = 512
-IN_ZONE: Final = -1
-GONE: Final = 2**62 - 1
+IN_ZONE: Final[i64] = -1
+GONE: Final[i64] = 2**62 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 
 
@@ -36,14 +38,14 @@ class Nack:
             ``GONE`` when the stream's entry was found deleted.
     """
 
-    def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: int) -> None:
+    def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: i64) -> None:
         self.ms: Final = ms
         self.seq: Final = seq
         self.consumer = consumer
-        self.delivery_ms = delivery_ms
+        self.delivery_ms: i64 = delivery_ms
         self.count = 1
-        self.order_ms = delivery_ms
-        self.ticket = 0
+        self.order_ms: i64 = delivery_ms
+        self.ticket: i64 = 0
 
 
 class NacksById:
@@ -87,12 +89,24 @@ class NacksById:
 
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
-        at = self._chunk_of(nack.ms, nack.seq)
-        chunk = self.chunks[at]
-        del chunk[_place_by_id(chunk, nack.ms, nack.seq)]
+        self.take(nack.ms, nack.seq)
+
+    def take(self, ms: int, seq: int) -> Nack | None:
+        """Take the entry with this ID out and return it; None when there is none."""
+        chunks = self.chunks
+        at = self._chunk_of(ms, seq)
+        if at == len(chunks):
+            return None
+        chunk = chunks[at]
+        place = _place_by_id(chunk, ms, seq)
+        found = chunk[place]
+        if found.ms != ms or found.seq != seq:
+            return None
+        chunk.pop(place)
         if not chunk:
-            del self.chunks[at]
+            chunks.pop(at)
         self.size -= 1
+        return found
 
     def first(self) -> Nack | None:
         """The entry with the lowest ID."""
@@ -157,31 +171,33 @@ class NacksById:
         for chunk in self.chunks:
             self.size += len(chunk)
 
-    def _chunk_of(self, ms: int, seq: int) -> int:
+    def _chunk_of(self, ms: int, seq: int) -> i64:
         """The first chunk whose last ID is not below (ms, seq)."""
         chunks = self.chunks
-        low = 0
-        high = len(chunks)
+        low: i64 = 0
+        high: i64 = len(chunks)
+        middle: i64 = 0  # the oldest are looked for most
         while low < high:
-            middle = (low + high) >> 1
-            last = chunks[middle][-1]
-            if last.ms < ms or (last.ms == ms and last.seq < seq):
+            found = chunks[middle][-1].ms
+            if found < ms or (found == ms and chunks[middle][-1].seq < seq):
                 low = middle + 1
             else:
                 high = middle
+            middle = (low + high) >> 1
         return low
 
 
-def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> int:
-    low = 0
-    high = len(chunk)
+def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> i64:
+    low: i64 = 0
+    high: i64 = len(chunk)
+    middle: i64 = 0
     while low < high:
-        middle = (low + high) >> 1
-        nack = chunk[middle]
-        if nack.ms < ms or (nack.ms == ms and nack.seq < seq):
+        found = chunk[middle].ms
+        if found < ms or (found == ms and chunk[middle].seq < seq):
             low = middle + 1
         else:
             high = middle
+        middle = (low + high) >> 1
     return low
 
 
@@ -214,7 +230,7 @@ class NacksByTime:
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
         self.shared: set[int] | None = None
-        self._ticket = 0
+        self._ticket: i64 = 0
 
     def add(self, nack: Nack) -> None:
         """Add an entry behind all that come before it by time."""
@@ -237,7 +253,7 @@ class NacksByTime:
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
 
-    def last_order_ms(self) -> int:
+    def last_order_ms(self) -> i64:
         """Where the last entry stands by time; ``IN_ZONE`` without entries."""
         return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
 
@@ -245,9 +261,9 @@ class NacksByTime:
         """Take an entry that is there out."""
         at = self._chunk_of(nack.order_ms, nack.ticket)
         chunk = self._own(at)
-        del chunk[_place_by_time(chunk, nack.order_ms, nack.ticket)]
+        chunk.pop(_place_by_time(chunk, nack.order_ms, nack.ticket))
         if not chunk:
-            del self.chunks[at]
+            self.chunks.pop(at)
 
     def move_to_end(self, nacks: list[Nack]) -> None:
         """Put entries that are there behind all others, as ``GONE``."""
@@ -293,7 +309,7 @@ class NacksByTime:
         """Take out every entry of one consumer. Complexity: O(n)."""
         self.chunks = _without(self.chunks, consumer)
 
-    def _own(self, at: int) -> list[Nack]:
+    def _own(self, at: i64) -> list[Nack]:
         """A chunk that may be changed."""
         chunk = self.chunks[at]
         if self.shared is not None and id(chunk) in self.shared:
@@ -301,28 +317,30 @@ class NacksByTime:
             self.chunks[at] = chunk
         return chunk
 
-    def _chunk_of(self, order_ms: int, ticket: int) -> int:
+    def _chunk_of(self, order_ms: i64, ticket: i64) -> i64:
         chunks = self.chunks
-        low = 0
-        high = len(chunks)
+        low: i64 = 0
+        high: i64 = len(chunks)
+        middle: i64 = 0
         while low < high:
-            middle = (low + high) >> 1
-            last = chunks[middle][-1]
-            if last.order_ms < order_ms or (last.order_ms == order_ms and last.ticket < ticket):
+            found = chunks[middle][-1].order_ms
+            if found < order_ms or (found == order_ms and chunks[middle][-1].ticket < ticket):
                 low = middle + 1
             else:
                 high = middle
+            middle = (low + high) >> 1
         return low
 
 
-def _place_by_time(chunk: list[Nack], order_ms: int, ticket: int) -> int:
-    low = 0
-    high = len(chunk)
+def _place_by_time(chunk: list[Nack], order_ms: i64, ticket: i64) -> i64:
+    low: i64 = 0
+    high: i64 = len(chunk)
+    middle: i64 = 0
     while low < high:
-        middle = (low + high) >> 1
-        nack = chunk[middle]
-        if nack.order_ms < order_ms or (nack.order_ms == order_ms and nack.ticket < ticket):
+        found = chunk[middle].order_ms
+        if found < order_ms or (found == order_ms and chunk[middle].ticket < ticket):
             low = middle + 1
         else:
             high = middle
+        middle = (low + high) >> 1
     return low

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import load, measure, peers, report, results, suite, workloads
-from bench.load import Run, Tally, Task, WrongReplyError, batches_of
+from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.results import Cell, Figure, Results, Sample
 from bench.workloads import Reply, Workload, the_same
 from support import build

@@ -70,7 +70,7 @@ def test_a_power_cut_takes_nothing_under_always() -> None:
     chance = random.Random()
     with faulty_server("always") as server:
         load = Load(server, WORKERS, chance)
-        for delay_s in [0.0, 0.003] * ROUNDS:  # syncs inline, and in the thread
+        for delay_s in [0.0005, 0.003] * ROUNDS:  # syncs inline, and in the thread
             server.disk(Rule("fdatasync", "incr", delay_s=delay_s))
             load.begin()
             spend_some_time(load, chance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import select
 import socket
 import threading
 import time
@@ -14,6 +15,7 @@ import pytest
 from support.client import RawClient, encode
 from support.faults import FaultyServer, Rule, faulty_server
 from support.load import Load
+from support.waiting import wait_until
 
 EIO = 5
 
@@ -56,6 +58,37 @@ def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
         started = time.monotonic()
         assert two.call("GET", "k") == b"$1\r\n1\r\n"  # nothing is unsynced now
         assert time.monotonic() - started < 0.15
+
+
+def test_nobody_hears_of_what_is_not_on_the_disk_yet() -> None:
+    """Messages, events, MONITOR and replies to the blocked are held back as any reply is."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(slow_disk("always", 0.6))
+        writer, silent, reader, subscriber, watcher, monitor = [
+            stack.enter_context(server.client()) for _ in range(6)
+        ]
+        writer.call("CONFIG", "SET", "notify-keyspace-events", "KEA")
+        warm_up(writer)
+        silent.send_command("CLIENT", "REPLY", "OFF")
+        reader.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        subscriber.call("SUBSCRIBE", "news")
+        watcher.call("PSUBSCRIBE", "__key*__:*")
+        monitor.call("MONITOR")
+        wait_until(lambda: server.info("clients")["blocked_clients"] == "1")
+        wait_until(lambda: "cmd=client|reply" in str(writer.call_parsed("CLIENT", "LIST")))
+        while not monitor.silent(0.05):  # of what was asked meanwhile
+            monitor.read()
+        silent.send_command("SET", "k", "1")
+        writer.send(encode("XADD", "s", "1-1", "f", "v") + encode("PUBLISH", "news", "now"))
+        listeners = [writer, silent, reader, subscriber, watcher, monitor]
+        heard, _, _ = select.select([each.sock for each in listeners], [], [], 0.2)
+        assert not heard
+        assert writer.read() == b"$3\r\n1-1\r\n"
+        assert reader.read().startswith(b"*1\r\n")
+        assert subscriber.read().endswith(b"$3\r\nnow\r\n")
+        assert b"__keyspace@0__:k" in watcher.read()
+        assert b'"SET" "k" "1"' in monitor.read()
+        assert silent.silent(0.05)
 
 
 def test_a_peer_that_stops_sending_gets_its_replies() -> None:
@@ -155,21 +188,126 @@ def test_a_sync_that_fails_in_the_background_stops_before_a_reply_leaves() -> No
         assert "cannot sync the append-only file under appendfsync always" in server.log()
 
 
+def append_until(client: RawClient, server: FaultyServer, field: str, value: int) -> float:
+    """Count up until a figure of INFO persistence has come to ``value``; the longest wait."""
+    slowest = 0.0
+    deadline = time.monotonic() + 20
+    while int(server.info("persistence")[field]) < value:
+        assert time.monotonic() < deadline, server.info("persistence")
+        started = time.monotonic()
+        assert client.call("INCR", "n").startswith(b":")
+        slowest = max(slowest, time.monotonic() - started)
+    return slowest
+
+
 def test_everysec_does_not_wait_for_the_disk() -> None:
+    """A sync that takes long holds nobody up, and after two seconds is told of."""
     with slow_disk("everysec", 3.5) as server, server.client() as client:
-        slowest = 0.0
-        stop = time.monotonic() + 5
-        while time.monotonic() < stop:
-            started = time.monotonic()
-            assert client.call("INCR", "n").startswith(b":")
-            slowest = max(slowest, time.monotonic() - started)
-        assert slowest < 0.5
-        assert int(server.info("persistence")["aof_delayed_fsync"]) >= 1
+        assert append_until(client, server, "aof_delayed_fsync", 1) < 1.0
+        assert "Syncing the append-only file takes long" in server.log()
         value = server.call("GET", "n")
         server.kill()
         server.disk()
         server.start()
         assert server.call("GET", "n") == value
+
+
+def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
+    """A write that has to wait for a sync a little keeps its promise: it comes before the reply."""
+    rules = (
+        Rule("fdatasync", "incr", delay_s=1.5),
+        Rule("write", "incr", during="fdatasync", delay_s=0.03),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        path = server.directory / "appendonlydir" / "appendonly.aof.1.incr.aof"
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        for number in range(12):
+            assert client.call("SET", "k", f"value-{number}") == b"+OK\r\n"
+            assert b"value-%d" % number in path.read_bytes()
+
+
+def test_a_write_that_is_stuck_holds_nobody_up_for_long() -> None:
+    """Where the disk takes no write while it syncs, replies leave without it, as Redis's do."""
+    rules = (
+        Rule("fdatasync", "incr", times=1, delay_s=1.8),
+        Rule("write", "incr", during="fdatasync", delay_s=1.5),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        slowest = 0.0
+        while server.info("persistence")["aof_pending_bio_fsync"] == "1":
+            started = time.monotonic()
+            client.call("INCR", "n")
+            slowest = max(slowest, time.monotonic() - started)
+        assert slowest < 1.0
+        value = client.call("GET", "n")
+        wait_until(lambda: server.info("persistence")["aof_buffer_length"] == "0")
+        server.kill()
+        server.disk()
+        with server.start().client() as after:
+            assert after.call("GET", "n") == value
+
+
+def test_a_write_that_is_stuck_for_long_is_waited_for() -> None:
+    """After two seconds the server waits, so that what is not written does not fill the memory."""
+    rules = (
+        Rule("fdatasync", "incr", times=1, delay_s=4.0),
+        Rule("write", "incr", during="fdatasync", delay_s=3.0),
+    )
+    with faulty_server("everysec", *rules) as server, server.client() as client:
+        client.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        append_until(client, server, "aof_delayed_fsync", 1)
+        value = client.call("GET", "n")
+        server.kill()
+        server.disk()
+        with server.start().client() as after:
+            assert after.call("GET", "n") == value
+
+
+def test_waitaof_waits_for_the_sync() -> None:
+    with slow_disk("everysec", 0.3) as server, server.client() as client:
+        for number in range(3):
+            client.call("SET", "k", number)
+            before = server.syncs()
+            assert client.call_parsed("WAITAOF", 1, 0, 20_000) == [1, 0]
+            assert server.syncs() > before
+        assert client.call_parsed("WAITAOF", 1, 0, 0) == [1, 0]  # nothing has been written since
+        server.disk(Rule("fdatasync", delay_s=5.0))
+        client.call("SET", "k", "late")
+        assert client.call_parsed("WAITAOF", 1, 0, 50) == [0, 0]
+        replies = client.pipeline(("MULTI",), ("SET", "k", "1"), ("WAITAOF", 1, 0, 0), ("EXEC",))
+        assert replies[-1].endswith(b"*2\r\n:0\r\n:0\r\n")
+
+
+def test_waitaof_waits_in_vain_where_nobody_syncs() -> None:
+    with slow_disk("no", 0.0) as server, server.client() as client:
+        client.call("SET", "k", "1")
+        assert client.call_parsed("WAITAOF", 1, 0, 50) == [0, 0]
+        client.send_command("WAITAOF", 1, 0, 0)
+        server.call("CONFIG", "SET", "appendfsync", "always")
+        server.call("SET", "k", "2")
+        assert client.read() == b"*2\r\n:1\r\n:0\r\n"
+
+
+def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
+    """no-appendfsync-on-rewrite: a busy disk is left to the rewrite, and synced after it."""
+    base = Rule("fsync", "temp-rewriteaof", delay_s=1.0)
+    options = ("--no-appendfsync-on-rewrite", "yes")
+    with faulty_server("always", base, options=options) as server, server.client() as client:
+        client.call("SET", "k", "1")
+        server.call("BGREWRITEAOF")
+        wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "1")
+        before = server.syncs()
+        while server.info("persistence")["aof_rewrite_in_progress"] == "1":
+            assert client.call("SET", "k", "2") == b"+OK\r\n"
+        # As the rewrite begins to go on in another file, and when it has just ended.
+        assert server.syncs() - before <= 3
+        after = server.syncs()
+        client.call("SET", "k", "3")
+        wait_until(lambda: server.syncs() > after)
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])

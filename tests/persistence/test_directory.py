@@ -55,7 +55,7 @@ def test_data_without_a_manifest_is_not_an_empty_folder(tmp_path: Path) -> None:
 
 def test_the_folder_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").write_text("a file")
-    with pytest.raises(PersistenceError, match="cannot be opened"):
+    with pytest.raises(PersistenceError, match="cannot be used: Not a directory"):
         opened(tmp_path)
 
 

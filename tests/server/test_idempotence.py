@@ -283,10 +283,15 @@ def test_nobody_hears_of_a_repeat(scene: Scene, client: RawClient) -> None:
         assert scene.figure("rdb_changes_since_last_save", "persistence") == changes + 1
         assert watcher.pipeline(("MULTI",), ("PING",), ("EXEC",))[-1] == b"*1\r\n+PONG\r\n"
         assert scene.blocked() == 1
+        client.call("XCFGSET", "s", "IDMP-MAXSIZE", 7)
+        client.call("XADD", "t", "1-1", "f", "v")
+        client.call("XIDMPRECORD", "t", "p", "i", "1-1")
         new = add(client, "s", "p", "j")
         assert new in reader.read()
-        events = [listener.read_parsed() for _ in range(2)]
-        assert [event[3] for event in events if isinstance(event, list)] == [b"xadd", b"s"]
+        events = [listener.read_parsed() for _ in range(4)]
+        assert [event[3] for event in events if isinstance(event, list)] == [
+            b"xadd", b"t", b"xadd", b"s",
+        ]  # fmt: skip
     finally:
         client.call("CONFIG", "SET", "notify-keyspace-events", "")
 

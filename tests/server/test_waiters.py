@@ -6,10 +6,12 @@ import asyncio
 import gc
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
+from protocol.replies import ErrorReply
 from server.blocking import Waiter
 from server.call import Parked
 from server.config.config import Config
 from server.cron import Cron
+from server.execute import execute, serve_ready
 from server.registry import TABLE
 from server.session import NOBODY, Session
 from server.state import Server
@@ -29,6 +31,34 @@ def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
     assert sum(isinstance(each, Waiter) for each in gc.get_objects()) < 100
     assert server.blocking.next_deadline_ms() == 5000
     assert [waiter.session for waiter in server.blocking.due(5000)] == [other]
+
+
+def run_all(server: Server, session: Session, *lines: str) -> None:
+    for line in lines:
+        server.refresh_clock()
+        reply = execute(server, session, line.encode().split())
+        assert not isinstance(reply, ErrorReply), (line, reply.text)
+
+
+def test_where_nothing_is_pending_nobody_looks_what_can_be_claimed() -> None:
+    """Readers that claim at once would else be looked at without end."""
+    server = Server(Config())
+    actor, reader = (Session(number, server.dbs[0], 0, NOBODY) for number in (1, 2))
+    run_all(server, actor, "XADD s 1-0 f v", "XGROUP CREATE s g $")
+    run_all(server, reader, "XREADGROUP GROUP g a BLOCK 0 CLAIM 50 STREAMS s >")
+    assert server.blocking.client_count == 1
+    assert server.blocking.next_alarm_ms() == 0
+    started_ms = server.refresh_clock()
+    run_all(server, actor, "XCLAIM s g dead 0 1-0 FORCE")
+    assert started_ms + 50 <= server.blocking.next_alarm_ms() <= server.refresh_clock() + 50
+    run_all(server, actor, "XACK s g 1-0")
+    server.blocking.ring(server.blocking.next_alarm_ms())
+    serve_ready(server)
+    assert server.blocking.next_alarm_ms() == 0
+    assert server.blocking.client_count == 1
+    run_all(server, actor, "MULTI", "XADD s 2-0 f v", "XREADGROUP GROUP g b STREAMS s >", "EXEC")
+    assert server.blocking.client_count == 1
+    assert server.blocking.next_alarm_ms() > started_ms
 
 
 def test_a_tick_that_fails_is_not_the_last() -> None:

@@ -430,6 +430,39 @@ def test_records_and_their_repetition(fresh_server: Factory, tmp_path: Path) -> 
         assert b"last-delivered-id\r\n$3\r\n5-0" in raw.call("XINFO", "GROUPS", "s")
 
 
+def test_a_position_that_a_claim_sets_is_recorded_whatever_else_is(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    """The XCLAIM of an entry tells it; where there is none, as for one without owner, SETID."""
+    server = fresh_server("--appendonly", "yes", directory=tmp_path)
+    path = tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    with server.client() as raw:
+        run = Client(raw)
+        for number in range(1, 6):
+            run(f"XADD s {number}-0 f v")
+        run("XGROUP CREATE s g 0")
+        run("XNACK s g FAIL IDS 1 1-0 FORCE")
+        run("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
+        run("XNACK s g FAIL IDS 1 1-0")
+        run("XDEL s 1-0 2-0")
+        seen = len(records(path))
+        assert run("XCLAIM s g b 0 1-0 LASTID 3-0") == []
+        assert run("XCLAIM s g b 0 2-0 LASTID 4-0") == []
+        assert records(path)[seen:] == [
+            "MULTI",
+            "XACK s g 1-0",
+            "XGROUP SETID s g 3-0 ENTRIESREAD 2",
+            "EXEC",
+            "XCLAIM s g a 0 2-0 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 4-0",
+        ]
+        before = raw.call("XINFO", "GROUPS", "s")
+    server.restart(crash=True)
+    with server.client() as raw:
+        after = raw.call("XINFO", "GROUPS", "s")
+    for information in (before, after):
+        assert b"last-delivered-id\r\n$3\r\n4-0" in information
+
+
 def test_pending_entries_and_the_zone_outlive_a_crash(
     fresh_server: Factory, tmp_path: Path
 ) -> None:

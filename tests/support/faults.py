@@ -27,7 +27,8 @@ class Rule:
         skip: how many calls are left alone first.
         times: to how many calls it happens then.
         delay_s: how long the call takes longer.
-        part: of a write: how many bytes are written before the rest fails, or the process ends.
+        part: of a write: how many bytes are written, before it fails or the process ends, or at
+            all: the call says so then.
         error: the error number that the call fails with, instead of doing anything.
         kill: the process ends before the call does anything.
     """
@@ -74,8 +75,8 @@ class FaultyServer(ServerProcess):
             os.truncate(path, synced.get(str(path), 0))
 
     def syncs(self) -> int:
-        """How many syncs have succeeded."""
-        return len(self._journal.read_text().splitlines())
+        """How many syncs of incr files have succeeded."""
+        return self._journal.read_text().count(".incr.aof\n")
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ rules_path = sys.argv.pop(1)
 journal_path = sys.argv.pop(1)
 
 WATCHED = (
-    "open", "write", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "mkdir", "writev"
+    "open", "read", "write", "writev", "fdatasync", "fsync", "ftruncate", "rename", "unlink"
 )  # fmt: skip
 SYNCS = ("fdatasync", "fsync")
 
@@ -59,7 +59,7 @@ class Rules:
         except FileNotFoundError:
             return
         try:
-            text = os.read(fd, 1 << 20)
+            text = real["read"](fd, 1 << 20)
         finally:
             os.close(fd)
         if text != self.text:
@@ -91,6 +91,8 @@ def faulty(name: str) -> Callable[..., Any]:
         try:
             if rule is not None:
                 obey(rule, target, *rest)
+                if rule["part"]:
+                    return operation(target, rest[0][: rule["part"]])
             size = os.fstat(target).st_size if name in SYNCS else 0
             result = operation(target, *rest, **named)
         finally:
@@ -102,7 +104,7 @@ def faulty(name: str) -> Callable[..., Any]:
 
     def obey(rule: dict[str, Any], target: Any, *rest: Any) -> None:
         time.sleep(rule["delay_s"])
-        if rule["part"]:
+        if rule["part"] and (rule["kill"] or rule["error"]):
             operation(target, rest[0][: rule["part"]])
         if rule["kill"]:
             os.kill(os.getpid(), signal.SIGKILL)
