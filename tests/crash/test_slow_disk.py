@@ -302,10 +302,12 @@ def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
         server.call("BGREWRITEAOF")
         wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "1")
         before = server.syncs()
+        writes = 0
         while server.info("persistence")["aof_rewrite_in_progress"] == "1":
             assert client.call("SET", "k", "2") == b"+OK\r\n"
-        # As the rewrite begins to go on in another file, and when it has just ended.
-        assert server.syncs() - before <= 3
+            writes += 1
+        # Some as the rewrite begins to go on in another file, and when it has just ended.
+        assert server.syncs() - before <= 5 < writes
         after = server.syncs()
         client.call("SET", "k", "3")
         wait_until(lambda: server.syncs() > after)
