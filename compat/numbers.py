@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 INT64_MAX: Final = (1 << 63) - 1
 INT64_MIN: Final = -(1 << 63)
 UINT64_MAX: Final = (1 << 64) - 1
@@ -11,6 +13,7 @@ INT32_MAX: Final = (1 << 31) - 1
 INT32_MIN: Final = -(1 << 31)
 
 _LONGEST: Final = 20  # the digits of INT64_MIN and its sign
+_PLAIN_DIGITS: Final = 18  # surely no overflow of 64 bits
 
 
 def parse_integer(word: bytes) -> int | None:
@@ -18,7 +21,19 @@ def parse_integer(word: bytes) -> int | None:
 
     Only the canonical spelling counts: no plus sign, no leading zeros, no minus zero, no spaces.
     """
-    if not 0 < len(word) <= _LONGEST:
+    size: i64 = len(word)
+    if 0 < size <= _PLAIN_DIGITS:
+        number: i64 = 0
+        at: i64 = 0
+        while at < size:
+            char: i64 = word[at]
+            if char < 0x30 or char > 0x39:
+                break
+            number = number * 10 + char - 0x30
+            at += 1
+        if at == size:
+            return None if size > 1 and word[0] == 0x30 else int(number)
+    if not 0 < size <= _LONGEST:
         return None
     digits = word[1:] if word[0] == 0x2D else word
     if not digits.isdigit():

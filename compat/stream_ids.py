@@ -50,53 +50,52 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
     Args:
         missing_seq: the sequence of an ID that gives only its milliseconds.
     """
-    if len(text) <= PLAIN_BYTES:
-        found = _plain(text)
-        if found is not None:
-            return found
+    ms, seq = plain_id(text)
+    if ms >= 0:
+        return int(ms), int(seq)
     if len(text) > MOST_BYTES:
         return None
     if b"\0" in text:
         text = text[: text.index(b"\0")]
     first, dash, second = text.partition(b"-")
-    ms = _unsigned(first)
-    if ms < 0:
+    first_half = _unsigned(first)
+    if first_half < 0:
         return None
     if not dash:
-        return ms, missing_seq
-    seq = _unsigned(second)
-    return None if seq < 0 else (ms, seq)
+        return first_half, missing_seq
+    second_half = _unsigned(second)
+    return None if second_half < 0 else (first_half, second_half)
 
 
-def _plain(text: bytes) -> tuple[int, int] | None:
-    """The ID that ``text`` writes as nearly all do, digits, a dash and digits; else None.
+def plain_id(text: bytes) -> tuple[i64, i64]:
+    """The ID that ``text`` writes as nearly all do, digits, a dash and digits; else (-1, -1).
 
     Compiled, this takes a tenth of the time of the general way.
     """
-    ms: i64 = 0
-    number: i64 = 0
-    digits: i64 = 0
-    dash = False
     size: i64 = len(text)
+    if size > PLAIN_BYTES:
+        return -1, -1
     at: i64 = 0
+    ms: i64 = 0
     while at < size:
         char: i64 = text[at]
+        if char < 0x30 or char > 0x39 or at > PLAIN_DIGITS:
+            break
+        ms = ms * 10 + char - 0x30
         at += 1
-        if 0x30 <= char <= 0x39:
-            number = number * 10 + char - 0x30
-            digits += 1
-        elif char == _DASH and digits and not dash:
-            if digits > PLAIN_DIGITS:
-                return None
-            dash = True
-            ms = number
-            number = 0
-            digits = 0
-        else:
-            return None
-    if not dash or not digits or digits > PLAIN_DIGITS:
-        return None
-    return ms, number
+    if not 0 < at <= PLAIN_DIGITS or at >= size - 1 or text[at] != _DASH:
+        return -1, -1
+    at += 1
+    if size - at > PLAIN_DIGITS:
+        return -1, -1
+    seq: i64 = 0
+    while at < size:
+        last: i64 = text[at]
+        if last < 0x30 or last > 0x39:
+            return -1, -1
+        seq = seq * 10 + last - 0x30
+        at += 1
+    return ms, seq
 
 
 def parse_bound(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:

@@ -29,6 +29,7 @@ from types import FunctionType
 from typing import Final
 
 from hiredis import Reader
+from librt.strings import read_i16_le, read_i32_le
 from mypy_extensions import i64
 
 from protocol.inline import split_words
@@ -49,6 +50,14 @@ _LF: Final = 0x0A
 _ZERO: Final = 0x30
 PLAIN_DIGITS: Final = 7  # of a number, at most, for the fast way
 LEAST_WORD_BYTES: Final = 6  # of a word in a request
+LEAST_REQUEST_BYTES: Final = 4
+# Of the first four bytes of a header line, in the order of the bytes: the lowest comes first.
+_ALL_BUT_SECOND: Final[i64] = 0xFFFF00FF
+_FIRST_AND_LAST: Final[i64] = 0xFF0000FF
+_STAR_AND_END: Final[i64] = 0x0A0D002A
+_DOLLAR_AND_END: Final[i64] = 0x0A0D0024
+_DOLLAR_AND_CR: Final[i64] = 0x0D000024
+_END: Final[i64] = 0x0A0D
 _find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
 _find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
 
@@ -323,32 +332,39 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
     """
     size: i64 = len(chunk)
     total: i64 = 0
-    while total < size and chunk[total] == _STAR:
-        count, at = _plain_number(chunk, total + 1, size)
+    while total + LEAST_REQUEST_BYTES <= size and chunk[total] == _STAR:
+        # Nearly all numbers have one digit or two: four bytes tell them at once.
+        at: i64 = total + 4
+        head = i64(read_i32_le(chunk, total))
+        count: i64 = ((head >> 8) & 0xFF) - _ZERO
+        if head & _ALL_BUT_SECOND != _STAR_AND_END or not 0 <= count <= 9:
+            count, at = _plain_number(chunk, total + 1, size)
         if count <= 0 or count * LEAST_WORD_BYTES > size - at:
             break
         words = [b""] * int(count)
         taken: i64 = 0
         while taken < count:
-            if at + LEAST_WORD_BYTES > size or chunk[at] != _DOLLAR:
+            if at + LEAST_WORD_BYTES > size:
                 break
-            # Nearly all lengths have one digit or two.
-            length: i64 = i64(chunk[at + 1]) - _ZERO
-            second: i64 = i64(chunk[at + 2])
-            if second == _CR and chunk[at + 3] == _LF and 0 <= length <= 9:
+            head = i64(read_i32_le(chunk, at))
+            length: i64 = ((head >> 8) & 0xFF) - _ZERO
+            second: i64 = ((head >> 16) & 0xFF) - _ZERO
+            if head & _ALL_BUT_SECOND == _DOLLAR_AND_END and 0 <= length <= 9:
                 at += 4
             elif (
-                chunk[at + 3] == _CR
+                head & _FIRST_AND_LAST == _DOLLAR_AND_CR
                 and chunk[at + 4] == _LF
                 and 0 < length <= 9
-                and _ZERO <= second <= _ZERO + 9
+                and 0 <= second <= 9
             ):
-                length = 10 * length + second - _ZERO
+                length = 10 * length + second
                 at += 5
-            else:
+            elif head & 0xFF == _DOLLAR:
                 length, at = _plain_number(chunk, at + 1, size)
+            else:
+                break
             end = at + length
-            if length < 0 or end + 1 >= size or chunk[end] != _CR or chunk[end + 1] != _LF:
+            if length < 0 or end + 1 >= size or read_i16_le(chunk, end) != _END:
                 break
             words[taken] = chunk[at:end]
             at = end + 2

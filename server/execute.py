@@ -7,7 +7,6 @@ loop itself is the lock and no other client can come between.
 from __future__ import annotations
 
 import logging
-import time
 from typing import Final
 
 from compat import errors
@@ -16,6 +15,7 @@ from compat.storage_errors import storage_error_line
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from server.blocking import Place, Waiter
 from server.call import Call, Parked
+from server.clock import read_ns
 from server.keyspecs import key_positions
 from server.redaction import redacted
 from server.registry import (
@@ -60,7 +60,6 @@ from storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")
 
-_read_clock: Final = time.time_ns
 MOST_NAMES: Final = 4096  # spellings of command names that are remembered
 _UNQUEUED: Final = (b"exec", b"discard", b"multi", b"watch", b"quit", b"reset")
 _FOR_SUBSCRIBERS: Final = (
@@ -89,7 +88,12 @@ def execute(server: Server, session: Session, argv: list[bytes]) -> object:
 
     ``server.clock_ns`` is the time of the command, and afterwards the time at which it ended.
     """
-    row = server.rows.get(argv[0])
+    name = argv[0]
+    row = server.last_row
+    if row is None or name != server.last_name:
+        row = server.rows.get(name)
+        server.last_name = name
+        server.last_row = row
     if row is None or row.run is None or not row.arity_fits(len(argv)):
         try:
             row = find_row(server, argv)
@@ -282,7 +286,7 @@ def finish(server: Server, call: Call) -> None:
     if aof is not None and aof.pending:
         aof.end_command()
     row = call.row
-    ended_ns = _read_clock()
+    ended_ns = read_ns()
     spent_ns = ended_ns - server.clock_ns
     server.clock_ns = ended_ns
     if row is not None:

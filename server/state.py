@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from typing import TYPE_CHECKING, Final
 
 from compat.quoting import quoted
@@ -13,6 +12,7 @@ from persistence.directory import AofDirectory
 from protocol.replies import ErrorReply
 from server.blocking import Blocking
 from server.call import Call
+from server.clock import read_ns
 from server.durability.aof_status import AofStatus
 from server.durability.worker import Worker
 from server.effects import (
@@ -89,6 +89,8 @@ class Server:
             for index in range(config.databases)
         ]
         self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
+        self.last_name = b""  # the name met last, for the next is often the same
+        self.last_row: Command | None = None  # its row
         self.sessions: dict[int, Session] = {}
         self.next_session_id = 1
         self.pubsub = PubSub()
@@ -122,7 +124,7 @@ class Server:
         self.keyspace_hits = 0
         self.keyspace_misses = 0
         self.expired_keys = 0
-        self.clock_ns = time.time_ns()  # read at the end of each command: the start of the next
+        self.clock_ns = read_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
         self.run_id: Final = secrets.token_hex(20).encode()
         self.replication_id = secrets.token_hex(20).encode()
@@ -140,7 +142,7 @@ class Server:
 
     def refresh_clock(self) -> int:
         """Read the clock; milliseconds since 1970."""
-        self.clock_ns = time.time_ns()
+        self.clock_ns = read_ns()
         return self.clock_ns // 1_000_000
 
     def session_closed(self, session: Session) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
-from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id
+from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, plain_id
 from protocol.replies import Encoded, array_header, bulk
 from server.call import Call
 from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
@@ -149,6 +151,9 @@ def integer(text: bytes) -> int:
 
 def strict_id(text: bytes) -> tuple[int, int]:
     """A stream ID without ``-`` and ``+``, or the error for what is none."""
+    ms, seq = plain_id(text)
+    if ms >= 0:
+        return int(ms), int(seq)
     found = parse_id(text)
     if found is None:
         raise CommandError(errors.INVALID_STREAM_ID)
@@ -250,15 +255,19 @@ def write_entries(
     """
     count = 0
     for part in parts:
-        numbers = range(part.high - 1, part.low - 1, -1) if reverse else range(part.low, part.high)
         dead = part.dead
         run = part.run
         all_ms = run.ms
         all_seq = run.seq
+        flat = run.flat
         names = run.names
-        before_values = [] if names is None else _before_values(names)
-        for number in numbers:
+        before_values = [] if names is None else _names.before_values(names)
+        step: i64 = -1 if reverse else 1
+        number: i64 = part.high - 1 if reverse else part.low
+        end: i64 = part.low - 1 if reverse else part.high
+        while number != end:
             if dead is not None and dead[number]:
+                number += step
                 continue
             out.append(head)
             out.append(bulk(format_id(all_ms[number], all_seq[number])))
@@ -268,22 +277,36 @@ def write_entries(
                 for element in row:
                     out.append(bulk(element))
             else:
-                place = number * len(names)
+                place: i64 = number * len(before_values)
                 for before in before_values:
                     out.append(before)
-                    out.append(bulk(run.flat[place]))
+                    out.append(bulk(flat[place]))
                     place += 1
             if tail:
                 out.append(tail)
             count += 1
+            number += step
     return count
 
 
-def _before_values(names: list[bytes]) -> list[bytes]:
-    """What stands before each value of an entry whose fields have these names."""
-    found = [bulk(name) for name in names]
-    found[0] = array_header(2 * len(names)) + found[0]
-    return found
+class _Names:
+    """Writes field names; what was written last is kept, for the entries of a block share it."""
+
+    def __init__(self) -> None:
+        self._names: list[bytes] = []
+        self._written: list[bytes] = []
+
+    def before_values(self, names: list[bytes]) -> list[bytes]:
+        """What stands before each value of an entry whose fields have these names."""
+        if names is not self._names:
+            written = [bulk(name) for name in names]
+            written[0] = array_header(2 * len(names)) + written[0]
+            self._names = names
+            self._written = written
+        return self._written
+
+
+_names: Final = _Names()
 
 
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:

@@ -15,7 +15,6 @@ from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY, bulk
 from server.call import Call, Parked
 from server.commands.streams_read import (
-    GREATEST,
     NO_CLAIM,
     ReadOptions,
     StreamsReply,
@@ -34,7 +33,6 @@ from storage.stream.pel import Nack
 from storage.stream.stream import Part, Stream
 
 NO_LIMIT: Final = -1
-NEW: Final = GREATEST  # what ``>`` stands for
 _WITH_CLAIM: Final = b"*4\r\n"
 _NOT_CLAIMED: Final = b":0\r\n:0\r\n"
 _GONE: Final = b"*-1\r\n"
@@ -42,9 +40,11 @@ _GONE_RESP3: Final = b"_\r\n"
 
 
 class _Source:
-    """One stream of the request: where it is read from, and after which ID."""
+    """One stream of the request: where it is read from, and after which ID; None is ``>``."""
 
-    def __init__(self, key: bytes, stream: Stream, group: Group, after: tuple[int, int]) -> None:
+    def __init__(
+        self, key: bytes, stream: Stream, group: Group, after: tuple[int, int] | None
+    ) -> None:
         self.key: Final = key
         self.stream: Final = stream
         self.group: Final = group
@@ -113,10 +113,10 @@ def xreadgroup(call: Call) -> object:
     reading = _Reading(call, options)
     for source in sources:
         consumer = consumer_seen(call, source.key, source.group, options.consumer, options.noack)
-        if source.after != NEW:
-            _read_history(reading, source, consumer)
-        else:
+        if source.after is None:
             _read_new(reading, source, consumer)
+        else:
+            _read_history(reading, source, source.after, consumer)
         if reading.is_full():
             break
     if reading.reply.streams:
@@ -148,23 +148,24 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
             line = no_key_or_group(key, options.group)
             raise CommandError(line + b" in XREADGROUP with GROUP option")
         text = argv[at + width]
-        if text == b">":
-            after = NEW
-        elif text == b"$" or text == b"+":
+        if text == b"$" or text == b"+":
             raise CommandError(errors.not_for_groups(text))
-        else:
-            after = strict_id(text)
+        after = None if text == b">" else strict_id(text)
+        if after == (ID_MAX, ID_MAX):  # which is what ``>`` stands for
+            after = None
         sources.append(_Source(key, stream, group, after))
     return sources
 
 
-def _read_history(reading: _Reading, source: _Source, consumer: Consumer) -> None:
+def _read_history(
+    reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
+) -> None:
     """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
     reply = reading.reply
     reply.add(source.key)
     call = reading.call
     group = source.group
-    ms, seq = source.after
+    ms, seq = after
     start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
     limit = reading.limit()
     gone = _GONE_RESP3 if call.session.resp3 else _GONE

@@ -33,6 +33,7 @@ from server.stream_args import (
     write_entries,
 )
 from server.timeouts import deadline_of
+from storage.stream.ids import is_below
 from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
@@ -276,11 +277,13 @@ def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
 
 def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
     """Where the entries after an ID are, up to ``count`` of them; 0 is all."""
-    if after >= (stream.last_ms, stream.last_seq) or not stream.length:
-        return []
     ms, seq = after
+    last_ms = stream.last_ms
+    last_seq = stream.last_seq
+    if not stream.length or not is_below(ms, seq, last_ms, last_seq):
+        return []
     start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
-    return stream.parts(start, GREATEST, count, False)
+    return stream.parts(start, (last_ms, last_seq), count, False)
 
 
 def _least(count: int, other: int) -> int:

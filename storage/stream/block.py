@@ -19,11 +19,11 @@ payload, and the payload is made anew without them when half of them are gone.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from typing import Final, cast
 
 from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
+from mypy_extensions import i64
 
 from storage.stream.listpack import EMPTY_BYTES, delta_bytes, integer_bytes, text_bytes
 
@@ -51,6 +51,7 @@ class Run:
         self.names = names
         self.flat: list[bytes] = []
         self.rows: list[list[bytes]] = []
+        self._near: i64 = 0  # what ``position`` found last
 
     def row(self, number: int) -> list[bytes]:
         """The fields and values of entry ``number`` in a row; not to be changed."""
@@ -83,10 +84,29 @@ class Run:
         return twin
 
     def position(self, ms: int, seq: int) -> int:
-        """The number of the first entry whose ID is not below (ms, seq)."""
-        low = bisect_left(self.ms, ms)
-        high = bisect_right(self.ms, ms, low)
-        return bisect_left(self.seq, seq, low, high)
+        """The number of the first entry whose ID is not below (ms, seq).
+
+        Who reads in order asks for the entry after the last one, which is looked at first.
+        """
+        all_ms = self.ms
+        all_seq = self.seq
+        low: i64 = 0
+        high: i64 = len(all_ms)
+        middle = self._near
+        if middle >= high:
+            middle = high >> 1
+        step: i64 = 1
+        while low < high:
+            found = all_ms[middle]
+            if found < ms or (found == ms and all_seq[middle] < seq):
+                low = middle + 1
+            else:
+                high = middle
+            # First the neighbour, then as in any binary search.
+            middle = low if step and low < high and low == middle + 1 else (low + high) >> 1
+            step = 0
+        self._near = low
+        return int(low)
 
 
 class Block:

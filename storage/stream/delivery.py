@@ -15,6 +15,7 @@ from storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
+from storage.stream.ids import is_below
 from storage.stream.pel import GONE
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ def hand_out(
 
 def _counts_on(stream: Stream, group: Group) -> bool:
     """Whether the position of the next entry is one more than the group's."""
-    return (
-        group.entries_read != UNKNOWN
-        and (group.last_ms, group.last_seq) >= stream.first_id()
-        and not has_tombstone_after(stream, group.last_ms, group.last_seq)
-    )
+    if group.entries_read == UNKNOWN:
+        return False
+    first_ms, first_seq = stream.first_id()
+    if is_below(group.last_ms, group.last_seq, first_ms, first_seq):
+        return False
+    return not has_tombstone_after(stream, group.last_ms, group.last_seq)
 
 
 def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[Claim]:

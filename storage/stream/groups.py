@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from storage.stream.ids import is_below
 from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def has_tombstone_after(stream: Stream, ms: int, seq: int) -> bool:
     """Whether an entry at or after (ms, seq) may have been deleted."""
     if not stream.length or (stream.max_deleted_ms == 0 and stream.max_deleted_seq == 0):
         return False
-    return (ms, seq) <= (stream.max_deleted_ms, stream.max_deleted_seq)
+    return not is_below(stream.max_deleted_ms, stream.max_deleted_seq, ms, seq)
 
 
 def estimate_position(stream: Stream, ms: int, seq: int) -> int:

@@ -3,7 +3,8 @@
 One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
 consumer's by ID, and its group's by time. A list is cut into chunks of up to ``CHUNK`` entries, so
 finding, adding and removing cost a binary search and a short move: O(log n). New deliveries come
-last in all three, which costs O(1).
+last in all three, which costs O(1). Who acknowledges entries in order takes the next one from where
+the last one was, which is looked at first.
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
@@ -20,7 +21,7 @@ from mypy_extensions import i64
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
 
-CHUNK: Final = 512
+CHUNK: Final = 128
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
@@ -54,6 +55,8 @@ class NacksById:
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
         self.size = 0
+        self._near_chunk: i64 = 0  # where ``take`` found the last one
+        self._near_place: i64 = 0
 
     def get(self, ms: int, seq: int) -> Nack | None:
         """The entry with this ID, or None."""
@@ -94,6 +97,14 @@ class NacksById:
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
         chunks = self.chunks
+        at = self._near_chunk
+        place = self._near_place
+        if at < len(chunks) and place < len(chunks[at]):
+            chunk = chunks[at]
+            found = chunk[place]
+            if found.seq == seq and found.ms == ms:
+                self._take_out(chunk, at, place)
+                return found
         at = self._chunk_of(ms, seq)
         if at == len(chunks):
             return None
@@ -102,11 +113,19 @@ class NacksById:
         found = chunk[place]
         if found.ms != ms or found.seq != seq:
             return None
+        self._take_out(chunk, at, place)
+        return found
+
+    def _take_out(self, chunk: list[Nack], at: i64, place: i64) -> None:
         chunk.pop(place)
         if not chunk:
-            chunks.pop(at)
+            self.chunks.pop(at)
+        elif place == len(chunk):
+            at += 1
+            place = 0
+        self._near_chunk = at
+        self._near_place = place
         self.size -= 1
-        return found
 
     def first(self) -> Nack | None:
         """The entry with the lowest ID."""
@@ -231,6 +250,8 @@ class NacksByTime:
         self.chunks: list[list[Nack]] = []
         self.shared: set[int] | None = None
         self._ticket: i64 = 0
+        self._near_chunk: i64 = 0  # where ``remove`` found the last one
+        self._near_place: i64 = 0
 
     def add(self, nack: Nack) -> None:
         """Add an entry behind all that come before it by time."""
@@ -259,11 +280,21 @@ class NacksByTime:
 
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
-        at = self._chunk_of(nack.order_ms, nack.ticket)
+        chunks = self.chunks
+        at = self._near_chunk
+        place = self._near_place
+        if at >= len(chunks) or place >= len(chunks[at]) or chunks[at][place] is not nack:
+            at = self._chunk_of(nack.order_ms, nack.ticket)
+            place = _place_by_time(chunks[at], nack.order_ms, nack.ticket)
         chunk = self._own(at)
-        chunk.pop(_place_by_time(chunk, nack.order_ms, nack.ticket))
+        chunk.pop(place)
         if not chunk:
-            self.chunks.pop(at)
+            chunks.pop(at)
+        elif place == len(chunk):
+            at += 1
+            place = 0
+        self._near_chunk = at
+        self._near_place = place
 
     def move_to_end(self, nacks: list[Nack]) -> None:
         """Put entries that are there behind all others, as ``GONE``."""

@@ -18,6 +18,7 @@ from storage.stream.block import Block, Run, append, open_block
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
+from storage.stream.ids import is_below
 from storage.stream.index import BlockIndex
 
 ID_MAX: Final = 2**64 - 1
@@ -220,7 +221,10 @@ class Stream:
 
     def one(self, ms: int, seq: int) -> Part | None:
         """Where the live entry with this ID is to be found; None when there is none."""
-        if not self.length or (ms, seq) < self.first_id():
+        if not self.length:
+            return None
+        first_ms, first_seq = self.first_id()
+        if is_below(ms, seq, first_ms, first_seq):
             return None
         index = self.index
         place = index.find(ms, seq)
@@ -267,7 +271,7 @@ class Stream:
             ``dead`` tells.
         Complexity: O(log n + blocks met).
         """
-        if not self.length or start > end:
+        if not self.length or is_below(end[0], end[1], start[0], start[1]):
             return []
         if reverse:
             return self._parts_back(start, end, count)
@@ -275,9 +279,12 @@ class Stream:
         found: list[Part] = []
         place = index.next_live(index.find(start[0], start[1]))
         wanted = count
+        bounded = is_below(end[0], end[1], self.last_ms, self.last_seq)
         while True:
             block = index.blocks[place] if place < len(index.blocks) else self.tail
-            if block is None or (block.first_ms, block.first_seq) > end:
+            if block is None:
+                return found
+            if bounded and is_below(end[0], end[1], block.first_ms, block.first_seq):
                 return found
             part = self._part(block, start, end, wanted, False)
             if part is not None:
@@ -296,7 +303,7 @@ class Stream:
         wanted = count
         tail = self.tail
         place = len(index.blocks)
-        if tail is None or (tail.first_ms, tail.first_seq) > end:
+        if tail is None or is_below(end[0], end[1], tail.first_ms, tail.first_seq):
             place = index.find(end[0], end[1])
             place = index.previous_live(min(place, len(index.blocks) - 1))
         while place >= 0:
@@ -320,9 +327,9 @@ class Stream:
         run = block.entries()
         low = 0
         high = len(run.ms)
-        if (block.first_ms, block.first_seq) < start:
+        if is_below(block.first_ms, block.first_seq, start[0], start[1]):
             low = run.position(start[0], start[1])
-        if end < (block.last_ms, block.last_seq):
+        if is_below(end[0], end[1], block.last_ms, block.last_seq):
             high = run.position(end[0], end[1])
             if high < len(run.ms) and run.ms[high] == end[0] and run.seq[high] == end[1]:
                 high += 1
