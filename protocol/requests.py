@@ -58,6 +58,7 @@ _STAR_AND_END: Final[i64] = 0x0A0D002A
 _DOLLAR_AND_END: Final[i64] = 0x0A0D0024
 _DOLLAR_AND_CR: Final[i64] = 0x0D000024
 _END: Final[i64] = 0x0A0D
+_ONE_WORD: Final = [b""]
 _find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
 _find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
 
@@ -341,7 +342,7 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
             count, at = _plain_number(chunk, total + 1, size)
         if count <= 0 or count * LEAST_WORD_BYTES > size - at:
             break
-        words = [b""] * int(count)
+        words = _ONE_WORD * int(count)
         taken: i64 = 0
         while taken < count:
             if at + LEAST_WORD_BYTES > size:

@@ -69,7 +69,7 @@ def _add_stream(digest: Digest, stream: Stream) -> None:
                 digest.mix(b"%d.%d" % (ms, seq))
                 for word in run.row(number):
                     digest.mix(word)
-                start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+                start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
                 left -= 1
 
 

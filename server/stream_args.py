@@ -169,9 +169,9 @@ def range_start(text: bytes) -> tuple[int, int]:
     """The first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
     if len(text) > 1 and text[0] == 0x28:
         ms, seq = strict_id(text[1:])
-        if seq < ID_MAX:
+        if seq != ID_MAX:
             return ms, seq + 1
-        if ms < ID_MAX:
+        if ms != ID_MAX:
             return ms + 1, 0
         raise CommandError(errors.INVALID_RANGE_START)
     found = parse_bound(text)

@@ -166,7 +166,7 @@ def _read_history(
     call = reading.call
     group = source.group
     ms, seq = after
-    start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+    start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
     limit = reading.limit()
     gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0

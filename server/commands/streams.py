@@ -83,7 +83,7 @@ def xadd(call: Call) -> object:
     fields = len(argv) - at - 1
     if fields < 2 or fields % 2:
         raise CommandError(wrong_arity(b"xadd"))
-    if given == (0, 0) and not next_seq:
+    if given is not None and given[0] == 0 and given[1] == 0 and not next_seq:
         raise CommandError(errors.XADD_ZERO_ID)
 
     stream = stream_at(call, key)

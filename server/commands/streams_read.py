@@ -282,7 +282,7 @@ def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part
     last_seq = stream.last_seq
     if not stream.length or not is_below(ms, seq, last_ms, last_seq):
         return []
-    start = (ms, seq + 1) if seq < ID_MAX else (ms + 1, 0)
+    start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
     return stream.parts(start, (last_ms, last_seq), count, False)
 
 

@@ -98,7 +98,7 @@ class Stream:
         """
         if ms != self.last_ms:
             return 0
-        if self.last_seq < ID_MAX:
+        if self.last_seq != ID_MAX:
             return self.last_seq + 1
         raise IDsExhausted if ms == ID_MAX else IDNotGreater
 
@@ -113,10 +113,10 @@ class Stream:
         """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
         if now_ms > self.last_ms:
             self.append(now_ms, 0, words, at, node_bytes_max, node_entries_max)
-        elif self.last_seq < ID_MAX:
+        elif self.last_seq != ID_MAX:
             seq = self.last_seq + 1
             self.append(self.last_ms, seq, words, at, node_bytes_max, node_entries_max)
-        elif self.last_ms < ID_MAX:
+        elif self.last_ms != ID_MAX:
             self.append(self.last_ms + 1, 0, words, at, node_bytes_max, node_entries_max)
         else:
             raise IDsExhausted
