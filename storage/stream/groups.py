@@ -15,7 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
+from storage.stream.pel import (
+    CHUNKS_AT_ONCE,
+    GONE,
+    IN_ZONE,
+    Dropped,
+    Nack,
+    NacksById,
+    NacksByTime,
+)
 
 if TYPE_CHECKING:
     from storage.stream.frozen import FrozenGroup
@@ -26,11 +34,10 @@ NEVER: Final = -1
 COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
 WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
-CHUNKS_AT_ONCE: Final = 32  # let go of in one go
 # What one of these takes beside what it holds, about.
 GROUP_BYTES: Final = 600
 CONSUMER_BYTES: Final = 300
-NACK_BYTES: Final = 112  # with its places in three lists
+NACK_BYTES: Final = 104  # with its places in three lists
 
 
 class Consumer:
@@ -79,23 +86,30 @@ class Group:
         self.consumers[name] = consumer
         return consumer
 
-    def delete_consumer(self, name: bytes) -> int:
-        """Remove a consumer that is there, and all it holds; how many entries that was.
+    def delete_consumer(self, name: bytes) -> Dropped:
+        """Remove a consumer that is there, and all it holds, which is returned.
 
-        Complexity: O(k log n) for its k of n entries, and never more than O(n).
+        Complexity: O(k log n) for its k of n entries, and never more than O(n); O(1) where it is
+        the only one that holds any.
         """
         consumer = self.consumers.pop(name)
-        count = consumer.pel.size
-        if count > WALK_ALL_ABOVE and count * 8 > self.pel.size:
+        held = consumer.pel
+        consumer.pel = NacksById()  # its entries know it: a ring otherwise
+        dropped = Dropped(held.size, held.chunks)
+        if held.size == self.pel.size:
+            dropped.chunks.extend(self.pel.chunks)
+            dropped.chunks.extend(self.by_time.chunks)
+            self.pel = NacksById()
+            self.by_time.chunks = []
+        elif held.size > WALK_ALL_ABOVE and held.size * 8 > self.pel.size:
             self.pel.drop_all_of(consumer)
             self.by_time.drop_all_of(consumer)
         else:
-            for chunk in consumer.pel.chunks:
+            for chunk in held.chunks:
                 for nack in chunk:
                     self.pel.remove(nack)
                     self.by_time.remove(nack)
-        consumer.pel = NacksById()  # its entries know it: a ring otherwise
-        return count
+        return dropped
 
     def sorted_consumers(self) -> list[Consumer]:
         """The consumers in byte order of their names."""

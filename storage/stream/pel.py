@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
@@ -24,8 +24,10 @@ CHUNK: Final = 512
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
+CHUNKS_AT_ONCE: Final = 32  # let go of in one go
 
 
+@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go of it in time: see ``Dropped``
 class Nack:
     """One pending entry.
 
@@ -46,6 +48,24 @@ class Nack:
         self.count = 1
         self.order_ms: i64 = delivery_ms
         self.ticket: i64 = 0
+
+
+class Dropped:
+    """Entries that are pending no more, to be let go of in slices.
+
+    Attributes:
+        count: how many they were.
+        chunks: them, and other lists of them; what stands last goes first.
+    """
+
+    def __init__(self, count: int, chunks: list[list[Nack]]) -> None:
+        self.count: Final = count
+        self.chunks: Final = chunks
+
+    def free_some(self) -> bool:
+        """Let go of some; True at the end."""
+        del self.chunks[-CHUNKS_AT_ONCE:]
+        return not self.chunks
 
 
 class NacksById:

@@ -142,7 +142,10 @@ class World:
         for entry_id in held:
             model.forget(entry_id)
         consumer = group.consumers[who]
-        assert group.delete_consumer(who) == len(held)
+        dropped = group.delete_consumer(who)
+        assert dropped.count == len(held)
+        while not dropped.free_some():
+            pass
         assert not consumer.pel.chunks, "what it held is kept alive"
 
     def read(self, name: bytes, who: bytes, count: int, noack: bool) -> None:
