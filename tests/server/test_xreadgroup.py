@@ -156,6 +156,27 @@ def test_delivery_anew_after_setid(run: Client) -> None:
     assert run.pending()[2:] == [("3-0", "a", 2), ("4-0", "b", 1), ("5-0", "b", 1)]
 
 
+def position(run: Client) -> tuple[int, int]:
+    """``entries-read`` and ``lag`` of the group."""
+    ((*_, read, _, lag),) = run.rows("XINFO GROUPS s")
+    return read, lag
+
+
+def test_no_group_has_read_more_than_was_added(run: Client) -> None:
+    run("XREADGROUP GROUP g a STREAMS s >")
+    run("XTRIM s MAXLEN 2")
+    run("XSETID s 5-0 ENTRIESADDED 2")
+    assert position(run) == (2, 0)
+    run("XSETID s 5-0 ENTRIESADDED 100")
+    assert position(run) == (2, 98)
+
+
+def test_a_counter_set_too_high_stops_at_what_was_added(run: Client) -> None:
+    run("XGROUP SETID s g 3-0 ENTRIESREAD 4")
+    run("XREADGROUP GROUP g a STREAMS s >")
+    assert position(run) == (5, 0)
+
+
 def test_maxcount(run: Client) -> None:
     for number in range(1, 4):
         run(f"XADD t {number}-0 f v")
