@@ -18,6 +18,7 @@ from server.group_args import (
     consumer_seen,
     group_to_use,
     note_claim,
+    note_idle_consumer,
     note_position,
     note_purge,
 )
@@ -250,6 +251,7 @@ def xclaim(call: Call) -> object:
     raised = options.last_id > (group.last_ms, group.last_seq)
     if raised:
         group.last_ms, group.last_seq = options.last_id
+    made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else INT64_MAX
     claimed: list[Nack] = []
@@ -278,6 +280,8 @@ def xclaim(call: Call) -> object:
         claimed.append(nack)
     if raised:
         note_position(call, key, group)
+    if made:
+        note_idle_consumer(call, key, group, consumer)
     return _claimed_reply(stream, claimed, options.just_id)
 
 
@@ -340,6 +344,7 @@ def xautoclaim(call: Call) -> object:
     options = SweepOptions(argv)
     key = argv[1]
     stream, group = group_to_use(call, key, argv[2])
+    made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     attempts = AUTOCLAIM_ATTEMPTS * options.count
     nacks = group.pel.from_id(options.start[0], options.start[1], attempts + 1)
@@ -364,6 +369,8 @@ def xautoclaim(call: Call) -> object:
             nack.count = min(nack.count + 1, COUNT_MAX)
         _claimed(call, key, group, consumer, nack)
         claimed.append(nack)
+    if made:
+        note_idle_consumer(call, key, group, consumer)
     next_id = b"0-0"
     if looked_at < len(nacks):
         next_id = format_id(nacks[looked_at].ms, nacks[looked_at].seq)

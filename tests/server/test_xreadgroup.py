@@ -377,7 +377,11 @@ def records(path: Path) -> list[str]:
 
 
 CASES: list[tuple[str, list[str]]] = [
-    ("XREADGROUP GROUP g a STREAMS s 0", []),
+    # A consumer that is made without being given anything is recorded, too.
+    ("XREADGROUP GROUP g old STREAMS s 0", ["XGROUP CREATECONSUMER s g old"]),
+    ("XCLAIM s g claims 0 9-0", ["XGROUP CREATECONSUMER s g claims"]),
+    ("XCLAIM s g claims 0 9-0", []),
+    ("XAUTOCLAIM s g sweeps 0 -", ["XGROUP CREATECONSUMER s g sweeps"]),
     (
         "XREADGROUP GROUP g a COUNT 2 STREAMS s >",
         [
@@ -409,6 +413,7 @@ CASES: list[tuple[str, list[str]]] = [
             "EXEC",
         ],
     ),
+    ("XREADGROUP GROUP g c STREAMS s >", ["XGROUP CREATECONSUMER s g c"]),
     ("XREADGROUP GROUP g c STREAMS s >", []),
     ("XNACK s g FATAL IDS 2 1-0 9-0", ["XNACK s g FATAL IDS 2 1-0 9-0"]),
     ("XNACK s g FATAL IDS 1 9-0", []),
@@ -443,9 +448,12 @@ def test_records_and_their_repetition(fresh_server: Factory, tmp_path: Path) -> 
             found = records(path)
             assert found[seen:] == expected, line
             seen = len(found)
+        consumers = [row[1] for row in run.rows("XINFO CONSUMERS s g")]
+        assert consumers == [b"a", b"b", b"c", b"claims", b"m", b"n", b"old", b"sweeps"]
     server.restart(crash=True)
     with server.client() as raw:
         run = Client(raw)
+        assert [row[1] for row in run.rows("XINFO CONSUMERS s g")] == consumers
         assert run.pending() == []
         assert run("XRANGE s - +") == []
         assert b"last-delivered-id\r\n$3\r\n5-0" in raw.call("XINFO", "GROUPS", "s")
@@ -473,6 +481,7 @@ def test_a_position_that_a_claim_sets_is_recorded_whatever_else_is(
             "MULTI",
             "XACK s g 1-0",
             "XGROUP SETID s g 3-0 ENTRIESREAD 2",
+            "XGROUP CREATECONSUMER s g b",
             "EXEC",
             "XCLAIM s g a 0 2-0 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 4-0",
         ]
