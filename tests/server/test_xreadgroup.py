@@ -459,6 +459,32 @@ def test_records_and_their_repetition(fresh_server: Factory, tmp_path: Path) -> 
         assert b"last-delivered-id\r\n$3\r\n5-0" in raw.call("XINFO", "GROUPS", "s")
 
 
+def test_a_count_at_its_end_can_be_read_back(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--aof-use-rdb-preamble", "no")
+    with server.client() as raw:
+        run = Client(raw)
+        run("XADD s 1-0 f v")
+        run("XGROUP CREATE s g 0")
+        run(f"XSETID s 1-0 ENTRIESADDED {FATAL}")
+        run("XADD s 2-0 f v")
+        run("XREADGROUP GROUP g a STREAMS s >")
+        assert position(run) == (FATAL, 0)
+        before = run.rows("XINFO STREAM s")
+    server.restart(crash=True)
+    with server.client() as raw:
+        run = Client(raw)
+        assert position(run) == (FATAL, 0)
+        assert run.rows("XINFO STREAM s") == before
+        run("BGREWRITEAOF")
+        deadline = time.monotonic() + 10
+        while b"aof_rewrite_in_progress:1" in raw.call("INFO", "persistence"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    server.restart(crash=True)
+    with server.client() as raw:
+        assert position(Client(raw)) == (FATAL, 0)
+
+
 def test_a_position_that_a_claim_sets_is_recorded_whatever_else_is(
     fresh_server: Factory, tmp_path: Path
 ) -> None:
