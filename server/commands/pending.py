@@ -111,7 +111,8 @@ def xpending(call: Call) -> object:
     Reply: how many there are, the lowest and highest ID, and the number of each consumer; with a
         range a list of (ID, consumer, idle milliseconds, deliveries), where an entry that was
         released has an empty consumer and is idle -1.
-    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range).
+    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range)
+        unless few are idle for so long.
     Source: xpendingCommand.
     """
     argv = call.argv
@@ -139,14 +140,16 @@ def pending_range(call: Call) -> list[Nack]:
     argv = call.argv
     wanted = PendingRange(argv)
     group = group_to_use(call, argv[1], argv[2])[1]
-    pel = group.pel
+    consumer: Consumer | None = None
     if wanted.consumer is not None:
         consumer = group.consumers.get(wanted.consumer)
         if consumer is None:
             return []
-        pel = consumer.pel
-    latest_ms = call.now_ms - wanted.min_idle_ms if wanted.min_idle_ms else INT64_MAX
-    return pel.between(wanted.start, wanted.end, wanted.count, latest_ms)
+    if wanted.min_idle_ms:
+        latest_ms = call.now_ms - wanted.min_idle_ms
+        return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
+    pel = group.pel if consumer is None else consumer.pel
+    return pel.between(wanted.start, wanted.end, wanted.count, INT64_MAX)
 
 
 def _summary(group: Group) -> object:

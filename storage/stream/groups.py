@@ -33,6 +33,7 @@ UNKNOWN: Final = -1
 NEVER: Final = -1
 COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
+MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked at by time
 WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
 # What one of these takes beside what it holds, about.
 GROUP_BYTES: Final = 600
@@ -114,6 +115,35 @@ class Group:
     def sorted_consumers(self) -> list[Consumer]:
         """The consumers in byte order of their names."""
         return [self.consumers[name] for name in sorted(self.consumers)]
+
+    def idle_between(
+        self,
+        consumer: Consumer | None,
+        start: tuple[int, int],
+        end: tuple[int, int],
+        most: int,
+        latest_ms: int,
+    ) -> list[Nack]:
+        """Up to ``most`` pending entries from ``start`` to ``end`` that have been idle for long.
+
+        Args:
+            consumer: whose; None is everyone's, and the released ones.
+            latest_ms: they were delivered at this moment or before, or are released.
+
+        Complexity: O(what is idle for so long) where that is little, else O(entries met by ID).
+        """
+        pel = self.pel if consumer is None else consumer.pel
+        if pel.size <= MOSTLY_IDLE:
+            return pel.between(start, end, most, latest_ms)
+        idle = self.by_time.delivered_by(latest_ms, MOSTLY_IDLE)
+        if idle is None:
+            return pel.between(start, end, most, latest_ms)
+        found: list[Nack] = []
+        for nack in idle:
+            if (consumer is None or nack.consumer is consumer) and start <= _id(nack) <= end:
+                found.append(nack)
+        found.sort(key=_id)
+        return found[:most]
 
     def room(self) -> int:
         """How many new entries may go out now; ``UNLIMITED`` where nothing holds them back."""
@@ -249,6 +279,10 @@ class Group:
                 owner = None if nack.consumer is None else twin.consumers[nack.consumer.name]
                 twin.add_pending(nack.ms, nack.seq, owner, nack.delivery_ms).count = nack.count
         return twin
+
+
+def _id(nack: Nack) -> tuple[int, int]:
+    return nack.ms, nack.seq
 
 
 def has_tombstone_after(stream: Stream, ms: int, seq: int) -> bool:

@@ -277,6 +277,37 @@ class NacksByTime:
         """Where the last entry stands by time; ``IN_ZONE`` without entries."""
         return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
 
+    def delivered_by(self, latest_ms: int, most: int) -> list[Nack] | None:
+        """What was released or delivered at ``latest_ms`` or before; None for more than ``most``.
+
+        Complexity: O(answer, and what was found deleted), up to ``most``.
+        """
+        found: list[Nack] = []
+        latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
+        for chunk in self.chunks:
+            if chunk[0].order_ms > latest_ms:
+                break
+            for nack in chunk:
+                if nack.order_ms > latest_ms:
+                    break
+                found.append(nack)
+            if len(found) > most:
+                return None
+        met = 0
+        for at in range(len(self.chunks) - 1, -1, -1):
+            chunk = self.chunks[at]
+            if chunk[-1].order_ms != GONE:
+                break
+            met += len(chunk)
+            if met > most:
+                return None
+            for nack in chunk:
+                if nack.order_ms == GONE and (
+                    nack.consumer is None or nack.delivery_ms <= latest_ms
+                ):
+                    found.append(nack)
+        return None if len(found) > most else found
+
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
         at = self._chunk_of(nack.order_ms, nack.ticket)

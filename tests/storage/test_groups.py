@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage.stream.delivery import claimable, claimable_since, hand_out, has_new
 from storage.stream.groups import (
+    MOSTLY_IDLE,
     NEVER,
     UNKNOWN,
     UNLIMITED,
@@ -273,6 +274,12 @@ class World:
         inside = [i for i in inside if i <= end and model.is_old(i, latest_ms)]
         found = group.pel.between(start, end, most, latest_ms)
         assert [(n.ms, n.seq) for n in found] == inside[:most]
+        idle = group.by_time.delivered_by(latest_ms, len(model.pending))
+        assert idle is not None
+        old = [entry_id for entry_id in sorted(model.pending) if model.is_old(entry_id, latest_ms)]
+        assert sorted((nack.ms, nack.seq) for nack in idle) == old
+        if len(old) > 1:
+            assert group.by_time.delivered_by(latest_ms, 1) is None
 
 
 def listed(chunks: list[list[Nack]]) -> list[Nack]:
@@ -433,6 +440,32 @@ def test_many_entries_in_any_order(seed: int) -> None:
             world.acknowledge(name, (nack.ms, nack.seq))
         assert not world.stream.groups[name].by_time.chunks
     world.agree()
+
+
+def test_few_idle_entries_of_many_are_found_by_time() -> None:
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(MOSTLY_IDLE + 500)
+    world.read(b"g", b"a", 0, False)
+    for number in (2000, 7, 900, 5, 30):
+        world.assign(b"g", b"b", (number, 0), number % 4)
+    for number in (1500, 3):
+        world.release(b"g", (number, 0))
+    for number in (5, 3):
+        world.delete((number, 0), KEEPREF)
+    world.claim(b"g", 999, -1)  # puts the deleted ones last
+    group = world.stream.groups[b"g"]
+    assert group.by_time.delivered_by(3, MOSTLY_IDLE) is not None
+    assert group.by_time.delivered_by(world.now_ms, MOSTLY_IDLE) is None
+    for owner in (None, b"a", b"b"):
+        consumer = None if owner is None else group.consumers[owner]
+        pel = group.pel if consumer is None else consumer.pel
+        for end in ((900, 0), GREATEST):
+            for most in (0, 2, 10):
+                for latest_ms in (-5, 0, 2, 3, world.now_ms):
+                    expected = pel.between((4, 0), end, most, latest_ms)
+                    found = group.idle_between(consumer, (4, 0), end, most, latest_ms)
+                    assert same(found, expected)
 
 
 def test_a_consumer_that_holds_few_of_many_goes_without_a_walk() -> None:
