@@ -211,7 +211,8 @@ def xgroup_delconsumer(call: Call) -> object:
     """Remove a consumer with all it has pending: ``XGROUP DELCONSUMER key group consumer``.
 
     Reply: how many entries it held; they are pending no more.
-    Complexity: O(k log n) for its k of the n pending entries; what it held is let go of later.
+    Complexity: O(k log n) for its k of the n pending entries, and never more than O(n); what it
+        held is let go of later.
     """
     argv = call.argv
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])

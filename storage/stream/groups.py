@@ -34,7 +34,6 @@ NEVER: Final = -1
 COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
 MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked at by time
-WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
 # What one of these takes beside what it holds, about.
 GROUP_BYTES: Final = 600
 CONSUMER_BYTES: Final = 300
@@ -102,14 +101,9 @@ class Group:
             dropped.chunks.extend(self.by_time.chunks)
             self.pel = NacksById()
             self.by_time.chunks = []
-        elif held.size > WALK_ALL_ABOVE and held.size * 8 > self.pel.size:
-            self.pel.drop_all_of(consumer)
-            self.by_time.drop_all_of(consumer)
         else:
-            for chunk in held.chunks:
-                for nack in chunk:
-                    self.pel.remove(nack)
-                    self.by_time.remove(nack)
+            self.pel.drop_all_of(consumer, held)
+            self.by_time.drop_all_of(consumer, held, self.pel.size)
         return dropped
 
     def sorted_consumers(self) -> list[Consumer]:

@@ -482,6 +482,26 @@ def test_a_consumer_that_holds_few_of_many_goes_without_a_walk() -> None:
         assert world.stream.groups[b"g"].pel.size == 1000 - own + 1
 
 
+@pytest.mark.parametrize("others", [2, 19])
+@pytest.mark.parametrize("side_by_side", [1, 7, 400])
+def test_a_consumer_goes_whose_entries_stand_among_those_of_others(
+    others: int, side_by_side: int
+) -> None:
+    """Chunks of the group are gone through whole or not, and end where its own do not."""
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(6 * CHUNK)
+    names = [b"%d" % number for number in range(others + 1)]
+    for number in range(6 * CHUNK):
+        who = names[number // side_by_side % len(names)]
+        world.assign(b"g", who, (number + 1, 0), number * 7 % 1000 if others == 2 else number)
+    for number in range(5, 6 * CHUNK, 11):
+        world.acknowledge(b"g", (number, 0))
+    for name in names[:2]:
+        world.delete_consumer(b"g", name)
+        world.agree()
+
+
 def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
     world = World()
     world.create(b"g", (0, 0))
