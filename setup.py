@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,23 @@ def extensions() -> list[Any]:
     return built
 
 
+def is_newer(path: str, than_ns: int) -> bool:
+    """Whether a file is there and was written after this time, in nanoseconds since 1970."""
+    return Path(path).exists() and Path(path).stat().st_mtime_ns > than_ns
+
+
+def flags(*calls: Any) -> list[str]:
+    """How the compiler is called, but for where headers lie: that may change with each build."""
+    words = [word for call in calls for word in ([call] if isinstance(call, str) else call)]
+    return [str(word) for word in words if not str(word).startswith("-I")]
+
+
 class ParallelBuildExt(build_ext):
-    """Compiles the C files of one extension side by side; setuptools takes one after another."""
+    """Compiles the C files of one extension side by side; setuptools takes one after another.
+
+    What an earlier build in the same folder compiled, and is still newer than its source and all
+    headers, is not compiled again, as long as the compiler is called in the same way.
+    """
 
     def build_extensions(self) -> None:
         """Let each compilation start in a pool, and linking wait for all of them."""
@@ -99,10 +115,23 @@ class ParallelBuildExt(build_ext):
         compile_one = compiler._compile
         link = compiler.link
         pending: list[Future[None]] = []
+        headers = [path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h")]
+        newest_header_ns = max(headers, default=0)
+
+        def compile_changed(target: str, source: str, *how: Any) -> None:
+            note = Path(f"{target}.how")
+            told = repr([version("mypy"), *flags(compiler.compiler_so, *how)])
+            newest_ns = max(newest_header_ns, Path(source).stat().st_mtime_ns)
+            if is_newer(target, newest_ns) and note.exists() and note.read_text() == told:
+                return
+            note.unlink(missing_ok=True)
+            compile_one(target, source, *how)
+            note.write_text(told)
+
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
 
             def start(*arguments: Any) -> None:
-                pending.append(pool.submit(compile_one, *arguments))
+                pending.append(pool.submit(compile_changed, *arguments))
 
             def link_when_compiled(*arguments: Any, **options: Any) -> None:
                 for each in pending:

@@ -22,6 +22,7 @@ from librt.strings import BytesWriter, read_i64_be, write_i64_le
 from mypy_extensions import i64
 from xxhash import xxh3_128_digest
 
+_digest: Final = xxh3_128_digest
 _LENGTHS: Final = [size.to_bytes(8, "little") for size in range(256)]
 _LOWER: Final = 0xFFFFFFFF
 _SIGN_OF_32: Final = 0x80000000
@@ -33,6 +34,11 @@ def content_iid(words: list[bytes], at: int) -> bytes:
 
     Complexity: O(bytes).
     """
+    if len(words) - at == 2:
+        digest = _pair_digest(words, at)
+        high = read_i64_be(digest, 0)
+        low = read_i64_be(digest, 8)
+        return _iid(low ^ _turned(high), high ^ _turned(low))
     # Sums are kept in halves of 32 bits: they fit into 64 bits, compiled or not.
     low_upper: i64 = 0
     low_lower: i64 = 0
@@ -41,10 +47,7 @@ def content_iid(words: list[bytes], at: int) -> bytes:
     low_xor: i64 = 0
     high_xor: i64 = 0
     for number in range(at, len(words), 2):
-        field = words[number]
-        size = len(field)
-        length = _LENGTHS[size] if size < 256 else size.to_bytes(8, "little")
-        digest = xxh3_128_digest(field + length + words[number + 1])
+        digest = _pair_digest(words, number)
         high = read_i64_be(digest, 0)
         low = read_i64_be(digest, 8)
         low_upper += low >> 32
@@ -53,9 +56,23 @@ def content_iid(words: list[bytes], at: int) -> bytes:
         high_lower += high & _LOWER
         low_xor ^= low
         high_xor ^= high
+    return _iid(
+        _sum(low_upper, low_lower) ^ _turned(high_xor),
+        _sum(high_upper, high_lower) ^ _turned(low_xor),
+    )
+
+
+def _pair_digest(words: list[bytes], at: int) -> bytes:
+    field = words[at]
+    size = len(field)
+    length = _LENGTHS[size] if size < 256 else size.to_bytes(8, "little")
+    return _digest(field + length + words[at + 1])
+
+
+def _iid(low: i64, high: i64) -> bytes:
     writer = BytesWriter()
-    write_i64_le(writer, _sum(low_upper, low_lower) ^ _turned(high_xor))
-    write_i64_le(writer, _sum(high_upper, high_lower) ^ _turned(low_xor))
+    write_i64_le(writer, low)
+    write_i64_le(writer, high)
     return writer.getvalue()
 
 

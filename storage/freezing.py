@@ -15,6 +15,7 @@ held is put aside until it has been walked.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -79,7 +80,7 @@ class Freezing:
         self.taken = 0
         self._databases: Final = databases
         self._walks: Final[list[_Walk]] = []
-        self._kept: list[FrozenKey] = []
+        self._kept: Final[deque[FrozenKey]] = deque()
         self._emptied: list[Emptied] = []
         self._streams: Final[dict[int, FrozenStream]] = {}  # by id(), until they are let go of
         self._copied_bytes = 0
@@ -117,11 +118,11 @@ class Freezing:
 
         An empty list is not the end: see ``is_done``.
         """
-        if self._kept:
-            kept = self._kept[:most]
-            del self._kept[:most]
-            return kept
         found: list[FrozenKey] = []
+        if self._kept:
+            while self._kept and len(found) < most:
+                found.append(self._kept.popleft())
+            return found
         walks = self._walks
         while walks and most > 0:
             walk = walks[-1]
@@ -171,7 +172,7 @@ class Freezing:
                 db.freezing = None
         for key in self._kept:
             self.let_go(key, unused)
-        self._kept = []
+        self._kept.clear()
         self._walks.clear()
         unused.extend(self._emptied)
         self._emptied = []

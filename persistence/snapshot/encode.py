@@ -1,7 +1,7 @@
 """Turns keys and values into the records of a snapshot, without copying what they hold.
 
-Only references are collected: a block's payload, a key, a value go into a list as they are, and a
-row of numbers beside them says how long they are.
+References are collected: a block's payload, a large value go into a list as they are, and a row of
+numbers beside them says how long they are. Only short keys and values are copied, many at once.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pen
 from storage.stream.idempotence import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
+# Pieces shorter than this on average are joined: to go through each costs more than its copy.
+JOINED_BELOW_BYTES: Final = 512
 BLOCKS_AT_ONCE: Final = 64
 CONSUMERS_AT_ONCE: Final = 500
 TABLE_NUMBERS: Final = 1 << 13  # in the table of one record, about
@@ -353,7 +355,11 @@ class Records:
         pieces = self._pieces
         pieces.append(RECORD_HEAD.pack(record.kind, len(table)))
         pieces.append(table)
-        pieces.extend(record.data)
+        data = record.data
+        if record.size < JOINED_BELOW_BYTES * len(data):
+            pieces.append(b"".join(data))
+        else:
+            pieces.extend(data)
         self._size += RECORD_HEAD.size + len(table) + record.size
         record.table = []
         record.data = []

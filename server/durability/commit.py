@@ -77,6 +77,7 @@ class Committer:
         self._sync: Final = AofWorker("aof-sync", _sync_file, self._synced)
         self._covered: list[Held] = []  # replies that the work under way covers
         self._waiting: list[Held] = []  # replies that need the one after it
+        self._promised = False  # what is held waits for a sync, whatever the policy is by now
         self._timer: asyncio.TimerHandle | None = None
         self._logged_s = -LOG_PERIOD_S
         # Policy always
@@ -104,11 +105,15 @@ class Committer:
             sessions = self._take_sessions()
             if not self.failed:
                 _flush(sessions)
-        elif server.config.appendfsync == b"always":
+        elif self._is_strict():
             if not self._gather(aof):
                 self._commit(aof, self._take_sessions())
         else:
             self._pass_on(aof, self._take_sessions())
+
+    def _is_strict(self) -> bool:
+        """Whether replies wait for a sync; so do those behind others that were promised one."""
+        return self._promised or self._server.config.appendfsync == b"always"
 
     def _take_sessions(self) -> list[Session]:
         server = self._server
@@ -165,7 +170,9 @@ class Committer:
         """Let replies go once everything executed before them is on the disk."""
         if self._sync.busy:
             # Nothing is written now: it might have to wait for the sync.
-            _hold(sessions, self._waiting if self._waiting or aof.pending else self._covered)
+            later = bool(self._waiting) or aof.pending or self._writer.busy
+            _hold(sessions, self._waiting if later else self._covered)
+            self._promised = True
             return
         if not self._await_writes() or (aof.pending and not self._write(aof)):
             return
@@ -179,6 +186,7 @@ class Committer:
             self._expected = max(count, self._expected - 1 - self._expected // 8)
             if self._threaded:
                 _hold(sessions, self._covered)
+                self._promised = True
                 self._start_sync(aof)
                 return
             if not self._sync_inline(aof):
@@ -223,16 +231,20 @@ class Committer:
             return
         self._sync_succeeded()
         aof = server.aof
-        if aof is None or server.config.appendfsync != b"always":
+        if aof is None or not self._is_strict():
             if not self._writer.busy:  # else they wait for the write
                 self._release_all()
             if aof is not None:
                 self._sync_later(aof)
             return
         self._measure(spent_ns)
+        if self._writer.busy:  # from a policy before; the next commit waits for it
+            server.host.flush_soon()
+            return
         covered = self._covered
         self._covered = self._waiting
         self._waiting = []
+        self._promised = bool(self._covered)
         _release(covered)
         if self._covered or aof.pending:
             server.host.flush_soon()  # to commit them with what those send who have been answered
@@ -241,6 +253,7 @@ class Committer:
         held = self._covered + self._waiting
         self._covered = []
         self._waiting = []
+        self._promised = False
         _release(held)
 
     def _may_sync(self) -> bool:
@@ -259,8 +272,6 @@ class Committer:
                 self._write(aof)
         if self._writer.busy and not self._impatient:
             _hold(sessions, self._waiting if self._waiting or aof.pending else self._covered)
-        elif self._covered:  # from a policy that was stricter
-            _hold(sessions, self._waiting)
         else:
             _flush(sessions)
         self._sync_later(aof)
@@ -297,7 +308,7 @@ class Committer:
         left_s = self._writer.started_s + PATIENCE_S - time.monotonic()
         if left_s > 0:
             self._patience = asyncio.get_running_loop().call_later(left_s, self._look_at_write)
-        elif self._server.config.appendfsync != b"always":
+        elif not self._is_strict():
             self._impatient = True
             self._release_all()
 
@@ -320,7 +331,7 @@ class Committer:
         aof = self._server.aof
         if aof is None:
             return
-        if self._server.config.appendfsync == b"always":
+        if self._is_strict():
             self._server.host.flush_soon()  # what is held waits for a sync now
             return
         covered = self._covered

@@ -33,7 +33,7 @@ from persistence.snapshot.layout import MAGIC
 from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
 from server.call import Call
-from server.durability.rewriting import Rewriting
+from server.durability.rewriting import RewriteJob, Rewriting
 from server.durability.saving import Saving
 from server.execute import find_row, invoke
 from server.session import REPLAY, Peer, Session
@@ -418,9 +418,10 @@ def reload_aof(server: Server) -> None:
     committer = server.committer
     if directory is None or aof is None or committer is None:
         raise PersistenceError("the append-only file is off")
-    server.worker.drain()
     if not aof.named:
         raise PersistenceError("the append-only file is still being turned on")
+    if isinstance(server.job, RewriteJob):
+        server.job.cancel()  # it changes the folder
     if not committer.settle():
         raise PersistenceError("the append-only file cannot be written")
     empty(server)

@@ -52,6 +52,7 @@ class SnapshotJob:
         started_s: when the job started, in seconds since 1970; started_ns: on the clock that only
             measures.
         cancelled: nobody wants it any more.
+        placed: the file has been put in its place.
     """
 
     def __init__(self, server: Server, path: bytes, name: str) -> None:
@@ -60,6 +61,7 @@ class SnapshotJob:
         self.size_bytes = 0
         self.started_s = int(time.time())
         self.cancelled = False
+        self.placed = False
         self.server: Final = server
         self._worker: Final[Worker] = server.worker
         self._name: Final = name
@@ -110,12 +112,13 @@ class SnapshotJob:
     def cancel(self) -> None:
         """Give up; when this returns nothing of the job runs any more and its file is gone.
 
-        What is being put in its place is let through: the job has ended then.
+        What has been put in its place in this very moment stays: the job has ended, not cancelled.
         """
+        self.cancelled = True
         self._worker.drain()
         if self.server.job is not self:
+            self.cancelled = False
             return
-        self.cancelled = True
         self._stop()
         self._worker.give(_Discard(self))
         self._worker.drain()
@@ -263,7 +266,7 @@ class SnapshotJob:
 
     def installed(self, failure: str) -> None:
         """The file is in its place, or could not be put there."""
-        if self.cancelled or self._failure:
+        if self._failure or (self.cancelled and not self.placed):
             return
         self._stop()
         if failure:
@@ -301,7 +304,9 @@ class _Install(Task):
     def run(self) -> None:
         if not self._job.failed:
             self._job.file.finish()
+        if not self._job.failed:
             self._job.install()
+            self._job.placed = True
 
     def done(self) -> None:
         self._job.installed(self.failure)

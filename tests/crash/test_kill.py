@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import threading
@@ -17,6 +18,7 @@ from conftest import Factory
 
 from support.client import RawClient
 from support.faults import FaultyServer, Rule, faulty_server
+from support.juggler import Juggler
 from support.load import Load
 from support.waiting import wait_until
 
@@ -99,30 +101,44 @@ def wait_until_synced(server: FaultyServer, syncs: int) -> None:
     wait_until(lambda: server.syncs() >= syncs, 20.0)
 
 
-def test_a_kill_during_rewrites(fresh_server: Factory) -> None:
-    """Rewrites one after the other under load: killed anywhere, the files hold everything."""
+@pytest.mark.parametrize("forms", [("yes",), ("yes", "no")])
+def test_a_kill_during_rewrites(fresh_server: Factory, forms: tuple[str, ...]) -> None:
+    """Rewrites and snapshots under load: killed anywhere, the files hold everything."""
     chance = random.Random()
     server = fresh_server("--appendonly", "yes", debug=False)
-    load = Load(server, WORKERS, chance, forgets=True)
-    for _ in range(ROUNDS):
+    load = Load(server, WORKERS, chance, forgets="no" in forms)
+    juggler = Juggler("ball")
+    for number in range(2 * ROUNDS):
+        server.call("CONFIG", "SET", "appendfsync", chance.choice(["always", "everysec", "no"]))
+        server.call("CONFIG", "SET", "rdb-key-save-delay", chance.choice([0, 3000, 50000]))
         load.begin()
-        rewriter = threading.Thread(target=rewrite_until_the_end, args=(server.port,))
+        juggler.begin(server.port)
+        rewriter = threading.Thread(target=rewrite_until_the_end, args=(server.port, forms))
         rewriter.start()
         spend_some_time(load, chance)
         server.kill()
         load.end()
+        juggler.end()
         rewriter.join(20)
         assert not rewriter.is_alive()
         server.start()
         load.check()
-        names = {path.name for path in (server.directory / "appendonlydir").iterdir()}
+        juggler.check(server)
+        folder = server.directory / "appendonlydir"
+        names = {path.name for path in folder.iterdir()}
         assert not any(name.startswith("temp-") for name in names), names
-        # Lock, manifest, base, a base that was not named yet, and two incr files at most.
-        assert len(names) <= 6, names
+        # Lock, manifest, base, a base that was not named yet, and an incr file for each rewrite
+        # that did not end.
+        assert len(names) <= 6 + number, names
+        assert "type h" not in (folder / "appendonly.aof.manifest").read_text()
 
 
-def rewrite_until_the_end(port: int) -> None:
-    """Ask for rewrites until the server is gone."""
+def rewrite_until_the_end(port: int, forms: tuple[str, ...]) -> None:
+    """Ask for rewrites and snapshots until the server is gone."""
     with contextlib.suppress(OSError, ValueError), RawClient(port) as client:
-        while client.call("BGREWRITEAOF"):
-            time.sleep(0.01)
+        for form in itertools.cycle(forms):
+            client.call("CONFIG", "SET", "aof-use-rdb-preamble", form)
+            client.call("BGREWRITEAOF")
+            while b"aof_rewrite_in_progress:1" in client.call("INFO", "persistence"):
+                time.sleep(0.003)
+            client.call("BGSAVE", "SCHEDULE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import select
 import socket
@@ -301,19 +302,25 @@ def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
         server.call("BGREWRITEAOF")
         wait_until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == "1")
         before = server.syncs()
+        writes = 0
         while server.info("persistence")["aof_rewrite_in_progress"] == "1":
             assert client.call("SET", "k", "2") == b"+OK\r\n"
-        # As the rewrite begins to go on in another file, and when it has just ended.
-        assert server.syncs() - before <= 3
+            writes += 1
+        # Some as the rewrite begins to go on in another file, and when it has just ended.
+        assert server.syncs() - before <= 5 < writes
         after = server.syncs()
         client.call("SET", "k", "3")
         wait_until(lambda: server.syncs() > after)
 
 
-@pytest.mark.parametrize("policy", ["always", "everysec"])
-def test_many_clients_at_once(policy: str) -> None:
-    """Pipelines, reads and writes mixed: every client gets exactly its own replies."""
-    with slow_disk(policy, 0.01) as server:
+@pytest.mark.parametrize("policies", [["always"], ["everysec"], ["always", "everysec", "no"]])
+def test_many_clients_at_once(policies: list[str]) -> None:
+    """Pipelines, reads and writes mixed, also while the policy changes: each its own replies."""
+    rules = (
+        Rule("fdatasync", delay_s=0.01),
+        Rule("write", "incr", during="fdatasync", delay_s=0.002),
+    )
+    with faulty_server(policies[0], *rules) as server:
         trouble: list[str] = []
 
         def work(name: str) -> None:
@@ -329,6 +336,11 @@ def test_many_clients_at_once(policy: str) -> None:
         threads = [threading.Thread(target=work, args=(f"client{n}",)) for n in range(8)]
         for thread in threads:
             thread.start()
+        with server.client() as client:
+            for policy in itertools.cycle(policies):
+                if not any(thread.is_alive() for thread in threads):
+                    break
+                assert client.call("CONFIG", "SET", "appendfsync", policy) == b"+OK\r\n"
         for thread in threads:
             thread.join(30)
             assert not thread.is_alive()

@@ -206,8 +206,8 @@ os.kill(os.getpid(), 9)
 def test_the_demo() -> None:
     """All of it, with all its failures; its exit code says whether everything agrees."""
     options = (
-        *("--seconds", "3", "--rides", "100", "--rate", "100", "--keep", "50"),
-        *("--kill-every", "0.2", "--kills", "4", "--consumers", "2"),
+        *("--seconds", "2", "--rides", "60", "--rate", "100", "--keep", "50"),
+        *("--kill-every", "0.2", "--kills", "3", "--consumers", "2"),
         *("--streamers", "1", "--members", "1"),
         *("--then", "python -P -m rocket_rides.reconcile --no-copies"),
     )
@@ -228,5 +228,5 @@ def test_the_demo() -> None:
     found = re.search(r"(\d+) entries, 0 of them copies, .* Killed (\d+) times", told)
     assert found, told
     entries, kills = map(int, found.groups())
-    assert entries > 100
+    assert entries > 60
     assert kills >= 1

@@ -337,8 +337,8 @@ class Load:
     """Workers, and for each an observer, over several lives of one server.
 
     Args:
-        forgets: pending entries whose message was deleted may be lost by a restart, as they are
-            when the files were written anew as commands.
+        forgets: pending entries whose message was deleted may be lost by a restart, and how many
+            iids there ever were, as they are when the files were written anew as commands.
     """
 
     def __init__(
@@ -427,14 +427,15 @@ def find_state(worker: Worker, actual: dict[str, object], least: int, forgets: b
 
 
 def _comparable(facts: dict[str, object], forgets: bool) -> dict[str, object]:
-    """Facts without the pending entries that are no entries any more, if those may be lost."""
+    """Facts without those that may be lost, if any may."""
     if not forgets:
         return facts
     pending, entries = facts["pending"], facts["entries"]
     assert isinstance(pending, dict)
     assert isinstance(entries, list)
     live = set(entries)
-    return {**facts, "pending": {each: row for each, row in pending.items() if each in live}}
+    kept = {each: row for each, row in pending.items() if each in live}
+    return {**facts, "pending": kept, "iids added": None}
 
 
 def retry(client: RawClient, worker: Worker, state: Model) -> None:

@@ -299,6 +299,14 @@ class Pair:
         assert ours == real, f"{arguments!r}\n  ours {ours!r}\n  real {real!r}"
         return ours
 
+    def both_about(self, *arguments: Argument, within: int) -> None:
+        """Send a command to both, whose replies are integers that time may set apart a little."""
+        real = self.real.call_parsed(*arguments)
+        ours = self.ours.call_parsed(*arguments)
+        assert isinstance(real, int), real
+        assert isinstance(ours, int), ours
+        assert abs(ours - real) <= within, f"{arguments!r}\n  ours {ours}\n  real {real}"
+
     def both_send(self, data: bytes) -> bytes:
         """Send raw bytes to both, compare one reply."""
         self.real.send(data)
