@@ -53,6 +53,7 @@ class GroupQueue:
         consumers: how many of them read as each consumer.
         claimers: those that also claim, by the idle time they ask for.
         alarms: for such an idle time, the moment at which something may be claimed.
+        alarmed_ms: the time of delivery that they were set for; none of them is for a later one.
     """
 
     def __init__(self) -> None:
@@ -60,6 +61,7 @@ class GroupQueue:
         self.consumers: dict[bytes, int] = {}
         self.claimers: dict[int, OrderedDict[int, Waiter]] = {}
         self.alarms: dict[int, int] = {}
+        self.alarmed_ms = 0
 
     def add(self, waiter: Waiter) -> None:
         """Let a waiter stand at the end; it may name the key twice."""

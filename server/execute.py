@@ -356,12 +356,13 @@ def _next_of_group(server: Server, place: Place, name: bytes) -> Waiter | None:
 def _set_alarms(server: Server, place: Place, name: bytes) -> None:
     """See that a group's claiming readers are looked at when something gets old enough for them.
 
-    What is delivered from now on is younger than what is pending. With nothing pending there is
-    nothing to look at: what becomes pending while somebody waits makes the key ready.
+    What is delivered from now on is younger than what is pending, but XCLAIM can make it older.
+    With nothing pending there is nothing to look at: what becomes pending while somebody waits
+    makes the key ready.
     """
     blocking = server.blocking
     queue = blocking.group_queue(place, name)
-    if queue is None or len(queue.alarms) == len(queue.claimers):
+    if queue is None or not queue.claimers:
         return
     now_ms = server.clock_ns // 1_000_000
     stream = server.dbs[place[0]].get(place[1], now_ms)
@@ -371,8 +372,12 @@ def _set_alarms(server: Server, place: Place, name: bytes) -> None:
         since_ms = claimable_since(stream, group)
     if since_ms == NEVER:
         return
+    earlier = since_ms < queue.alarmed_ms
+    if not earlier and len(queue.alarms) == len(queue.claimers):
+        return
+    queue.alarmed_ms = since_ms
     for claim_ms in queue.claimers:
-        if claim_ms not in queue.alarms:
+        if earlier or claim_ms not in queue.alarms:
             moment_ms = max(since_ms + claim_ms, now_ms + 1)
             blocking.set_alarm(place, name, claim_ms, moment_ms)
             server.host.wake_at(moment_ms)

@@ -11,7 +11,7 @@ from compat.stream_ids import format_id
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.stream_args import stream_to_read
-from storage.stream.groups import Consumer, Group
+from storage.stream.groups import NEVER, Consumer, Group
 from storage.stream.pel import Nack
 from storage.stream.stream import Stream
 
@@ -31,17 +31,27 @@ def consumer_seen(
     """The consumer that is at work, made where it is missing; it is seen now.
 
     One that is made so is told but not recorded, unless it ``gets_nothing``: the record of what it
-    gets makes it.
+    gets makes it. Where that turns out to be nothing, ``note_idle_consumer`` makes up for it.
     """
     consumer = group.consumers.get(name)
     if consumer is None:
         consumer = group.create_consumer(name, call.now_ms)
-        record: list[bytes] | None = None
-        if gets_nothing:
-            record = [b"XGROUP", b"CREATECONSUMER", key, group.name, name]
+        record = consumer_record(key, group, name) if gets_nothing else None
         call.changed(key, b"xgroup-createconsumer", EVENT_STREAM, record, 1, False)
     consumer.seen_ms = call.now_ms
     return consumer
+
+
+def note_idle_consumer(call: Call, key: bytes, group: Group, consumer: Consumer) -> None:
+    """Record a consumer that was made by a call that gave it nothing."""
+    if consumer.active_ms == NEVER:
+        record = consumer_record(key, group, consumer.name)
+        call.changed(key, b"", EVENT_STREAM, record, 0, False)
+
+
+def consumer_record(key: bytes, group: Group, name: bytes) -> list[bytes]:
+    """The command that makes a consumer."""
+    return [b"XGROUP", b"CREATECONSUMER", key, group.name, name]
 
 
 def note_claim(

@@ -23,7 +23,12 @@ from server.commands.streams_read import (
     within,
 )
 from server.effects import EVENT_STREAM
-from server.group_args import claim_record, claims_are_awaited, consumer_seen
+from server.group_args import (
+    claim_record,
+    claims_are_awaited,
+    consumer_seen,
+    note_idle_consumer,
+)
 from server.keyspecs import xread_keys
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
@@ -112,11 +117,15 @@ def xreadgroup(call: Call) -> object:
     sources = _sources(call, options)
     reading = _Reading(call, options)
     for source in sources:
-        consumer = consumer_seen(call, source.key, source.group, options.consumer, options.noack)
+        group = source.group
+        made = options.consumer not in group.consumers
+        consumer = consumer_seen(call, source.key, group, options.consumer, options.noack)
         if source.after is None:
             _read_new(reading, source, consumer)
         else:
             _read_history(reading, source, source.after, consumer)
+        if made and not options.noack:
+            note_idle_consumer(call, source.key, group, consumer)
         if reading.is_full():
             break
     if reading.reply.streams:

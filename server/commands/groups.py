@@ -211,16 +211,19 @@ def xgroup_delconsumer(call: Call) -> object:
     """Remove a consumer with all it has pending: ``XGROUP DELCONSUMER key group consumer``.
 
     Reply: how many entries it held; they are pending no more.
-    Complexity: O(k log n) for its k of the n pending entries.
+    Complexity: O(k log n) for its k of the n pending entries, and never more than O(n); what it
+        held is let go of later.
     """
     argv = call.argv
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
     if argv[4] not in group.consumers:
         return 0
-    held = group.delete_consumer(argv[4])
-    room = held > 0 and group.max_pending != 0
+    dropped = group.delete_consumer(argv[4])
+    room = dropped.count > 0 and group.max_pending != 0
     call.changed(argv[2], b"xgroup-delconsumer", EVENT_STREAM, argv, 1, False, room)
-    return held
+    if dropped.count:
+        call.server.free_later(dropped)
+    return dropped.count
 
 
 command("XGROUP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

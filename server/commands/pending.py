@@ -18,6 +18,7 @@ from server.group_args import (
     consumer_seen,
     group_to_use,
     note_claim,
+    note_idle_consumer,
     note_position,
     note_purge,
 )
@@ -110,7 +111,8 @@ def xpending(call: Call) -> object:
     Reply: how many there are, the lowest and highest ID, and the number of each consumer; with a
         range a list of (ID, consumer, idle milliseconds, deliveries), where an entry that was
         released has an empty consumer and is idle -1.
-    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range).
+    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range)
+        unless few are idle for so long.
     Source: xpendingCommand.
     """
     argv = call.argv
@@ -138,14 +140,16 @@ def pending_range(call: Call) -> list[Nack]:
     argv = call.argv
     wanted = PendingRange(argv)
     group = group_to_use(call, argv[1], argv[2])[1]
-    pel = group.pel
+    consumer: Consumer | None = None
     if wanted.consumer is not None:
         consumer = group.consumers.get(wanted.consumer)
         if consumer is None:
             return []
-        pel = consumer.pel
-    latest_ms = call.now_ms - wanted.min_idle_ms if wanted.min_idle_ms else INT64_MAX
-    return pel.between(wanted.start, wanted.end, wanted.count, latest_ms)
+    if wanted.min_idle_ms:
+        latest_ms = call.now_ms - wanted.min_idle_ms
+        return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
+    pel = group.pel if consumer is None else consumer.pel
+    return pel.between(wanted.start, wanted.end, wanted.count, INT64_MAX)
 
 
 def _summary(group: Group) -> object:
@@ -250,6 +254,7 @@ def xclaim(call: Call) -> object:
     raised = options.last_id > (group.last_ms, group.last_seq)
     if raised:
         group.last_ms, group.last_seq = options.last_id
+    made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else INT64_MAX
     claimed: list[Nack] = []
@@ -278,6 +283,8 @@ def xclaim(call: Call) -> object:
         claimed.append(nack)
     if raised:
         note_position(call, key, group)
+    if made:
+        note_idle_consumer(call, key, group, consumer)
     return _claimed_reply(stream, claimed, options.just_id)
 
 
@@ -340,6 +347,7 @@ def xautoclaim(call: Call) -> object:
     options = SweepOptions(argv)
     key = argv[1]
     stream, group = group_to_use(call, key, argv[2])
+    made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     attempts = AUTOCLAIM_ATTEMPTS * options.count
     nacks = group.pel.from_id(options.start[0], options.start[1], attempts + 1)
@@ -364,6 +372,8 @@ def xautoclaim(call: Call) -> object:
             nack.count = min(nack.count + 1, COUNT_MAX)
         _claimed(call, key, group, consumer, nack)
         claimed.append(nack)
+    if made:
+        note_idle_consumer(call, key, group, consumer)
     next_id = b"0-0"
     if looked_at < len(nacks):
         next_id = format_id(nacks[looked_at].ms, nacks[looked_at].seq)

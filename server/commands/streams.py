@@ -260,6 +260,8 @@ def xsetid(call: Call) -> object:
     stream.last_ms, stream.last_seq = new_id
     if entries_added >= 0:
         stream.entries_added = entries_added
+        for group in stream.groups.values():
+            group.entries_read = min(group.entries_read, entries_added)
     if max_deleted != (0, 0):
         stream.max_deleted_ms, stream.max_deleted_seq = max_deleted
     call.changed(argv[1], b"xsetid", EVENT_STREAM, argv, 1, False)

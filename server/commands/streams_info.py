@@ -41,6 +41,7 @@ def xinfo_stream(call: Call) -> object:
     Complexity: O(1), with FULL O(answer). Source: xinfoReplyWithStreamInfo.
     """
     argv = call.argv
+    stream = _stream_of(call)
     full = False
     count = FULL_ENTRIES
     if len(argv) > 3:
@@ -53,7 +54,6 @@ def xinfo_stream(call: Call) -> object:
             count = integer(argv[5])
             if count < 0:
                 count = FULL_ENTRIES
-    stream = _stream_of(call)
     pairs = _figures(stream)
     if full:
         pairs.append(

@@ -59,7 +59,8 @@ def hand_out(
             if not counting:
                 counting = _counts_on(stream, group)
             if counting:
-                group.entries_read += 1
+                if group.entries_read < stream.entries_added:  # one that was set may be ahead
+                    group.entries_read += 1
             elif stream.entries_added:
                 group.entries_read = estimate_position(stream, ms, seq)
             group.last_ms = ms

@@ -16,7 +16,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.stream.ids import is_below
-from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
+from storage.stream.pel import (
+    CHUNKS_AT_ONCE,
+    GONE,
+    IN_ZONE,
+    Dropped,
+    Nack,
+    NacksById,
+    NacksByTime,
+)
 
 if TYPE_CHECKING:
     from storage.stream.frozen import FrozenGroup
@@ -26,12 +34,11 @@ UNKNOWN: Final = -1
 NEVER: Final = -1
 COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
-WALK_ALL_ABOVE: Final = 64  # entries of a consumer from which it may pay to walk a whole group
-CHUNKS_AT_ONCE: Final = 32  # let go of in one go
+MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked at by time
 # What one of these takes beside what it holds, about.
 GROUP_BYTES: Final = 600
 CONSUMER_BYTES: Final = 300
-NACK_BYTES: Final = 112  # with its places in three lists
+NACK_BYTES: Final = 104  # with its places in three lists
 
 
 class Consumer:
@@ -80,27 +87,58 @@ class Group:
         self.consumers[name] = consumer
         return consumer
 
-    def delete_consumer(self, name: bytes) -> int:
-        """Remove a consumer that is there, and all it holds; how many entries that was.
+    def delete_consumer(self, name: bytes) -> Dropped:
+        """Remove a consumer that is there, and all it holds, which is returned.
 
-        Complexity: O(k log n) for its k of n entries, and never more than O(n).
+        Complexity: O(k log n) for its k of n entries, and never more than O(n); O(1) where it is
+        the only one that holds any.
         """
         consumer = self.consumers.pop(name)
-        count = consumer.pel.size
-        if count > WALK_ALL_ABOVE and count * 8 > self.pel.size:
-            self.pel.drop_all_of(consumer)
-            self.by_time.drop_all_of(consumer)
-        else:
-            for chunk in consumer.pel.chunks:
-                for nack in chunk:
-                    self.pel.remove(nack)
-                    self.by_time.remove(nack)
+        held = consumer.pel
         consumer.pel = NacksById()  # its entries know it: a ring otherwise
-        return count
+        dropped = Dropped(held.size, held.chunks)
+        if held.size == self.pel.size:
+            dropped.chunks.extend(self.pel.chunks)
+            dropped.chunks.extend(self.by_time.chunks)
+            self.pel = NacksById()
+            self.by_time.chunks = []
+        else:
+            self.pel.drop_all_of(consumer, held)
+            self.by_time.drop_all_of(consumer, held, self.pel.size)
+        return dropped
 
     def sorted_consumers(self) -> list[Consumer]:
         """The consumers in byte order of their names."""
         return [self.consumers[name] for name in sorted(self.consumers)]
+
+    def idle_between(
+        self,
+        consumer: Consumer | None,
+        start: tuple[int, int],
+        end: tuple[int, int],
+        most: int,
+        latest_ms: int,
+    ) -> list[Nack]:
+        """Up to ``most`` pending entries from ``start`` to ``end`` that have been idle for long.
+
+        Args:
+            consumer: whose; None is everyone's, and the released ones.
+            latest_ms: they were delivered at this moment or before, or are released.
+
+        Complexity: O(what is idle for so long) where that is little, else O(entries met by ID).
+        """
+        pel = self.pel if consumer is None else consumer.pel
+        if pel.size <= MOSTLY_IDLE:
+            return pel.between(start, end, most, latest_ms)
+        idle = self.by_time.delivered_by(latest_ms, MOSTLY_IDLE)
+        if idle is None:
+            return pel.between(start, end, most, latest_ms)
+        found: list[Nack] = []
+        for nack in idle:
+            if (consumer is None or nack.consumer is consumer) and start <= _id(nack) <= end:
+                found.append(nack)
+        found.sort(key=_id)
+        return found[:most]
 
     def room(self) -> int:
         """How many new entries may go out now; ``UNLIMITED`` where nothing holds them back."""
@@ -236,6 +274,10 @@ class Group:
                 owner = None if nack.consumer is None else twin.consumers[nack.consumer.name]
                 twin.add_pending(nack.ms, nack.seq, owner, nack.delivery_ms).count = nack.count
         return twin
+
+
+def _id(nack: Nack) -> tuple[int, int]:
+    return nack.ms, nack.seq
 
 
 def has_tombstone_after(stream: Stream, ms: int, seq: int) -> bool:

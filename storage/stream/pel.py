@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
@@ -25,8 +25,11 @@ CHUNK: Final = 128
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
+FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
+CHUNKS_AT_ONCE: Final = 128  # let go of in one go
 
 
+@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go of it in time: see ``Dropped``
 class Nack:
     """One pending entry.
 
@@ -47,6 +50,24 @@ class Nack:
         self.count = 1
         self.order_ms: i64 = delivery_ms
         self.ticket: i64 = 0
+
+
+class Dropped:
+    """Entries that are pending no more, to be let go of in slices.
+
+    Attributes:
+        count: how many they were.
+        chunks: them, and other lists of them; what stands last goes first.
+    """
+
+    def __init__(self, count: int, chunks: list[list[Nack]]) -> None:
+        self.count: Final = count
+        self.chunks: Final = chunks
+
+    def free_some(self) -> bool:
+        """Let go of some; True at the end."""
+        del self.chunks[-CHUNKS_AT_ONCE:]
+        return not self.chunks
 
 
 class NacksById:
@@ -183,12 +204,43 @@ class NacksById:
             at += 1
         return found
 
-    def drop_all_of(self, consumer: Consumer) -> None:
-        """Take out every entry of one consumer. Complexity: O(n)."""
-        self.chunks = _without(self.chunks, consumer)
-        self.size = 0
-        for chunk in self.chunks:
-            self.size += len(chunk)
+    def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
+        """Take out every entry of one consumer, which are those of ``held``.
+
+        Complexity: O(k log n) for k entries far apart, less for those side by side; never more
+        than O(n).
+        """
+        self.size -= held.size
+        if held.size > self.size:
+            self.chunks = _without(self.chunks, consumer)
+            return
+        for chunk in held.chunks:
+            low = 0
+            while low < len(chunk):
+                nack = chunk[low]
+                at = self._chunk_of(nack.ms, nack.seq)
+                if at == len(self.chunks):  # went with another one that was met before
+                    low += 1
+                    continue
+                own = self.chunks[at]
+                last = own[-1]
+                high = low + 1
+                while high < len(chunk) and (
+                    chunk[high].ms < last.ms
+                    or (chunk[high].ms == last.ms and chunk[high].seq <= last.seq)
+                ):
+                    high += 1
+                if high - low < FILTER_FROM:
+                    for number in range(low, high):
+                        place = _place_by_id(own, chunk[number].ms, chunk[number].seq)
+                        if place < len(own) and own[place] is chunk[number]:
+                            own.pop(place)
+                else:
+                    own = [nack for nack in own if nack.consumer is not consumer]
+                    self.chunks[at] = own
+                if not own:
+                    self.chunks.pop(at)
+                low = high
 
     def _chunk_of(self, ms: int, seq: int) -> i64:
         """The first chunk whose last ID is not below (ms, seq)."""
@@ -218,6 +270,16 @@ def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> i64:
             high = middle
         middle = (low + high) >> 1
     return low
+
+
+def _is_within(nack: Nack, chunk: list[Nack]) -> bool:
+    """Whether an entry stands, by time, between the first and the last of a chunk."""
+    first = chunk[0]
+    last = chunk[-1]
+    order_ms = nack.order_ms
+    if order_ms < first.order_ms or (order_ms == first.order_ms and nack.ticket < first.ticket):
+        return False
+    return order_ms < last.order_ms or (order_ms == last.order_ms and nack.ticket <= last.ticket)
 
 
 def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
@@ -278,6 +340,37 @@ class NacksByTime:
         """Where the last entry stands by time; ``IN_ZONE`` without entries."""
         return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
 
+    def delivered_by(self, latest_ms: int, most: int) -> list[Nack] | None:
+        """What was released or delivered at ``latest_ms`` or before; None for more than ``most``.
+
+        Complexity: O(answer, and what was found deleted), up to ``most``.
+        """
+        found: list[Nack] = []
+        latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
+        for chunk in self.chunks:
+            if chunk[0].order_ms > latest_ms:
+                break
+            for nack in chunk:
+                if nack.order_ms > latest_ms:
+                    break
+                found.append(nack)
+            if len(found) > most:
+                return None
+        met = 0
+        for at in range(len(self.chunks) - 1, -1, -1):
+            chunk = self.chunks[at]
+            if chunk[-1].order_ms != GONE:
+                break
+            met += len(chunk)
+            if met > most:
+                return None
+            for nack in chunk:
+                if nack.order_ms == GONE and (
+                    nack.consumer is None or nack.delivery_ms <= latest_ms
+                ):
+                    found.append(nack)
+        return None if len(found) > most else found
+
     def remove(self, nack: Nack) -> None:
         """Take an entry that is there out."""
         chunks = self.chunks
@@ -336,9 +429,35 @@ class NacksByTime:
         for nack in gone:
             self.add(nack)
 
-    def drop_all_of(self, consumer: Consumer) -> None:
-        """Take out every entry of one consumer. Complexity: O(n)."""
-        self.chunks = _without(self.chunks, consumer)
+    def drop_all_of(self, consumer: Consumer, held: NacksById, left: int) -> None:
+        """As ``NacksById.drop_all_of``, where ``left`` entries are left."""
+        if held.size > left:
+            self.chunks = _without(self.chunks, consumer)
+            return
+        for chunk in held.chunks:
+            low = 0
+            while low < len(chunk):
+                nack = chunk[low]
+                at = self._chunk_of(nack.order_ms, nack.ticket)
+                if at == len(self.chunks):  # went with another one that was met before
+                    low += 1
+                    continue
+                own = self.chunks[at]
+                high = low + 1
+                while high < len(chunk) and _is_within(chunk[high], own):
+                    high += 1
+                if high - low < FILTER_FROM:
+                    own = self._own(at)
+                    for number in range(low, high):
+                        place = _place_by_time(own, chunk[number].order_ms, chunk[number].ticket)
+                        if place < len(own) and own[place] is chunk[number]:
+                            own.pop(place)
+                else:
+                    own = [nack for nack in own if nack.consumer is not consumer]
+                    self.chunks[at] = own
+                if not own:
+                    self.chunks.pop(at)
+                low = high
 
     def _own(self, at: i64) -> list[Nack]:
         """A chunk that may be changed."""

@@ -22,6 +22,7 @@ from storage.stream.ids import is_below
 from storage.stream.index import BlockIndex
 
 ID_MAX: Final = 2**64 - 1
+ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 NODE_BYTES_MAX: Final = 1 << 30
 ENTRY_BYTES_MAX: Final = 1 << 30
 IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
@@ -59,7 +60,7 @@ class Stream:
         length: live entries.
         last_ms, last_seq: the last ID generated; it never goes back when entries are deleted.
         max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
-        entries_added: entries ever added.
+        entries_added: entries ever added, up to ``ADDED_MAX``.
         groups: consumer groups by name.
         idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
         idmp: the IDMP map; None while nothing was ever recorded.
@@ -160,7 +161,8 @@ class Stream:
             self.tail = tail
         append(tail, ms, seq, words, at)
         self.length += 1
-        self.entries_added += 1
+        if self.entries_added != ADDED_MAX:
+            self.entries_added += 1
         self.last_ms = ms
         self.last_seq = seq
 

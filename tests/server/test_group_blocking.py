@@ -366,6 +366,16 @@ def test_an_entry_delivered_while_waiting_can_be_claimed_in_time(scene: Scene) -
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
 
 
+def test_an_entry_made_older_while_waiting_can_be_claimed_in_time(scene: Scene) -> None:
+    scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
+    waiter = scene.waiter()
+    started = time.monotonic()
+    scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 60_000))
+    scene.do("XCLAIM", "s", "g", "dead", 0, "1-0", "IDLE", 59_900, "JUSTID")
+    assert claims(waiter.read_parsed()) == [("1-0", 1)]
+    assert time.monotonic() - started < 4
+
+
 def test_a_claimer_gets_a_new_entry_at_once(scene: Scene) -> None:
     waiter = scene.waiter()
     scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 100_000))

@@ -156,6 +156,27 @@ def test_delivery_anew_after_setid(run: Client) -> None:
     assert run.pending()[2:] == [("3-0", "a", 2), ("4-0", "b", 1), ("5-0", "b", 1)]
 
 
+def position(run: Client) -> tuple[int, int]:
+    """``entries-read`` and ``lag`` of the group."""
+    ((*_, read, _, lag),) = run.rows("XINFO GROUPS s")
+    return read, lag
+
+
+def test_no_group_has_read_more_than_was_added(run: Client) -> None:
+    run("XREADGROUP GROUP g a STREAMS s >")
+    run("XTRIM s MAXLEN 2")
+    run("XSETID s 5-0 ENTRIESADDED 2")
+    assert position(run) == (2, 0)
+    run("XSETID s 5-0 ENTRIESADDED 100")
+    assert position(run) == (2, 98)
+
+
+def test_a_counter_set_too_high_stops_at_what_was_added(run: Client) -> None:
+    run("XGROUP SETID s g 3-0 ENTRIESREAD 4")
+    run("XREADGROUP GROUP g a STREAMS s >")
+    assert position(run) == (5, 0)
+
+
 def test_maxcount(run: Client) -> None:
     for number in range(1, 4):
         run(f"XADD t {number}-0 f v")
@@ -356,7 +377,11 @@ def records(path: Path) -> list[str]:
 
 
 CASES: list[tuple[str, list[str]]] = [
-    ("XREADGROUP GROUP g a STREAMS s 0", []),
+    # A consumer that is made without being given anything is recorded, too.
+    ("XREADGROUP GROUP g old STREAMS s 0", ["XGROUP CREATECONSUMER s g old"]),
+    ("XCLAIM s g claims 0 9-0", ["XGROUP CREATECONSUMER s g claims"]),
+    ("XCLAIM s g claims 0 9-0", []),
+    ("XAUTOCLAIM s g sweeps 0 -", ["XGROUP CREATECONSUMER s g sweeps"]),
     (
         "XREADGROUP GROUP g a COUNT 2 STREAMS s >",
         [
@@ -388,6 +413,7 @@ CASES: list[tuple[str, list[str]]] = [
             "EXEC",
         ],
     ),
+    ("XREADGROUP GROUP g c STREAMS s >", ["XGROUP CREATECONSUMER s g c"]),
     ("XREADGROUP GROUP g c STREAMS s >", []),
     ("XNACK s g FATAL IDS 2 1-0 9-0", ["XNACK s g FATAL IDS 2 1-0 9-0"]),
     ("XNACK s g FATAL IDS 1 9-0", []),
@@ -422,12 +448,41 @@ def test_records_and_their_repetition(fresh_server: Factory, tmp_path: Path) -> 
             found = records(path)
             assert found[seen:] == expected, line
             seen = len(found)
+        consumers = [row[1] for row in run.rows("XINFO CONSUMERS s g")]
+        assert consumers == [b"a", b"b", b"c", b"claims", b"m", b"n", b"old", b"sweeps"]
     server.restart(crash=True)
     with server.client() as raw:
         run = Client(raw)
+        assert [row[1] for row in run.rows("XINFO CONSUMERS s g")] == consumers
         assert run.pending() == []
         assert run("XRANGE s - +") == []
         assert b"last-delivered-id\r\n$3\r\n5-0" in raw.call("XINFO", "GROUPS", "s")
+
+
+def test_a_count_at_its_end_can_be_read_back(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--aof-use-rdb-preamble", "no")
+    with server.client() as raw:
+        run = Client(raw)
+        run("XADD s 1-0 f v")
+        run("XGROUP CREATE s g 0")
+        run(f"XSETID s 1-0 ENTRIESADDED {FATAL}")
+        run("XADD s 2-0 f v")
+        run("XREADGROUP GROUP g a STREAMS s >")
+        assert position(run) == (FATAL, 0)
+        before = run.rows("XINFO STREAM s")
+    server.restart(crash=True)
+    with server.client() as raw:
+        run = Client(raw)
+        assert position(run) == (FATAL, 0)
+        assert run.rows("XINFO STREAM s") == before
+        run("BGREWRITEAOF")
+        deadline = time.monotonic() + 10
+        while b"aof_rewrite_in_progress:1" in raw.call("INFO", "persistence"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    server.restart(crash=True)
+    with server.client() as raw:
+        assert position(Client(raw)) == (FATAL, 0)
 
 
 def test_a_position_that_a_claim_sets_is_recorded_whatever_else_is(
@@ -452,6 +507,7 @@ def test_a_position_that_a_claim_sets_is_recorded_whatever_else_is(
             "MULTI",
             "XACK s g 1-0",
             "XGROUP SETID s g 3-0 ENTRIESREAD 2",
+            "XGROUP CREATECONSUMER s g b",
             "EXEC",
             "XCLAIM s g a 0 2-0 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 4-0",
         ]

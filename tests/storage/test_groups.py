@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage.stream.delivery import claimable, claimable_since, hand_out, has_new
 from storage.stream.groups import (
+    MOSTLY_IDLE,
     NEVER,
     UNKNOWN,
     UNLIMITED,
@@ -142,7 +143,10 @@ class World:
         for entry_id in held:
             model.forget(entry_id)
         consumer = group.consumers[who]
-        assert group.delete_consumer(who) == len(held)
+        dropped = group.delete_consumer(who)
+        assert dropped.count == len(held)
+        while not dropped.free_some():
+            pass
         assert not consumer.pel.chunks, "what it held is kept alive"
 
     def read(self, name: bytes, who: bytes, count: int, noack: bool) -> None:
@@ -270,6 +274,12 @@ class World:
         inside = [i for i in inside if i <= end and model.is_old(i, latest_ms)]
         found = group.pel.between(start, end, most, latest_ms)
         assert [(n.ms, n.seq) for n in found] == inside[:most]
+        idle = group.by_time.delivered_by(latest_ms, len(model.pending))
+        assert idle is not None
+        old = [entry_id for entry_id in sorted(model.pending) if model.is_old(entry_id, latest_ms)]
+        assert sorted((nack.ms, nack.seq) for nack in idle) == old
+        if len(old) > 1:
+            assert group.by_time.delivered_by(latest_ms, 1) is None
 
 
 def listed(chunks: list[list[Nack]]) -> list[Nack]:
@@ -432,6 +442,32 @@ def test_many_entries_in_any_order(seed: int) -> None:
     world.agree()
 
 
+def test_few_idle_entries_of_many_are_found_by_time() -> None:
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(MOSTLY_IDLE + 500)
+    world.read(b"g", b"a", 0, False)
+    for number in (2000, 7, 900, 5, 30):
+        world.assign(b"g", b"b", (number, 0), number % 4)
+    for number in (1500, 3):
+        world.release(b"g", (number, 0))
+    for number in (5, 3):
+        world.delete((number, 0), KEEPREF)
+    world.claim(b"g", 999, -1)  # puts the deleted ones last
+    group = world.stream.groups[b"g"]
+    assert group.by_time.delivered_by(3, MOSTLY_IDLE) is not None
+    assert group.by_time.delivered_by(world.now_ms, MOSTLY_IDLE) is None
+    for owner in (None, b"a", b"b"):
+        consumer = None if owner is None else group.consumers[owner]
+        pel = group.pel if consumer is None else consumer.pel
+        for end in ((900, 0), GREATEST):
+            for most in (0, 2, 10):
+                for latest_ms in (-5, 0, 2, 3, world.now_ms):
+                    expected = pel.between((4, 0), end, most, latest_ms)
+                    found = group.idle_between(consumer, (4, 0), end, most, latest_ms)
+                    assert same(found, expected)
+
+
 def test_a_consumer_that_holds_few_of_many_goes_without_a_walk() -> None:
     """What a consumer holds is found in the group one by one, or in one walk: as either is less."""
     for own in (3, 60, 100, 600):
@@ -444,6 +480,26 @@ def test_a_consumer_that_holds_few_of_many_goes_without_a_walk() -> None:
         world.delete_consumer(b"g", b"a")
         world.agree()
         assert world.stream.groups[b"g"].pel.size == 1000 - own + 1
+
+
+@pytest.mark.parametrize("others", [2, 19])
+@pytest.mark.parametrize("side_by_side", [1, 7, 400])
+def test_a_consumer_goes_whose_entries_stand_among_those_of_others(
+    others: int, side_by_side: int
+) -> None:
+    """Chunks of the group are gone through whole or not, and end where its own do not."""
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(6 * CHUNK)
+    names = [b"%d" % number for number in range(others + 1)]
+    for number in range(6 * CHUNK):
+        who = names[number // side_by_side % len(names)]
+        world.assign(b"g", who, (number + 1, 0), number * 7 % 1000 if others == 2 else number)
+    for number in range(5, 6 * CHUNK, 11):
+        world.acknowledge(b"g", (number, 0))
+    for name in names[:2]:
+        world.delete_consumer(b"g", name)
+        world.agree()
 
 
 def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
