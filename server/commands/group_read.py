@@ -33,7 +33,7 @@ from server.keyspecs import xread_keys
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
 from storage.stream.delivery import claimable, hand_out
-from storage.stream.groups import COUNT_MAX, Consumer, Group
+from storage.stream.groups import Consumer, Group
 from storage.stream.pel import Nack
 from storage.stream.stream import Part, Stream
 
@@ -193,7 +193,7 @@ def _read_history(
         reading.took(1)
         if part is not None:
             group.assign(nack, consumer, call.now_ms)
-            nack.count = min(nack.count + 1, COUNT_MAX)
+            nack.count_up()
     reply.close(shown)
 
 
@@ -252,7 +252,7 @@ def _claim(
         count += 1
         reading.took(1)
         group.assign(nack, consumer, call.now_ms)
-        nack.count = min(nack.count + 1, COUNT_MAX)
+        nack.count_up()
         if recording:
             records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
     if count:

@@ -23,8 +23,8 @@ from server.effects import EVENT_STREAM
 from server.group_args import group_to_use
 from server.registry import FAST, WRITE, KeySpec, command
 from server.stream_args import integer, strict_ids
-from storage.stream.groups import COUNT_MAX, Group
-from storage.stream.pel import Nack
+from storage.stream.groups import Group
+from storage.stream.pel import COUNT_MAX, Nack
 from storage.stream.stream import Stream
 
 _MODES: Final = (b"silent", b"fail", b"fatal")

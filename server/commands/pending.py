@@ -32,14 +32,15 @@ from server.stream_args import (
     strict_ids,
     write_entries,
 )
-from storage.stream.groups import COUNT_MAX, Consumer, Group
+from storage.stream.delivery import Claim
+from storage.stream.groups import Consumer, Group
 from storage.stream.pel import Nack
-from storage.stream.stream import Stream
 
 PENDING_FIELDS: Final = b"*4\r\n"
 AUTOCLAIM_COUNT: Final = 100
 AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
 AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
+ANY_TIME_MS: Final = 2**62 - 1  # whatever was delivered, it was before
 RELEASED_IDLE: Final = -1
 
 
@@ -149,7 +150,7 @@ def pending_range(call: Call) -> list[Nack]:
         latest_ms = call.now_ms - wanted.min_idle_ms
         return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
     pel = group.pel if consumer is None else consumer.pel
-    return pel.between(wanted.start, wanted.end, wanted.count, INT64_MAX)
+    return pel.between(wanted.start, wanted.end, wanted.count, ANY_TIME_MS)
 
 
 def _summary(group: Group) -> object:
@@ -256,11 +257,12 @@ def xclaim(call: Call) -> object:
         group.last_ms, group.last_seq = options.last_id
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
-    latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else INT64_MAX
-    claimed: list[Nack] = []
+    latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else ANY_TIME_MS
+    claimed: list[Claim] = []
     for ms, seq in ids:
         nack = group.pel.get(ms, seq)
-        if not stream.contains(ms, seq):
+        part = stream.one(ms, seq)
+        if part is None:
             if nack is not None:
                 raised = raised and nack.consumer is None  # only its owner's record tells LASTID
                 note_purge(call, key, group, nack)
@@ -277,15 +279,15 @@ def xclaim(call: Call) -> object:
         if options.count >= 0:
             nack.count = options.count
         elif not options.just_id:
-            nack.count = min(nack.count + 1, COUNT_MAX)
+            nack.count_up()
         _claimed(call, key, group, consumer, nack)
         raised = False
-        claimed.append(nack)
+        claimed.append(Claim(nack, part))
     if raised:
         note_position(call, key, group)
     if made:
         note_idle_consumer(call, key, group, consumer)
-    return _claimed_reply(stream, claimed, options.just_id)
+    return _claimed_reply(claimed, options.just_id)
 
 
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
@@ -293,14 +295,13 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
     note_claim(call, key, group, nack, group.last_ms, group.last_seq)
 
 
-def _claimed_reply(stream: Stream, claimed: list[Nack], just_id: bool) -> Encoded:
+def _claimed_reply(claimed: list[Claim], just_id: bool) -> Encoded:
     out: list[bytes] = [array_header(len(claimed))]
-    for nack in claimed:
-        if just_id:
-            out.append(bulk(format_id(nack.ms, nack.seq)))
-        else:
-            place = (nack.ms, nack.seq)
-            write_entries(out, stream.parts(place, place, 1, False), False)
+    if just_id:
+        for claim in claimed:
+            out.append(bulk(format_id(claim.nack.ms, claim.nack.seq)))
+    else:
+        write_entries(out, [claim.part for claim in claimed], False)
     return Encoded(b"".join(out))
 
 
@@ -351,16 +352,17 @@ def xautoclaim(call: Call) -> object:
     consumer = consumer_seen(call, key, group, argv[3])
     attempts = AUTOCLAIM_ATTEMPTS * options.count
     nacks = group.pel.from_id(options.start[0], options.start[1], attempts + 1)
-    latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else INT64_MAX
-    claimed: list[Nack] = []
+    latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS
+    claimed: list[Claim] = []
     deleted: list[object] = []
     looked_at = 0
-    while looked_at < min(attempts, len(nacks)):
+    while looked_at < attempts and looked_at < len(nacks):
         if len(claimed) + len(deleted) == options.count:
             break
         nack = nacks[looked_at]
         looked_at += 1
-        if not stream.contains(nack.ms, nack.seq):
+        part = stream.one(nack.ms, nack.seq)
+        if part is None:
             note_purge(call, key, group, nack)
             group.drop(nack)
             deleted.append(format_id(nack.ms, nack.seq))
@@ -369,12 +371,12 @@ def xautoclaim(call: Call) -> object:
             continue
         group.assign(nack, consumer, call.now_ms)
         if not options.just_id:
-            nack.count = min(nack.count + 1, COUNT_MAX)
+            nack.count_up()
         _claimed(call, key, group, consumer, nack)
-        claimed.append(nack)
+        claimed.append(Claim(nack, part))
     if made:
         note_idle_consumer(call, key, group, consumer)
     next_id = b"0-0"
     if looked_at < len(nacks):
         next_id = format_id(nacks[looked_at].ms, nacks[looked_at].seq)
-    return [next_id, _claimed_reply(stream, claimed, options.just_id), deleted]
+    return [next_id, _claimed_reply(claimed, options.just_id), deleted]

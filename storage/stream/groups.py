@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = -1
 NEVER: Final = -1
-COUNT_MAX: Final = 2**63 - 1
 UNLIMITED: Final = -1
 MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked at by time
 # What one of these takes beside what it holds, about.

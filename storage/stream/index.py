@@ -10,7 +10,10 @@ comes then may have lower IDs (XSETID).
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from storage.stream.block import Block
+from storage.stream.ids import is_below
 
 
 class BlockIndex:
@@ -26,6 +29,7 @@ class BlockIndex:
         self.entries = 0
         self._sums: list[int] = []
         self._head = 0
+        self._near: i64 = 0  # what ``find`` found last
 
     def add(self, block: Block) -> None:
         """Add a block behind all others."""
@@ -74,18 +78,28 @@ class BlockIndex:
         return -1 if before == 0 else self._place_of_rank(before - 1)
 
     def find(self, ms: int, seq: int) -> int:
-        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one."""
+        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one.
+
+        Where it was the last time, and behind that, is looked at first.
+        """
         blocks = self.blocks
-        low = self._head
-        high = len(blocks)
-        while low < high:
+        low: i64 = self._head
+        high: i64 = len(blocks)
+        middle = self._near
+        if middle < low or middle >= high:
             middle = (low + high) >> 1
+        looks: i64 = 0
+        while low < high:
+            looks += 1
             block = blocks[middle]
-            if block.last_ms < ms or (block.last_ms == ms and block.last_seq < seq):
+            if is_below(block.last_ms, block.last_seq, ms, seq):
                 low = middle + 1
+                middle = low if looks == 1 and low < high else (low + high) >> 1
             else:
                 high = middle
-        return low
+                middle = middle - 1 if looks == 1 and low < high else (low + high) >> 1
+        self._near = low
+        return int(low)
 
     def count_before(self, place: int) -> int:
         """How many entries stand in the blocks before ``place``."""

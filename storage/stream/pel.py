@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 128
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
+COUNT_MAX: Final = 2**63 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
 CHUNKS_AT_ONCE: Final = 128  # let go of in one go
@@ -50,6 +51,11 @@ class Nack:
         self.count = 1
         self.order_ms: i64 = delivery_ms
         self.ticket: i64 = 0
+
+    def count_up(self) -> None:
+        """Delivered once more."""
+        if self.count != COUNT_MAX:  # with a smaller number it would have to be boxed
+            self.count += 1
 
 
 class Dropped:
@@ -174,7 +180,7 @@ class NacksById:
         return found
 
     def between(
-        self, start: tuple[int, int], end: tuple[int, int], most: int, latest_ms: int
+        self, start: tuple[int, int], end: tuple[int, int], most: int, latest_ms: i64
     ) -> list[Nack]:
         """Up to ``most`` entries from ``start`` to ``end``, both included, in ID order.
 
