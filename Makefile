@@ -9,22 +9,29 @@ ARGS ?=
 TESTS ?= tests
 PYTEST_ARGS ?=
 # Tests wait for servers more than they compute: three at a time on two processors.
-WORKERS := -n 3 --dist worksteal
+WORKERS := -n 3
 # Where other programs take the processor away, a deadline may be missed: once more, and told.
 # What an oracle or the judge finds is never tried again.
 AGAIN := --reruns 1 --rerun-except shows.the.state --rerun-except ours -rR
 export HEADRACE_PURE ?= 0
+
+# SPARK=1 brings pyspark (half a gigabyte) and the tests that need it; Java 17 has to be there.
+SPARK ?= 0
 
 # The pure build, in the same environment when asked for, and beside it for `make check`.
 VENV ?= .venv
 PURE_VENV := .venv-pure
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
-REQUIREMENTS := $(VENV)/requirements.txt
+REQUIREMENTS := $(VENV)/requirements$(if $(filter 1,$(SPARK)),-spark).txt
 BENCH_REQUIREMENTS := $(VENV)/requirements-bench.txt
 
+PACKAGES := compat persistence protocol pyspark_headrace server storage
+# What mypy looks at where pyspark is not installed.
+WITHOUT_SPARK := $(filter-out pyspark_headrace,$(PACKAGES)) tests bench docker examples setup.py \
+	--exclude "'^(tests/spark|tests/support/spark_|bench/spark)'"
+
 # Folders count as sources too: their times tell when a file was removed.
-PACKAGES := compat persistence protocol server storage
 SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' -o -type d \) -print)
 
 .DEFAULT_GOAL := help
@@ -34,7 +41,8 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  HEADRACE_PURE=1 installs without compiling; PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
+	@echo "  HEADRACE_PURE=1 installs without compiling; SPARK=1 installs and tests the Spark part too"
+	@echo "  PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
 
 install: $(STAMP) ## install headrace and its tools into .venv, compiled where a C compiler is found
 
@@ -49,7 +57,7 @@ test: install ## run all tests against the installed build
 	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
 		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
-check: lint types test-compiled test-pure ## what CI runs: lint, types, tests on both builds
+check: lint types test-compiled test-pure ## what CI runs, with SPARK=1: lint, types, tests on both builds
 
 lint: install ## ruff, and hadolint on the Dockerfile
 	$(VENV)/bin/ruff check .
@@ -57,17 +65,18 @@ lint: install ## ruff, and hadolint on the Dockerfile
 	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
 	else echo "hadolint has no package for this platform: Dockerfile not linted"; fi
 
-types: install ## mypy --strict
-	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy
+types: install ## mypy --strict; what builds on pyspark only where that is installed
+	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy $(shell $(VENV)/bin/python -c 'import pyspark' \
+		2> /dev/null || echo $(WITHOUT_SPARK))
 
 test-compiled: ## run all tests against the compiled build
 	@$(MAKE) --no-print-directory test HEADRACE_PURE=0 EXPECT=compiled \
-		PYTEST_ARGS='$(WORKERS) $(AGAIN) $(PYTEST_ARGS)'
+		PYTEST_ARGS='$(WORKERS) --dist loadscope $(AGAIN) $(PYTEST_ARGS)'
 
 # What does not depend on the build was run on the compiled one.
 test-pure: ## run all tests against the pure build
-	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) \
-		PYTEST_ARGS='$(WORKERS) $(AGAIN) -m "not once" $(PYTEST_ARGS)'
+	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) SPARK=0 \
+		PYTEST_ARGS='$(WORKERS) --dist worksteal $(AGAIN) -m "not once" $(PYTEST_ARGS)'
 
 # From the checkout, which holds the benchmarks; the servers they start run the installed build.
 bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help
@@ -97,7 +106,9 @@ $(REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
 		print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
 		*p["project"]["optional-dependencies"]["dev"], \
-		*p["project"]["optional-dependencies"]["demo"], sep="\n")' > $@.new
+		*p["project"]["optional-dependencies"]["demo"], \
+		*(p["project"]["optional-dependencies"]["spark"] if "$(SPARK)" == "1" else ()), \
+		sep="\n")' > $@.new
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
 	@mv $@.new $@
 

@@ -10,6 +10,13 @@ _GROUP: Final = "stream"
 _SINCE: Final = "0.1.0"
 
 DOCS: Final[dict[str, Doc]] = {
+    "xcount": Doc(
+        _GROUP,
+        _SINCE,
+        "O(log N) for a stream of N entries",
+        "Counts the entries between two IDs.",
+        "key start end",
+    ),
     "xidmp": Doc(
         _GROUP,
         _SINCE,
@@ -102,5 +109,12 @@ DOCS: Final[dict[str, Doc]] = {
         "O(1)",
         "Limits how many entries of a group may be pending at which new ones still go out.",
         "key group MAX-PENDING=count:integer",
+    ),
+    "xsplit": Doc(
+        _GROUP,
+        _SINCE,
+        "O(M log N) for M shares of a stream of N entries",
+        "Cuts the entries between two IDs into shares, without reading them.",
+        "key start end shares(rows(ROWS=rows:integer [COUNT=count:integer]) | PARTS=parts:integer)",
     ),
 }

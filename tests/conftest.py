@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support import build
 from support.client import RawClient
 from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+
+    from support.scheduling import Scheduling
 
 _under_test = ""
 
@@ -26,6 +32,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that several workers end together."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    if config.getoption("dist") != "loadscope":
+        return None
+    from support.scheduling import Scheduling
+
+    return Scheduling(config, log)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

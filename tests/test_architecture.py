@@ -17,6 +17,7 @@ ARROWS: dict[str, set[str]] = {
     "persistence": {"protocol", "storage"},
     "compat": {"protocol", "storage", "persistence"},
     "server": {"protocol", "storage", "persistence", "compat"},
+    "pyspark_headrace": set(),  # a client like any other: it speaks RESP
 }
 OURS = {*ARROWS, "rocket_rides", "tests", "support", "bench", "setup"}
 

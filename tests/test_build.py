@@ -55,7 +55,14 @@ def test_pure_build_says_why(variables: dict[str, str], message: str, tmp_path: 
     assert wheel.name.endswith("-py3-none-any.whl")
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
-    assert tops == {"compat", "persistence", "protocol", "server", "storage"}
+    assert tops == {
+        "compat",
+        "persistence",
+        "protocol",
+        "pyspark_headrace",
+        "server",
+        "storage",
+    }
     assert listing() == before, "the build wrote into the checkout"
 
 

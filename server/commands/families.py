@@ -30,6 +30,7 @@ import server.commands.slowlog
 import server.commands.streams
 import server.commands.streams_delete
 import server.commands.streams_info
+import server.commands.streams_ranks
 import server.commands.streams_read
 import server.commands.strings
 import server.commands.strings_conditional

@@ -68,14 +68,14 @@ class BlockIndex:
         if place >= len(blocks) or blocks[place].live:
             return place
         before = self.count_before(place)
-        return len(blocks) if before >= self.entries else self._place_of_rank(before)
+        return len(blocks) if before >= self.entries else self.place_of_rank(before)
 
     def previous_live(self, place: int) -> int:
         """The last place up to ``place`` whose block lives, or -1."""
         if place < 0 or self.blocks[place].live:
             return place
         before = self.count_before(place)
-        return -1 if before == 0 else self._place_of_rank(before - 1)
+        return -1 if before == 0 else self.place_of_rank(before - 1)
 
     def find(self, ms: int, seq: int) -> int:
         """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one.
@@ -110,7 +110,7 @@ class BlockIndex:
             place &= place - 1
         return total
 
-    def _place_of_rank(self, rank: int) -> int:
+    def place_of_rank(self, rank: int) -> int:
         """The place of the block that holds the entry with ``rank`` entries before it."""
         sums = self._sums
         size = len(sums)

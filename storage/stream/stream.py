@@ -349,7 +349,7 @@ class Stream:
             elif reverse:
                 low = _nth_back(dead, low, high, wanted)
             else:
-                high = _nth(dead, low, high, wanted)
+                high = nth_live(dead, low, high, wanted)
         return Part(run, dead, low, high)
 
     # Removing
@@ -630,7 +630,7 @@ def _live_count(part: Part) -> int:
     return part.dead.count(0, part.low, part.high)
 
 
-def _nth(dead: bytearray, low: int, high: int, wanted: int) -> int:
+def nth_live(dead: bytearray, low: int, high: int, wanted: int) -> int:
     """The end of the stretch from ``low`` that holds ``wanted`` live entries, at most ``high``."""
     number = low - 1
     for _ in range(wanted):

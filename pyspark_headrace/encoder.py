@@ -1,0 +1,206 @@
+"""Rows of Arrow batches as the words of XADD.
+
+Two kinds of frames are told apart by their columns. A frame with a column ``fields`` (a map) or
+``pairs`` (names and values) writes just that: what the source gave comes out again. In any other
+frame each column is a field, except those whose names start with an underscore, and ``key`` where
+it names the stream. A null is a field that is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+from pyspark_headrace.errors import OptionError, ValueTrouble
+from pyspark_headrace.identity import bulk
+from pyspark_headrace.options import WriteOptions
+from pyspark_headrace.texts import as_bytes, slices
+
+IID_COLUMN: Final = "_iid"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a frame mean what.
+
+    Attributes:
+        key: names the stream of each row; empty when all go to one.
+        whole: holds all fields; empty when ``fields`` are columns of their own.
+        identity: ``column``, ``source``, ``content``, ``ordinal`` or ``none``.
+        marks: the columns that ``column`` and ``source`` go by.
+    """
+
+    key: str
+    whole: str
+    fields: tuple[str, ...]
+    identity: str
+    marks: tuple[str, ...]
+
+
+def layout_of(schema: StructType, options: WriteOptions) -> Layout:
+    """What the columns of a frame mean to a sink.
+
+    Raises:
+        OptionError: there is nothing to write, or a column that an option names is missing.
+    """
+    names = schema.names
+    whole = _whole_column(schema)
+    prefix = "" if whole else "_"
+    key = ""
+    if not options.stream:
+        key = next((name for name in ("_key", "key") if name in names), "")
+        if not key:
+            raise OptionError("which stream? Give the option stream, or a column key")
+        if not isinstance(schema[key].dataType, StringType):
+            raise OptionError(f"column {key} names the stream of each row, and must be a string")
+    fields: tuple[str, ...] = ()
+    if not whole:
+        fields = tuple(name for name in names if name[:1] != "_" and name != key)
+        if not fields:
+            raise OptionError(
+                "nothing to write: no column fields or pairs, and none whose name has no underscore"
+            )
+    identity, marks = _identity(names, prefix, options)
+    if options.id_scope == "query" and identity in ("content", "ordinal"):
+        raise OptionError(
+            f"idScope=query and identity={identity}: equal rows of two batches would count as one"
+        )
+    return Layout(key, whole, fields, identity, marks)
+
+
+def _whole_column(schema: StructType) -> str:
+    for name in ("fields", "pairs"):
+        if name not in schema.names:
+            continue
+        kind = schema[name].dataType
+        if isinstance(kind, MapType):
+            return name
+        inner = kind.elementType if isinstance(kind, ArrayType) else None
+        if isinstance(inner, StructType) and len(inner) == 2:
+            return name
+    return ""
+
+
+def _identity(names: list[str], prefix: str, options: WriteOptions) -> tuple[str, tuple[str, ...]]:
+    wanted = options.identity
+    column = options.id_column or IID_COLUMN
+    if options.id_column and column not in names:
+        raise OptionError(f"option idColumn: there is no column {column}")
+    if wanted == "column" and column not in names:
+        raise OptionError(f"identity=column: there is no column {column}; name one with idColumn")
+    if wanted in ("auto", "column") and column in names:
+        return "column", (column,)
+    if wanted != "auto":
+        return wanted, ()
+    source = tuple(prefix + name for name in ("key", "id"))
+    if source[1] in names:
+        return "source", tuple(name for name in source if name in names)
+    return "content", ()
+
+
+@dataclass
+class Rows:
+    """Some rows, ready to be labelled and sent.
+
+    Attributes:
+        targets: for each row the name of its stream.
+        bodies: for each row its fields and values as words of a request.
+        counts: for each row the number of its fields.
+        marks: for each row what tells it apart, see ``identity``; empty where nothing does.
+    """
+
+    targets: list[bytes]
+    bodies: list[bytes]
+    counts: list[int]
+    marks: list[bytes]
+
+
+class Encoder:
+    """Turns batches into rows."""
+
+    def __init__(self, layout: Layout, options: WriteOptions) -> None:
+        self._layout: Final = layout
+        self._stream: Final = options.stream.encode()
+        self._rows_before = 0
+
+    def encode(self, batch: pa.RecordBatch) -> Rows:
+        """The rows of a batch.
+
+        Raises:
+            ValueTrouble: a row has no fields, or lacks its stream or its mark.
+        """
+        layout = self._layout
+        if layout.whole:
+            bodies, counts = _encode_whole(batch.column(layout.whole))
+        else:
+            bodies, counts = _encode_columns(batch, layout.fields)
+        if 0 in counts:
+            raise self._trouble(counts.index(0), "has no field with a value; an entry needs one")
+        targets = [self._stream] * len(bodies)
+        if layout.key:
+            targets = self._without_nulls(batch, layout.key)
+        marks: list[bytes] = []
+        if layout.marks:
+            columns = [self._without_nulls(batch, name) for name in layout.marks]
+            marks = (
+                columns[0]
+                if len(columns) == 1
+                else list(map(b"/".join, zip(*columns, strict=True)))
+            )
+        self._rows_before += len(bodies)
+        return Rows(targets, bodies, counts, marks)
+
+    def _without_nulls(self, batch: pa.RecordBatch, name: str) -> list[bytes]:
+        column = batch.column(name)
+        if column.null_count:
+            raise self._trouble(column.is_null().index(True).as_py(), f"has null in column {name}")
+        return slices(as_bytes(column))
+
+    def _trouble(self, number: int, what: str) -> ValueTrouble:
+        return ValueTrouble(f"row {self._rows_before + number} of this partition {what}")
+
+
+def _encode_columns(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[list[bytes], list[int]]:
+    columns: list[list[bytes]] = []
+    counts = [len(names)] * batch.num_rows
+    for name in names:
+        column = as_bytes(batch.column(name))
+        form = bulk(name.encode()).replace(b"%", b"%%") + b"$%d\r\n%b\r\n"
+        words = [form % (len(value), value) for value in slices(column)]
+        if column.null_count:
+            for number, there in enumerate(column.is_valid().to_pylist()):
+                if not there:
+                    words[number] = b""
+                    counts[number] -= 1
+        columns.append(words)
+    return list(map(b"".join, zip(*columns, strict=True))), counts
+
+
+def _encode_whole(column: pa.Array) -> tuple[list[bytes], list[int]]:
+    """Rows from a column that holds all fields of each: a map, or a list of names and values."""
+    if pa.types.is_map(column.type):
+        names, values = column.keys, column.items
+    else:
+        entries = column.values
+        names, values = entries.field(0), entries.field(1)
+    values = as_bytes(values)
+    words = [
+        b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(name), name, len(value), value)
+        for name, value in zip(slices(as_bytes(names)), slices(values), strict=True)
+    ]
+    if values.null_count:
+        for number, there in enumerate(values.is_valid().to_pylist()):
+            if not there:
+                words[number] = b""
+    ends = column.offsets.to_pylist()
+    bodies: list[bytes] = []
+    counts: list[int] = []
+    for low, high in pairwise(ends):
+        mine = words[low:high]
+        bodies.append(b"".join(mine))
+        counts.append(len(mine) - mine.count(b""))
+    return bodies, counts

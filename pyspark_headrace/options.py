@@ -1,0 +1,563 @@
+"""Options: read once, checked whole, kept in objects that can be pickled and printed.
+
+Names are those of Spark's Kafka source where the meaning is the same, and case does not matter.
+Spark accepts any option in silence; here an unknown one is an error that names the nearest known.
+
+A password is never an option's value, because Spark shows options in plans, logs and its web page.
+Its place is an environment variable (``passwordEnv``) or a file (``passwordFile``) of whoever
+connects: the driver and every executor.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pyspark_headrace.errors import OptionError
+from pyspark_headrace.ids import GREATEST, ID_MAX, LEAST, StreamID, before, parse_id, parse_moment
+
+READ: Final = "read"  # a batch
+STREAM: Final = "readStream"
+WRITE: Final = "write"  # a batch or a streaming query
+
+_EVERYWHERE: Final = (READ, STREAM, WRITE)
+_READERS: Final = (READ, STREAM)
+
+NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "redis.url": _EVERYWHERE,
+    "host": _EVERYWHERE,
+    "port": _EVERYWHERE,
+    "db": _EVERYWHERE,
+    "username": _EVERYWHERE,
+    "passwordEnv": _EVERYWHERE,
+    "passwordFile": _EVERYWHERE,
+    "tls": _EVERYWHERE,
+    "tlsCaFile": _EVERYWHERE,
+    "requestTimeoutMs": _EVERYWHERE,
+    "fetchOffset.numRetries": _EVERYWHERE,
+    "fetchOffset.retryIntervalMs": _EVERYWHERE,
+    "path": _EVERYWHERE,
+    "subscribe": _READERS,
+    "subscribePattern": _READERS,
+    "assign": _READERS,
+    "startingOffsets": _READERS,
+    "startingTimestamp": _READERS,
+    "startingOffsetsByTimestamp": _READERS,
+    "endingOffsets": (READ,),
+    "endingTimestamp": (READ,),
+    "maxOffsetsPerTrigger": (STREAM,),
+    "minOffsetsPerTrigger": (STREAM,),
+    "maxTriggerDelayMs": (STREAM,),
+    "minPartitions": _READERS,
+    "maxRecordsPerPartition": _READERS,
+    "minRowsPerPartition": _READERS,
+    "failOnDataLoss": _READERS,
+    "fetchCount": _READERS,
+    "planWalkLimit": _READERS,
+    "pollTimeoutMs": (STREAM,),
+    "mirrorGroup": (STREAM,),
+    "fieldsFormat": _READERS,
+    "badValue": _READERS,
+    "encoding": _READERS,
+    "resource": (READ,),
+    "stream": (WRITE,),
+    "identity": (WRITE,),
+    "idColumn": (WRITE,),
+    "idScope": (WRITE,),
+    "writerId": (WRITE,),
+    "runId": (WRITE,),
+    "idmpProducers": (WRITE,),
+    "configureIdmp": (WRITE,),
+    "maxlen": (WRITE,),
+    "minid": (WRITE,),
+    "approximateTrim": (WRITE,),
+    "pipelineDepth": (WRITE,),
+    "maxInFlightBytes": (WRITE,),
+}
+# The names that lead to a server, in lower case.
+CONNECTION_NAMES: Final = frozenset(
+    name.lower() for name, uses in NAMES.items() if uses == _EVERYWHERE and name != "path"
+)
+_BY_LOWER: Final = {name.lower(): name for name in NAMES}
+# What Spark puts beside our options by itself.
+_OF_SPARK: Final = {"checkpointlocation", "queryname"}
+# What somebody may well try; the answer is better than "unknown".
+_BY_VALUE: Final = {"password", "auth", "redis.password", "spark.redis.auth", "redis.auth"}
+
+FIELDS_FORMATS: Final = ("map", "pairs", "json")
+RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
+IDENTITIES: Final = ("auto", "column", "content", "ordinal", "none")
+DEFAULT_PORT: Final = 6379
+MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
+
+
+class Given:
+    """The options as given, taken one by one; a wrong one is refused with what is right."""
+
+    def __init__(self, given: Mapping[str, str], *uses: str) -> None:
+        self._values = {name.lower(): value for name, value in given.items()}
+        for name in self._values:
+            self._check_name(name, uses)
+
+    def _check_name(self, name: str, uses: tuple[str, ...]) -> None:
+        if name in _OF_SPARK:
+            return
+        if name in _BY_VALUE:
+            raise OptionError(
+                f"option {name}: a password would show in plans and logs; name an environment "
+                "variable with passwordEnv, or a file with passwordFile"
+            )
+        known = _BY_LOWER.get(name)
+        if known is None:
+            right = [each for each, its in NAMES.items() if set(uses) & set(its)]
+            near = difflib.get_close_matches(name, [each.lower() for each in right], 1, 0.5)
+            hint = f"; did you mean {_BY_LOWER[near[0]]}?" if near else ""
+            raise OptionError(f"unknown option {name}{hint}")
+        if not set(uses) & set(NAMES[known]):
+            raise OptionError(
+                f"option {known} is for {' and '.join(NAMES[known])}, and means nothing to "
+                f"{' or '.join(uses)}"
+            )
+
+    def has(self, name: str) -> bool:
+        """Whether an option was given."""
+        return name.lower() in self._values
+
+    def text(self, name: str) -> str | None:
+        """The value of an option; None when it was not given."""
+        value = self._values.get(name.lower())
+        if value is not None and not value:
+            raise OptionError(f"option {name} is empty")
+        return value
+
+    def integer(self, name: str, default: int, least: int = 1) -> int:
+        """A whole number that is not below ``least``."""
+        value = self.text(name)
+        if value is None:
+            return default
+        try:
+            number = int(value)
+        except ValueError:
+            raise OptionError(f"option {name}: {value!r} is not a whole number") from None
+        if number < least:
+            raise OptionError(f"option {name}: {number} is below {least}")
+        return number
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in ("true", "false"):
+            raise OptionError(f"option {name}: {value!r} is neither true nor false")
+        return value.lower() == "true"
+
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """One of some words; the first of them is the default."""
+        value = self.text(name)
+        if value is None:
+            return choices[0]
+        if value.lower() not in choices:
+            near = difflib.get_close_matches(value.lower(), choices, 1, 0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise OptionError(f"option {name}: {value!r} is none of {', '.join(choices)}{hint}")
+        return value.lower()
+
+    def only_one_of(self, *names: str) -> str:
+        """The one of ``names`` that was given; empty when none was."""
+        found = [name for name in names if self.has(name)]
+        if len(found) > 1:
+            raise OptionError(f"options {' and '.join(found)} exclude each other")
+        return found[0] if found else ""
+
+    def json_object(self, name: str) -> dict[str, Any]:
+        """A JSON object that is not empty; the option was given."""
+        text = self.text(name)
+        assert text is not None
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise OptionError(f"option {name} is not JSON: {error}") from None
+        if not isinstance(value, dict) or not value:
+            raise OptionError(f"option {name}: a JSON object with the streams as names is wanted")
+        return value
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where the server is and how to talk to it. Holds the name of a secret, never the secret."""
+
+    host: str = "localhost"
+    port: int = DEFAULT_PORT
+    unix_path: str = ""
+    db: int = 0
+    username: str = ""
+    password_env: str = ""
+    password_file: str = ""
+    tls: bool = False
+    tls_ca_file: str = ""
+    timeout_ms: int = 10_000
+    retries: int = 5
+    retry_ms: int = 500
+
+    def password(self) -> str:
+        """The password, read where it lies; empty when there is none to send.
+
+        Raises:
+            OptionError: the place that the options name holds none.
+        """
+        if self.password_env:
+            value = os.environ.get(self.password_env)
+            if value is None:
+                raise OptionError(f"passwordEnv: there is no variable {self.password_env} here")
+            return value
+        if self.password_file:
+            try:
+                return Path(self.password_file).read_text().strip()
+            except OSError as error:
+                raise OptionError(f"passwordFile: {error}") from None
+        return ""
+
+    def where(self) -> str:
+        """The address, for messages."""
+        return self.unix_path or f"{self.host}:{self.port}"
+
+
+def connection_from(given: Given) -> Connection:
+    """The connection that the options describe."""
+    url = given.text("redis.url")
+    apart = [name for name in ("host", "port", "db", "username", "tls") if given.has(name)]
+    if url is not None and apart:
+        raise OptionError(f"options redis.url and {apart[0]} exclude each other")
+    address = _from_url(url) if url is not None else _from_parts(given)
+    given.only_one_of("passwordEnv", "passwordFile")
+    return Connection(
+        **address,
+        password_env=given.text("passwordEnv") or "",
+        password_file=given.text("passwordFile") or "",
+        tls_ca_file=given.text("tlsCaFile") or "",
+        timeout_ms=given.integer("requestTimeoutMs", 10_000),
+        retries=given.integer("fetchOffset.numRetries", 5, 0),
+        retry_ms=given.integer("fetchOffset.retryIntervalMs", 500),
+    )
+
+
+def _from_parts(given: Given) -> dict[str, Any]:
+    return {
+        "host": given.text("host") or "localhost",
+        "port": given.integer("port", DEFAULT_PORT),
+        "db": given.integer("db", 0, 0),
+        "username": given.text("username") or "",
+        "tls": given.flag("tls", False),
+    }
+
+
+def _from_url(url: str) -> dict[str, Any]:
+    shape = "redis://[user@]host[:port][/db], rediss://... or unix:///path[?db=n]"
+    parts = urlsplit(url)
+    if parts.password is not None:
+        raise OptionError(
+            "option redis.url holds a password, which would show in plans and logs; name an "
+            "environment variable with passwordEnv, or a file with passwordFile"
+        )
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    query = dict(parse_qsl(parts.query))
+    db = parts.path.strip("/") if parts.scheme != "unix" else query.pop("db", "")
+    fits = parts.scheme in ("redis", "rediss", "unix") and port != -1 and not query
+    if not fits or (db and not db.isdecimal()):
+        raise OptionError(f"option redis.url: {shape} is wanted")
+    found: dict[str, Any] = {
+        "db": int(db or 0),
+        "username": unquote(parts.username or ""),
+        "tls": parts.scheme == "rediss",
+    }
+    if parts.scheme == "unix":
+        return {**found, "unix_path": parts.path}
+    return {**found, "host": parts.hostname or "localhost", "port": port or DEFAULT_PORT}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Where a stream's reading starts or ends: an ID, or a word for one.
+
+    Attributes:
+        word: ``earliest`` or ``latest``; empty when ``id`` counts.
+        id: reading starts after it, or ends with it.
+    """
+
+    word: str = ""
+    id: StreamID = LEAST
+
+
+EARLIEST: Final = Bound("earliest")
+LATEST: Final = Bound("latest")
+
+
+def frame_options(options: Mapping[str, str]) -> tuple[str, str]:
+    """What the columns depend on: ``resource`` and ``fieldsFormat``.
+
+    Raises:
+        OptionError: an option is not known to any reader.
+    """
+    given = Given(options, READ, STREAM)
+    return given.choice("resource", RESOURCES), given.choice("fieldsFormat", FIELDS_FORMATS)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a reader, for a batch or for a streaming query, has to know.
+
+    Attributes:
+        keys: the streams by name; ``pattern`` finds more of them.
+        start, end: where reading starts and ends, of streams that ``starts`` and ``ends`` do not
+            name.
+        max_rows: the most entries of a micro-batch; 0 is all there are.
+        min_rows: fewer entries than that wait, up to ``max_delay_ms``.
+    """
+
+    connection: Connection
+    keys: tuple[str, ...]
+    pattern: str
+    start: Bound
+    starts: dict[str, Bound]
+    end: Bound
+    ends: dict[str, Bound]
+    fields_format: str
+    bad_value: str
+    encoding: str
+    fail_on_loss: bool
+    fetch_count: int
+    min_partitions: int
+    max_rows_per_partition: int
+    min_rows_per_partition: int
+    walk_limit: int
+    resource: str = "entries"
+    max_rows: int = 0
+    min_rows: int = 0
+    max_delay_ms: int = 0
+    poll_ms: int = 0
+    mirror_group: str = ""
+
+    def start_of(self, key: str) -> Bound:
+        """Where the reading of a stream starts."""
+        return self.starts.get(key, self.start)
+
+    def end_of(self, key: str) -> Bound:
+        """Where the reading of a stream ends."""
+        return self.ends.get(key, self.end)
+
+
+def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
+    """The options of ``spark.read`` or ``spark.readStream``.
+
+    Args:
+        use: ``READ`` or ``STREAM``.
+
+    Raises:
+        OptionError: an option is unknown, missing or does not fit.
+    """
+    given = Given(options, use)
+    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path")
+    if not which:
+        raise OptionError(
+            "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
+        )
+    keys: tuple[str, ...] = ()
+    starts: dict[str, Bound] = {}
+    ends: dict[str, Bound] = {}
+    if which in ("subscribe", "path"):
+        keys = _names(given.text(which) or "", which)
+    elif which == "assign":
+        keys, starts, ends = _assigned(given)
+    start = EARLIEST if use == READ else LATEST
+    started_by = given.only_one_of(
+        "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"
+    )
+    if which == "assign" and started_by:
+        raise OptionError(f"options assign and {started_by} exclude each other")
+    if started_by == "startingOffsets":
+        start, starts = _offsets(given, "startingOffsets", start)
+    elif started_by:
+        start, starts = _start_by_time(given, started_by, start)
+    end = LATEST
+    ended_by = given.only_one_of("endingOffsets", "endingTimestamp")
+    if which == "assign" and ended_by:
+        raise OptionError(f"options assign and {ended_by} exclude each other")
+    if ended_by == "endingOffsets":
+        end, ends = _offsets(given, "endingOffsets", LATEST)
+        if end == EARLIEST or EARLIEST in ends.values():
+            raise OptionError("option endingOffsets: earliest is no end")
+    elif ended_by:
+        moment = parse_moment(given.text(ended_by) or "", ended_by)
+        end = Bound(id=before((moment, 0)))
+    for option, named in (("startingOffsets", starts), ("endingOffsets", ends)):
+        strangers = [] if which == "subscribePattern" else sorted(set(named) - set(keys))
+        if strangers:
+            raise OptionError(f"option {option} names {strangers[0]}, which is not subscribed to")
+    encoding = given.choice("encoding", ("utf-8", "latin-1"))
+    min_rows = given.integer("minOffsetsPerTrigger", 0)
+    max_rows = given.integer("maxOffsetsPerTrigger", 0)
+    if max_rows and min_rows > max_rows:
+        raise OptionError("option minOffsetsPerTrigger is above maxOffsetsPerTrigger")
+    return ReadOptions(
+        connection=connection_from(given),
+        keys=keys,
+        pattern=given.text("subscribePattern") or "",
+        start=start,
+        starts=starts,
+        end=end,
+        ends=ends,
+        fields_format=given.choice("fieldsFormat", FIELDS_FORMATS),
+        bad_value=given.choice("badValue", ("null", "fail")),
+        encoding=encoding,
+        fail_on_loss=given.flag("failOnDataLoss", True),
+        fetch_count=given.integer("fetchCount", 2000),
+        min_partitions=given.integer("minPartitions", 0),
+        max_rows_per_partition=given.integer("maxRecordsPerPartition", 0),
+        min_rows_per_partition=given.integer("minRowsPerPartition", 20_000),
+        walk_limit=given.integer("planWalkLimit", 100_000, 0),
+        resource=given.choice("resource", RESOURCES),
+        max_rows=max_rows,
+        min_rows=min_rows,
+        max_delay_ms=given.integer("maxTriggerDelayMs", 15 * 60_000),
+        poll_ms=given.integer("pollTimeoutMs", 200, 0),
+        mirror_group=given.text("mirrorGroup") or "",
+    )
+
+
+def _names(text: str, option: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise OptionError(f"option {option}: a stream without a name in {text!r}")
+    return tuple(sorted(set(names)))
+
+
+def _assigned(given: Given) -> tuple[tuple[str, ...], dict[str, Bound], dict[str, Bound]]:
+    """``assign``: for each stream the first and the last ID, both included, or ``-`` and ``+``."""
+    starts: dict[str, Bound] = {}
+    ends: dict[str, Bound] = {}
+    for key, pair in given.json_object("assign").items():
+        fits = isinstance(pair, list) and len(pair) == 2
+        if not fits or not all(isinstance(each, str) for each in pair):
+            raise OptionError(f'option assign: {key} must have two IDs, such as ["-", "1700-0"]')
+        try:
+            first = LEAST if pair[0] == "-" else parse_id(pair[0])
+            last = GREATEST if pair[1] == "+" else parse_id(pair[1], ID_MAX)
+        except ValueError as error:
+            raise OptionError(f"option assign: {error}") from None
+        starts[key] = Bound(id=before(first))
+        ends[key] = LATEST if last == GREATEST else Bound(id=last)
+    return tuple(sorted(starts)), starts, ends
+
+
+def _offsets(given: Given, option: str, default: Bound) -> tuple[Bound, dict[str, Bound]]:
+    text = given.text(option) or ""
+    if text.lower() in ("earliest", "latest"):
+        return Bound(text.lower()), {}
+    if not text.startswith("{"):
+        raise OptionError(
+            f"option {option}: {text!r} is neither earliest nor latest, nor JSON such as "
+            '{"key":"1-0"}'
+        )
+    bounds: dict[str, Bound] = {}
+    for key, value in given.json_object(option).items():
+        if not isinstance(value, str):
+            raise OptionError(f"option {option}: the ID of {key} must be a string")
+        if value in ("earliest", "latest"):
+            bounds[key] = Bound(value)
+            continue
+        try:
+            bounds[key] = Bound(id=parse_id(value))
+        except ValueError as error:
+            raise OptionError(f"option {option}: {error}") from None
+    return default, bounds
+
+
+def _start_by_time(given: Given, option: str, default: Bound) -> tuple[Bound, dict[str, Bound]]:
+    if option == "startingTimestamp":
+        moment = parse_moment(given.text(option) or "", option)
+        return Bound(id=before((moment, 0))), {}
+    bounds: dict[str, Bound] = {}
+    for key, value in given.json_object(option).items():
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise OptionError(f"option {option}: the time of {key} must be a number or a string")
+        bounds[key] = Bound(id=before((parse_moment(str(value), option), 0)))
+    return default, bounds
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """What a sink has to know.
+
+    Attributes:
+        stream: the stream to append to; empty when a column names it, row by row.
+        identity: how a row is known again, see ``identity``.
+        run_id: makes a batch job's rows the same rows when the job runs again.
+        producers: how many producer ids share the rows of a writer.
+        trim: the words of XADD that cap the stream.
+    """
+
+    connection: Connection
+    stream: str
+    identity: str
+    id_column: str
+    id_scope: str
+    writer_id: str
+    run_id: str
+    producers: int
+    configure_idmp: bool
+    depth: int
+    max_bytes: int
+    trim: tuple[str, ...] = field(default=())
+
+
+def write_options(options: Mapping[str, str]) -> WriteOptions:
+    """The options of ``df.write`` or ``df.writeStream``.
+
+    Raises:
+        OptionError: an option is unknown, missing or does not fit.
+    """
+    given = Given(options, WRITE)
+    target = given.only_one_of("stream", "path")
+    identity = given.choice("identity", IDENTITIES)
+    if identity != "column" and identity != "auto" and given.has("idColumn"):
+        raise OptionError(f"option idColumn means nothing to identity={identity}")
+    return WriteOptions(
+        connection=connection_from(given),
+        stream=(given.text(target) or "") if target else "",
+        identity=identity,
+        id_column=given.text("idColumn") or "",
+        id_scope=given.choice("idScope", ("batch", "query")),
+        writer_id=given.text("writerId") or "",
+        run_id=given.text("runId") or "",
+        producers=given.integer("idmpProducers", 2048),
+        configure_idmp=given.flag("configureIdmp", False),
+        depth=given.integer("pipelineDepth", 1000),
+        max_bytes=given.integer("maxInFlightBytes", 4 << 20),
+        trim=_trim_words(given),
+    )
+
+
+def _trim_words(given: Given) -> tuple[str, ...]:
+    how = given.only_one_of("maxlen", "minid")
+    exact = not given.flag("approximateTrim", True)
+    if not how:
+        return ()
+    if how == "maxlen":
+        threshold = str(given.integer("maxlen", 0, 0))
+    else:
+        threshold = given.text("minid") or ""
+        try:
+            parse_id(threshold)
+        except ValueError as error:
+            raise OptionError(f"option minid: {error}") from None
+    return (how.upper(), "=" if exact else "~", threshold)

@@ -1,0 +1,17 @@
+"""The program ``headrace-pipeline``: says what is missing, or runs a job (``jobs.cli``)."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run a job; the exit code."""
+    try:
+        from pyspark_headrace.jobs import cli
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        hint = "pip install 'headrace[spark]'"
+        print(f"headrace-pipeline: {package} is not installed: {hint}", file=sys.stderr)
+        return 2
+    return cli.main()

@@ -1,0 +1,443 @@
+"""Which entries the next batch holds, and into which pieces it is cut.
+
+With XCOUNT and XSPLIT this takes two or three round trips and is exact, however long the stream.
+Without them, a limited batch is found by walking through its entries, up to ``planWalkLimit``;
+beyond that its end is guessed from the times in the IDs, and its entries are not counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark_headrace.errors import DataLossError, HeadraceError
+from pyspark_headrace.ids import ID_MAX, LEAST, StreamID, format_id
+from pyspark_headrace.offsets import Cut, Piece, Position, Positions
+from pyspark_headrace.options import MOST_CUTS, Bound, ReadOptions
+from pyspark_headrace.server import Figures, Server
+
+log = logging.getLogger("pyspark_headrace")
+
+PATTERN_EVERY_S: Final = 2.0
+GO_ON: Final = "failOnDataLoss=false reads on and counts"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Entries that went before they were read.
+
+    Attributes:
+        rows: how many, at the most; -1 when nobody can know.
+        text: what happened, for people.
+    """
+
+    rows: int
+    text: str
+
+
+def loss_since(key: str, position: Position, figures: Figures) -> Loss | None:
+    """What a stream has lost of what lies after a position.
+
+    Let ``n`` be the position's rank, and *removed* the entries that were ever trimmed or deleted.
+    When the first entry lies behind the position, every entry up to it is gone, so ``removed - n``
+    entries after it are gone too. That is exact, unless some of these were deleted by name, on
+    purpose perhaps; then it is the most.
+    """
+    if position.n < 0 or figures.added < 0:
+        return None
+    where = f"stream {key}: "
+    if not figures.exists:
+        if position.n == 0:
+            return None
+        return Loss(-1, f"{where}it is gone, with what came after {format_id(position.id)}")
+    if figures.last < position.id or figures.added < position.n:
+        return Loss(
+            -1,
+            f"{where}it was deleted and made anew: entries after {format_id(position.id)} of "
+            "the old one may be lost",
+        )
+    gone = figures.removed - position.n
+    if gone <= 0 or (figures.length and figures.first <= position.id):
+        return None
+    deleted = figures.max_deleted > position.id
+    count = f"up to {gone}" if deleted else f"{gone}"
+    remark = " (some may have been deleted on purpose)" if deleted else ""
+    first = (
+        f"the first one left is {format_id(figures.first)}" if figures.length else "none is left"
+    )
+    return Loss(
+        gone,
+        f"{where}{count} entries after {format_id(position.id)} were removed before they were "
+        f"read{remark}; {first}",
+    )
+
+
+def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
+    """How many entries of each stream a batch of ``most`` takes: by backlog, but some of each."""
+    waiting = {key: rows for key, rows in backlogs.items() if rows > 0}
+    total = sum(waiting.values())
+    if total <= most:
+        return waiting
+    largest_first = sorted(waiting, key=lambda key: (-waiting[key], key))
+    shares = dict.fromkeys(largest_first[:most], 1)
+    left = most - len(shares)
+    rest = total - len(shares)
+    for key in shares:
+        shares[key] += (waiting[key] - 1) * left // rest if rest else 0
+    spare = most - sum(shares.values())
+    for key in shares:  # what rounding has left, one for each
+        if spare and shares[key] < waiting[key]:
+            shares[key] += 1
+            spare -= 1
+    return shares
+
+
+def parts_of(rows: int, total: int, options: ReadOptions) -> int:
+    """Into how many pieces to cut the ``rows`` of one stream, in a batch of ``total``."""
+    if rows <= 1:
+        return 1
+    wanted = min(total // options.min_rows_per_partition, 2 * (os.cpu_count() or 1))
+    wanted = max(wanted, options.min_partitions)
+    parts = -(-wanted * rows // total)
+    if options.max_rows_per_partition:
+        parts = max(parts, -(-rows // options.max_rows_per_partition))
+    return max(1, min(parts, rows, MOST_CUTS))
+
+
+def cuts_by_time(low: StreamID, high: StreamID, parts: int) -> tuple[Cut, ...]:
+    """Cuts that are even in time; whatever the entries, every ID lies in one piece."""
+    first_ms = low[0]
+    span_ms = high[0] - first_ms
+    found: list[Cut] = []
+    for number in range(1, parts):
+        ms = first_ms + span_ms * number // parts
+        if first_ms < ms < high[0] and (not found or found[-1].id[0] < ms):
+            found.append(Cut((ms, ID_MAX)))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What one stream has for the next batch.
+
+    Attributes:
+        base: the position to start from, the losses that were met included.
+        target: the ID not to go beyond.
+        rank: that of the target; -1 when it is unknown.
+        rows: entries up to there; an estimate where the server does not count.
+        start: the ID to read after.
+    """
+
+    base: Position
+    figures: Figures
+    target: StreamID
+    rank: int
+    rows: int
+    start: StreamID
+
+
+class Planner:
+    """Plans batches; lives as long as the query does."""
+
+    def __init__(self, options: ReadOptions, server: Server) -> None:
+        self._options: Final = options
+        self._server: Final = server
+        self._known: tuple[str, ...] = ()
+        self._known_at_s = float("-inf")
+        self._targets: dict[str, tuple[StreamID, int]] | None = None
+        self._figures: dict[str, Figures] = {}
+        self._last_batch_s = time.monotonic()
+        self._told: set[str] = set()
+
+    def streams(self) -> tuple[str, ...]:
+        """The streams that are subscribed to; those of a pattern are looked for now and then."""
+        if not self._options.pattern:
+            return self._options.keys
+        now_s = time.monotonic()
+        if now_s - self._known_at_s > PATTERN_EVERY_S:
+            self._known = tuple(self._server.matching(self._options.pattern))
+            self._known_at_s = now_s
+        return self._known
+
+    def initial(self) -> Positions:
+        """Where a new query starts."""
+        keys = self.streams()
+        figures = self._server.figures(keys)
+        for key in keys:
+            if not figures[key].exists:
+                log.warning("stream %s is not there yet; waiting for it", key)
+        return {key: self._start(key, figures[key], self._options.start_of(key)) for key in keys}
+
+    def _start(self, key: str, figures: Figures, bound: Bound) -> Position:
+        if bound.word == "earliest":
+            return Position(LEAST, figures.removed)
+        if bound.word == "latest":
+            return Position(figures.last, figures.added)
+        if bound.id == LEAST:
+            return Position(LEAST, figures.removed)
+        if bound.id >= figures.last or figures.added < 0:
+            # An ID that is still to come has no rank yet.
+            return Position(bound.id, figures.added if bound.id == figures.last else -1)
+        if not self._server.offers_ranks():
+            return Position(bound.id)
+        return Position(bound.id, self._server.measure([(key, bound.id, bound.id, 1)])[0].rank)
+
+    def stop_at_latest(self) -> None:
+        """Go no further than what is there at this moment (``Trigger.AvailableNow``)."""
+        figures = self._server.figures(self.streams())
+        self._targets = {key: (found.last, found.added) for key, found in figures.items()}
+
+    def report(self) -> Positions:
+        """What the streams were found to hold when the last batch was planned."""
+        return {
+            key: Position(figures.last, figures.added)
+            for key, figures in sorted(self._figures.items())
+            if figures.exists
+        }
+
+    def latest(self, start: Positions, most: int) -> Positions | None:
+        """Where the next batch ends; None when there is nothing for one.
+
+        Args:
+            most: the most entries; 0 is all there are.
+
+        Raises:
+            DataLossError: entries were removed before they were read, and that is to be an error.
+        """
+        found, waiting = self._look(start, most)
+        poll_ms = self._options.poll_ms
+        if found is not None or self._targets is not None or not poll_ms:
+            return found
+        places = [(key, start[key].id if key in start else LEAST) for key in self.streams()]
+        if waiting or not places:
+            time.sleep(poll_ms / 1000)
+        elif self._server.wait(places, poll_ms):
+            found, _ = self._look(start, most)
+        return found
+
+    def _look(self, start: Positions, most: int) -> tuple[Positions | None, int]:
+        """The end of the next batch, if it is time for one, and how many entries are waiting."""
+        keys = [key for key in self.streams() if self._targets is None or key in self._targets]
+        self._figures = self._server.figures(keys)
+        backlogs = self._backlogs(keys, start)
+        rows = {key: backlog.rows for key, backlog in backlogs.items()}
+        total = sum(rows.values())
+        if total and not self._is_worth_it(total):
+            return None, total
+        shares = fair_shares(rows, most) if most else {key: n for key, n in rows.items() if n > 0}
+        ends = self._ends({key: backlogs[key] for key in shares}, shares)
+        found = {key: position.at_rest() for key, position in start.items()}
+        for key, backlog in backlogs.items():
+            if key in ends:
+                found[key] = ends[key]
+            elif backlog.base.lost != start.get(key, backlog.base).lost:
+                found[key] = backlog.base
+        if all(key in start and start[key].at_rest() == found[key] for key in found):
+            return None, 0
+        self._last_batch_s = time.monotonic()
+        return found, total
+
+    def _is_worth_it(self, rows: int) -> bool:
+        options = self._options
+        if self._targets is not None or rows >= options.min_rows:
+            return True
+        return time.monotonic() - self._last_batch_s >= options.max_delay_ms / 1000
+
+    def _backlogs(self, keys: Sequence[str], start: Positions) -> dict[str, Backlog]:
+        found: dict[str, Backlog] = {}
+        for key in keys:
+            figures = self._figures[key]
+            base = start[key].at_rest() if key in start else Position(LEAST, figures.removed)
+            bound = self._options.end_of(key)
+            if not bound.word and bound.id <= base.id:
+                continue  # read to the end that was asked for
+            loss = loss_since(key, base, figures)
+            if loss is not None:
+                base = self._after_loss(key, base, figures, loss)
+            target, rank = figures.last, figures.added
+            if self._targets is not None and self._targets[key][0] < target:
+                target, rank = self._targets[key]
+            if not bound.word and bound.id < target:
+                target, rank = bound.id, -1
+            low = base.id if base.since is None else base.since
+            found[key] = Backlog(base, figures, target, rank, 0, low)
+        return self._counted(found)
+
+    def _after_loss(self, key: str, base: Position, figures: Figures, loss: Loss) -> Position:
+        if self._options.fail_on_loss:
+            raise DataLossError(f"{loss.text}. {GO_ON}")
+        if loss.text not in self._told:
+            self._told.add(loss.text)
+            log.warning("%s; failOnDataLoss is false, reading on", loss.text)
+        if not figures.exists:
+            return base
+        if loss.rows < 0:
+            return replace(base, n=figures.removed, since=LEAST)
+        return replace(base, n=figures.removed, lost=base.lost + loss.rows)
+
+    def _counted(self, backlogs: dict[str, Backlog]) -> dict[str, Backlog]:
+        waiting = {key: each for key, each in backlogs.items() if each.start < each.target}
+        if self._server.offers_ranks():
+            ranges = [(key, each.start, each.target) for key, each in waiting.items()]
+            counts = self._server.count(ranges) if ranges else []
+        else:
+            counts = [_estimate(each) for each in waiting.values()]
+        for (key, each), rows in zip(waiting.items(), counts, strict=True):
+            backlogs[key] = replace(each, rows=rows)
+        return backlogs
+
+    def _ends(self, backlogs: Mapping[str, Backlog], shares: Mapping[str, int]) -> Positions:
+        if not backlogs:
+            return {}
+        total = sum(shares.values())
+        parts = {key: parts_of(rows, total, self._options) for key, rows in shares.items()}
+        if self._server.offers_ranks():
+            return self._ends_by_rank(backlogs, shares, parts)
+        return {
+            key: self._end_by_walking(key, each, shares[key], parts[key])
+            for key, each in backlogs.items()
+        }
+
+    def _ends_by_rank(
+        self, backlogs: Mapping[str, Backlog], shares: Mapping[str, int], parts: Mapping[str, int]
+    ) -> Positions:
+        targets = {key: each.target for key, each in backlogs.items()}
+        limited = [key for key, each in backlogs.items() if shares[key] < each.rows]
+        wanted = [(key, backlogs[key].start, targets[key], shares[key]) for key in limited]
+        if wanted:
+            targets.update(zip(limited, self._server.ends(wanted), strict=True))
+        ranges = [(key, each.start, targets[key], parts[key]) for key, each in backlogs.items()]
+        found: Positions = {}
+        for (key, each), measure in zip(
+            backlogs.items(), self._server.measure(ranges), strict=True
+        ):
+            base = each.base
+            loss = loss_since(key, base, measure.figures)
+            if loss is not None:  # between the first question and this one
+                base = self._after_loss(key, base, measure.figures, loss)
+            rank = each.rank if key not in limited and each.rank >= 0 else measure.rank
+            found[key] = replace(
+                base, id=targets[key], n=rank, cuts=measure.cuts, rows=measure.rows
+            )
+        return found
+
+    def _end_by_walking(self, key: str, backlog: Backlog, share: int, parts: int) -> Position:
+        options = self._options
+        low = backlog.start
+        base = backlog.base
+        if share >= backlog.rows:
+            whole = backlog.rank >= 0 and base.n >= 0 and backlog.figures.max_deleted <= low
+            return replace(
+                base,
+                id=backlog.target,
+                n=backlog.rank,
+                cuts=cuts_by_time(max(low, backlog.figures.first), backlog.target, parts),
+                rows=backlog.rank - base.n if whole and parts == 1 else -1,
+            )
+        if share <= options.walk_limit:
+            ids = self._server.walk(key, low, backlog.target, share, options.fetch_count)
+            if not ids:
+                return replace(base, id=backlog.target, n=backlog.rank, rows=0)
+            rank = base.n + len(ids) if base.n >= 0 else -1
+            return replace(base, id=ids[-1], n=rank, cuts=_cuts_of(ids, parts), rows=len(ids))
+        first = max(low, backlog.figures.first)
+        ms = first[0] + (backlog.target[0] - first[0]) * share // backlog.rows
+        end = min(max((ms, ID_MAX), (first[0], ID_MAX)), backlog.target)
+        log.info("stream %s: this batch ends at %s, by time", key, format_id(end))
+        rank = backlog.rank if end == backlog.target else -1
+        return replace(base, id=end, n=rank, cuts=cuts_by_time(first, end, parts))
+
+    # For a batch read
+
+    def pieces(self, start: Mapping[str, StreamID], end: Mapping[str, StreamID]) -> list[Piece]:
+        """What ``spark.read`` reads: everything there is at this moment, within the options.
+
+        Args:
+            start, end: narrower bounds that filters give, by stream; reading starts after the one
+                and ends with the other.
+
+        Raises:
+            HeadraceError: a stream that was named is not there.
+        """
+        keys = [key for key in self.streams() if key in start]
+        figures = self._server.figures(keys)
+        ranges: dict[str, tuple[StreamID, StreamID]] = {}
+        for key in keys:
+            if not figures[key].exists and not self._options.pattern:
+                raise HeadraceError(f"there is no stream {key}")
+            low = self._first(figures[key], self._options.start_of(key))
+            bound = self._options.end_of(key)
+            high = figures[key].last if bound.word else min(bound.id, figures[key].last)
+            low, high = max(low, start[key]), min(high, end[key])
+            if low < high and figures[key].length:
+                ranges[key] = (low, high)
+        if self._server.offers_ranks():
+            return self._pieces_by_rank(ranges)
+        return self._pieces_by_time(ranges, figures)
+
+    def _first(self, figures: Figures, bound: Bound) -> StreamID:
+        return {"earliest": LEAST, "latest": figures.last}.get(bound.word, bound.id)
+
+    def _pieces_by_rank(self, ranges: Mapping[str, tuple[StreamID, StreamID]]) -> list[Piece]:
+        counts = self._server.count([(key, *pair) for key, pair in ranges.items()])
+        total = sum(counts)
+        wanted = [
+            (key, *ranges[key], parts_of(rows, total, self._options))
+            for key, rows in zip(ranges, counts, strict=True)
+            if rows
+        ]
+        found: list[Piece] = []
+        for (key, low, high, _), measure in zip(wanted, self._server.measure(wanted), strict=True):
+            found += _pieces_of(key, low, high, measure.cuts, measure.rows)
+        return found
+
+    def _pieces_by_time(
+        self, ranges: Mapping[str, tuple[StreamID, StreamID]], figures: Mapping[str, Figures]
+    ) -> list[Piece]:
+        lengths = {key: figures[key].length for key in ranges}
+        total = sum(lengths.values())
+        found: list[Piece] = []
+        for key, (low, high) in ranges.items():
+            parts = parts_of(lengths[key], total, self._options)
+            cuts = cuts_by_time(max(low, figures[key].first), high, parts)
+            found += _pieces_of(key, low, high, cuts, -1)
+        return found
+
+
+def _pieces_of(
+    key: str, low: StreamID, high: StreamID, cuts: Sequence[Cut], rows: int
+) -> list[Piece]:
+    found: list[Piece] = []
+    for cut in cuts:
+        found.append(Piece(key, low, cut.id, cut.rows))
+        low = cut.id
+        rows = rows - cut.rows if rows >= 0 and cut.rows >= 0 else -1
+    found.append(Piece(key, low, high, rows))
+    return found
+
+
+def _estimate(backlog: Backlog) -> int:
+    """How many entries a stream may have for a batch, where the server does not count."""
+    figures, low, high = backlog.figures, backlog.start, backlog.target
+    if not figures.length:
+        return 0
+    if backlog.rank >= 0 and backlog.base.n >= 0:
+        return min(max(0, backlog.rank - backlog.base.n), figures.length)
+    span_ms = max(1, figures.last[0] - figures.first[0])
+    part_ms = high[0] - max(low, figures.first)[0]
+    return max(1, min(figures.length, figures.length * part_ms // span_ms))
+
+
+def _cuts_of(ids: Sequence[StreamID], parts: int) -> tuple[Cut, ...]:
+    found: list[Cut] = []
+    at = 0
+    for number in range(1, parts):
+        next_at = len(ids) * number // parts
+        if next_at > at:
+            found.append(Cut(ids[next_at - 1], next_at - at))
+            at = next_at
+    return tuple(found)

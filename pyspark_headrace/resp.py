@@ -1,0 +1,231 @@
+"""Talking to the server: RESP2 over one blocking socket, and what to do when it does not answer.
+
+``Client`` is one connection. ``Link`` makes one when it is needed and tries again when the server
+is away, loading, or out of memory for the moment: Spark never restarts a query by itself, so a
+server that restarts must not end one.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+import hiredis
+
+from pyspark_headrace.errors import ServerError, UnreachableError
+from pyspark_headrace.options import Connection
+
+T = TypeVar("T")
+Word = bytes | str | int
+Words = Sequence[Word]
+
+log = logging.getLogger("pyspark_headrace")
+
+# Codes of error replies that say "not now".
+PASSING: Final = frozenset(
+    ("LOADING", "BUSY", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "OOM", "MISCONF")
+)
+MOST_DELAY_MS: Final = 10_000
+_CHUNK: Final = 1 << 18
+
+
+def encode(words: Words) -> bytes:
+    """A request: an array of bulk strings."""
+    pieces = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        pieces.append(b"$%d\r\n%b\r\n" % (len(data), data))
+    return b"".join(pieces)
+
+
+class Client:
+    """One connection, ready for commands.
+
+    Raises:
+        OSError: the server cannot be reached.
+        ServerError: it refuses the password or the database.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._timeout_s = connection.timeout_ms / 1000
+        self._reader = hiredis.Reader(replyError=ServerError)
+        self._asked: tuple[Word, ...] | None = None
+        self._socket = _connect(connection, self._timeout_s)
+        try:
+            self._greet(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self, connection: Connection) -> None:
+        password = connection.password()
+        if password:
+            user = [connection.username] if connection.username else []
+            self.call("AUTH", *user, password)
+        if connection.db:
+            self.call("SELECT", connection.db)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send requests; their replies are to be read one by one."""
+        self._socket.sendall(data)
+
+    def read(self) -> object:
+        """The next reply; an error is returned, not raised."""
+        while True:
+            reply: object = self._reader.gets()
+            if reply is not False:  # a RESP2 reply is never a boolean
+                return reply
+            self._reader.feed(self._receive())
+
+    def _receive(self) -> bytes:
+        data = self._socket.recv(_CHUNK)
+        if not data:
+            raise ConnectionResetError("the server closed the connection")
+        return data
+
+    def call(self, *words: Word, wait_ms: int = 0) -> object:
+        """One command and its reply.
+
+        Args:
+            wait_ms: how long the command itself may block.
+
+        Raises:
+            ServerError: the reply is an error.
+        """
+        if wait_ms:
+            self._socket.settimeout(self._timeout_s + wait_ms / 1000)
+        try:
+            self.send(encode(words))
+            reply = self.read()
+        finally:
+            if wait_ms:
+                self._socket.settimeout(self._timeout_s)
+        if isinstance(reply, ServerError):
+            raise reply
+        return reply
+
+    def pipeline(self, commands: Sequence[Words]) -> list[object]:
+        """Several commands in one go; errors stand among the replies."""
+        self.send(b"".join(map(encode, commands)))
+        return [self.read() for _ in commands]
+
+    # Pages: whole replies as bytes. A request is followed by ECHO with a word that nobody can
+    # guess, so the end of a reply of any shape is known without reading through it.
+
+    def ask_page(self, *words: Word) -> None:
+        """Ask for a page ahead of time."""
+        self._token = secrets.token_hex(8).encode()
+        self.send(encode(words) + encode((b"ECHO", self._token)))
+        self._asked = words
+
+    def page(self, *words: Word) -> bytes:
+        """The bytes of one reply; that of ``ask_page`` where it asked for the same.
+
+        Raises:
+            ServerError: the reply is an error.
+        """
+        if self._asked is None:
+            self.ask_page(*words)
+        elif self._asked != words:
+            raise ConnectionError("another page is on its way")
+        end = b"$16\r\n%b\r\n" % self._token
+        chunks: list[bytes] = []
+        last = b""
+        while not last.endswith(end):
+            chunk = self._receive()
+            chunks.append(chunk)
+            last = (last + chunk)[-len(end) :] if len(chunk) < len(end) else chunk
+        self._asked = None
+        data = b"".join(chunks)[: -len(end)]
+        if data[:1] == b"-":
+            raise ServerError(data[1:-2].decode("utf-8", "replace"))
+        return data
+
+
+def _connect(connection: Connection, timeout_s: float) -> socket.socket:
+    if connection.unix_path:
+        raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        raw.settimeout(timeout_s)
+        raw.connect(connection.unix_path)
+        return raw
+    raw = socket.create_connection((connection.host, connection.port), timeout_s)
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not connection.tls:
+        return raw
+    context = ssl.create_default_context(cafile=connection.tls_ca_file or None)
+    return context.wrap_socket(raw, server_hostname=connection.host)
+
+
+class Link:
+    """A connection that is made when it is needed, and again when it breaks."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection: Final = connection
+        self._client: Client | None = None
+
+    def run(self, work: Callable[[Client], T]) -> T:
+        """What ``work`` returns; it is run again, from its start, while the server is away.
+
+        Raises:
+            UnreachableError: the server did not come back in time.
+            ServerError: the server refuses, for good.
+        """
+        tries = self.connection.retries + 1
+        for attempt in range(tries):
+            try:
+                if self._client is None:
+                    self._client = Client(self.connection)
+                return work(self._client)
+            except ssl.SSLCertVerificationError:
+                self.close()
+                raise
+            except (OSError, hiredis.ProtocolError) as broken:
+                self.close()
+                trouble = str(broken) or type(broken).__name__
+            except ServerError as refused:
+                if refused.code not in PASSING:
+                    raise
+                trouble = str(refused)
+            if attempt + 1 < tries:
+                delay_ms = min(self.connection.retry_ms << attempt, MOST_DELAY_MS)
+                where = self.connection.where()
+                log.warning("%s: %s; trying again in %d ms", where, trouble, delay_ms)
+                time.sleep(delay_ms / 1000)
+        raise UnreachableError(
+            f"{self.connection.where()} did not answer in {tries} tries: {trouble}. "
+            "A restarted query goes on where this one stopped"
+        )
+
+    def call(self, *words: Word) -> object:
+        """One command and its reply, see ``run``."""
+        return self.run(lambda client: client.call(*words))
+
+    def pipeline(self, commands: Sequence[Words]) -> list[object]:
+        """Several commands in one go, see ``run``; errors stand among the replies."""
+
+        def work(client: Client) -> list[object]:
+            replies = client.pipeline(commands)
+            for reply in replies:
+                if isinstance(reply, ServerError) and reply.code in PASSING:
+                    raise reply
+            return replies
+
+        return self.run(work)
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"connection": self.connection, "_client": None}

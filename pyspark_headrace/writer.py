@@ -1,0 +1,400 @@
+"""The sink: batches and streaming queries appended to streams, each row once.
+
+A row goes out as ``XADD stream IDMP pid iid * field value ...``; ``identity`` tells how pid and iid
+are made so that a row that is written again is known again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_headrace.encoder import Encoder, Layout, Rows, layout_of
+from pyspark_headrace.errors import OptionError, ServerError, UnsafeWriteError
+from pyspark_headrace.identity import (
+    Labels,
+    Origin,
+    Tokens,
+    bulk,
+    description,
+    safe_rows,
+    short_name,
+)
+from pyspark_headrace.ids import StreamID, parse_id
+from pyspark_headrace.options import WriteOptions
+from pyspark_headrace.pipe import Pipe, Request
+from pyspark_headrace.resp import Link
+from pyspark_headrace.server import figures_of, has_commands, pairs_of
+
+log = logging.getLogger("pyspark_headrace")
+
+BATCH_PROPERTY: Final = "streaming.sql.batchId"
+QUERY_PROPERTY: Final = "sql.streaming.queryId"
+NOTE_LIFE_S: Final = 7 * 86_400
+LONG_ENOUGH_S: Final = 3600
+LONGEST_S: Final = 86_400
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task has done.
+
+    Attributes:
+        rows: sent; ``known`` of them the server had already.
+        safe_rows: how many rows of a batch the server can know again; 0 when it cannot at all.
+        shortest_s: for how long it does so, at the least.
+    """
+
+    rows: int = 0
+    known: int = 0
+    safe_rows: int = 0
+    shortest_s: int = 0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is the same for all tasks of a write; travels to them.
+
+    Attributes:
+        run: names a batch job; of a streaming query Spark knows the name.
+        drawn: the run was made up, so that only this job's own tasks are known again.
+        strict: nobody else writes for this query, so options that changed can be told.
+    """
+
+    options: WriteOptions
+    layout: Layout
+    columns: tuple[str, ...]
+    run: str
+    drawn: bool
+    strict: bool
+
+    def writer_name(self) -> str:
+        """Tells the writers of one query apart."""
+        given = self.options.writer_id
+        return short_name(given or f"{self.options.stream}|{self.columns}|{self.layout.identity}")
+
+    def description(self) -> str:
+        """What must not change while a batch is open."""
+        return description(
+            columns=list(self.columns),
+            identity=self.layout.identity,
+            marks=list(self.layout.marks),
+            producers=self.options.producers,
+            scope=self.options.id_scope,
+            stream=self.options.stream,
+            writer=self.writer_name(),
+        )
+
+
+def origin_of(job: Job) -> Origin:
+    """Whom the rows of this task belong to.
+
+    Raises:
+        UnsafeWriteError: Spark does not say which batch this is.
+    """
+    task = TaskContext.get()
+    partition = 0 if task is None else task.partitionId()
+    query = None if task is None else task.getLocalProperty(QUERY_PROPERTY)
+    batch = None if task is None else task.getLocalProperty(BATCH_PROPERTY)
+    if job.run and not (query and batch):
+        return Origin(f"run-{short_name(job.run)}", -1, partition)
+    if job.run and not job.drawn:
+        raise UnsafeWriteError(
+            "runId inside of a streaming query: equal rows of two batches would count as one; "
+            "leave it out, the query and the batch tell them apart"
+        )
+    if not query or not batch:
+        raise UnsafeWriteError(
+            "Spark does not tell the task which query and batch it works for "
+            f"({QUERY_PROPERTY}, {BATCH_PROPERTY}), so rows written again could not be known "
+            "again; identity=none writes all the same"
+        )
+    return Origin(query[:8], int(batch), partition)
+
+
+class Target:
+    """One stream that rows go to, as it was when the task met it."""
+
+    def __init__(self, last: StreamID, window: int, duration_s: int, tracked: int) -> None:
+        self.last: Final = last
+        self.window: Final = window
+        self.duration_s: Final = duration_s
+        self.tracked: Final = tracked
+
+
+class Appender:
+    """Appends the rows of one task; ``start`` comes first, ``close`` last."""
+
+    def __init__(self, job: Job) -> None:
+        self._job: Final = job
+        self._options: Final = job.options
+        self._link: Final = Link(job.options.connection)
+        self._encoder: Final = Encoder(job.layout, job.options)
+        self._tokens: Tokens | None = None
+        self._labels: Labels | None = None
+        self._targets: dict[bytes, Target] = {}
+        self._heads: dict[tuple[bytes, int], bytes] = {}
+        self._trim: Final = b"".join(bulk(word.encode()) for word in job.options.trim)
+        self._window: list[Request] = []
+        self._window_bytes = 0
+        self._pipe: Pipe | None = None
+        self.written: Final = Written()
+
+    def start(self) -> None:
+        """Find out how rows are known again, and whether they can be.
+
+        Raises:
+            UnsafeWriteError: they cannot, though they are asked to be.
+        """
+        job = self._job
+        if self._can_identify(job):
+            origin = origin_of(job)
+            if job.strict or job.options.writer_id:
+                _check_open_batch(self._link, job, origin)
+            scope = job.options.id_scope if origin.batch >= 0 else "query"
+            self._tokens = Tokens(job.layout.identity, origin.partition)
+            self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
+        self._pipe = Pipe(job.options.connection, self._answered, self._labels is not None)
+
+    def _can_identify(self, job: Job) -> bool:
+        if job.layout.identity == "none":
+            return False
+        if has_commands(self._link, "XCFGSET"):
+            return True
+        where = job.options.connection.where()
+        if job.options.identity != "auto":
+            raise UnsafeWriteError(
+                f"identity={job.options.identity}: {where} has no XADD IDMP, so it cannot know a "
+                "row again; identity=none (or auto) writes at least once"
+            )
+        log.warning("%s has no XADD IDMP: rows are written at least once, not exactly once", where)
+        return False
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Send the rows of a batch."""
+        rows = self._encoder.encode(batch)
+        for target in dict.fromkeys(rows.targets):
+            if target not in self._targets:
+                self._meet(target)
+        labels = self._labels_of(rows)
+        depth, most_bytes = self._options.depth, self._options.max_bytes
+        for target, body, count, label in zip(
+            rows.targets, rows.bodies, rows.counts, labels, strict=True
+        ):
+            words = (
+                self._head(target, count, bool(label)) + label + self._trim + b"$1\r\n*\r\n" + body
+            )
+            self._window.append((target, words))
+            self._window_bytes += len(words)
+            if len(self._window) >= depth or self._window_bytes >= most_bytes:
+                self._flush()
+        self.written.rows += len(rows.bodies)
+
+    def finish(self) -> Written:
+        """Wait for the server's word on every row."""
+        self._flush()
+        if self._pipe is not None:
+            self._pipe.drain()
+        return self.written
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._pipe is not None:
+            self._pipe.close()
+        self._link.close()
+
+    def _flush(self) -> None:
+        if self._window and self._pipe is not None:
+            window, self._window, self._window_bytes = self._window, [], 0
+            self._pipe.push(window)
+
+    def _labels_of(self, rows: Rows) -> Sequence[bytes]:
+        if self._tokens is None or self._labels is None:
+            return [b""] * len(rows.bodies)
+        bodies = rows.bodies
+        if not self._options.stream:  # equal rows for two streams are not the same row
+            bodies = list(map(b"\0".join, zip(rows.targets, bodies, strict=True)))
+        return self._labels.of(self._tokens.of(bodies, rows.marks))
+
+    def _head(self, target: bytes, fields: int, labelled: bool) -> bytes:
+        """How a request for so many fields begins."""
+        head = self._heads.get((target, fields))
+        if head is None:
+            words = 3 + 2 * fields + len(self._options.trim) + (3 if labelled else 0)
+            head = b"*%d\r\n$4\r\nXADD\r\n" % words + bulk(target)
+            self._heads[target, fields] = head
+        return head
+
+    def _meet(self, target: bytes) -> None:
+        """Look at a stream before the first row goes there."""
+        found = self._look(target)
+        if self._labels is not None:
+            if self._options.configure_idmp and not found.tracked:
+                self._configure(target, found)
+                found = self._look(target)
+            safe = safe_rows(self._options.producers, found.window)
+            self.written.safe_rows = min(self.written.safe_rows or safe, safe)
+            shortest = self.written.shortest_s
+            self.written.shortest_s = min(shortest or found.duration_s, found.duration_s)
+        self._targets[target] = found
+
+    def _look(self, target: bytes) -> Target:
+        name = target.decode("utf-8", "replace")
+        try:
+            reply = self._link.call("XINFO", "STREAM", target)
+        except ServerError as error:
+            figures_of(error, name)  # passes only a stream that is not there yet
+            return Target((0, 0), 100, 100, 0)
+        values = pairs_of(reply)
+        return Target(
+            figures_of(reply, name).last,
+            cast("int", values.get("idmp-maxsize", 100)),
+            cast("int", values.get("idmp-duration", 100)),
+            cast("int", values.get("iids-tracked", 0)),
+        )
+
+    def _configure(self, target: bytes, found: Target) -> None:
+        """Let iids live as long as they can. Only where there are none: it would forget them."""
+        if found.duration_s >= LONG_ENOUGH_S:
+            return
+        if found.last == (0, 0):
+            # XCFGSET wants a stream; a group makes an empty one, and goes again.
+            group = f"headrace-{secrets.token_hex(4)}"
+            self._link.call("XGROUP", "CREATE", target, group, "$", "MKSTREAM")
+            self._link.call("XGROUP", "DESTROY", target, group)
+        self._link.call("XCFGSET", target, "IDMP-DURATION", LONGEST_S)
+
+    def _answered(self, target: bytes, entry_id: bytes) -> None:
+        """An ID from before this task began tells of a row that was there already."""
+        if parse_id(entry_id) <= self._targets[target].last:
+            self.written.known += 1
+
+
+def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
+    """Leave a note of how a batch is written, or compare with the one that is there.
+
+    Raises:
+        UnsafeWriteError: the batch was begun with other options.
+    """
+    key = f"{job.options.stream or 'headrace'}:sink:{origin.name}"
+    if job.options.writer_id:
+        key += f":{job.writer_name()}"
+    mine = job.description()
+    found = link.call("GET", key)
+    if found is not None:
+        note = json.loads(cast("bytes", found))
+        if note["batch"] == origin.batch:
+            if note["how"] == mine:
+                return
+            raise UnsafeWriteError(
+                f"batch {origin.batch} was begun with other columns or identity options, and rows "
+                "written again could not be known again. Finish it with the old ones, then "
+                f"change: it was {note['how']}, and is {mine}"
+            )
+    link.call("SET", key, json.dumps({"batch": origin.batch, "how": mine}), "EX", NOTE_LIFE_S)
+
+
+def _append(job: Job, batches: Iterator[pa.RecordBatch]) -> Written:
+    appender = Appender(job)
+    try:
+        appender.start()
+        for batch in batches:
+            if batch.num_rows:
+                appender.add(batch)
+        return appender.finish()
+    finally:
+        appender.close()
+
+
+def _summed(messages: Sequence[WriterCommitMessage | None]) -> Written:
+    done = [message for message in messages if isinstance(message, Written) and message.rows]
+    return Written(
+        sum(message.rows for message in done),
+        sum(message.known for message in done),
+        min((message.safe_rows for message in done), default=0),
+        min((message.shortest_s for message in done), default=0),
+    )
+
+
+def _warn(what: str, total: Written) -> None:
+    """Say what keeps a repetition from being known again."""
+    if total.safe_rows and total.rows > total.safe_rows:
+        log.warning(
+            "%s has %d rows, and only %d are sure to be known again if it is repeated: make "
+            "batches smaller (maxOffsetsPerTrigger) or idmpProducers more",
+            what,
+            total.rows,
+            total.safe_rows,
+        )
+    if total.safe_rows and total.shortest_s < LONG_ENOUGH_S:
+        log.warning(
+            "the stream forgets rows after %d s (idmp-duration): a query that is restarted later "
+            "may repeat its last batch; configureIdmp=true on an empty stream, or XCFGSET",
+            total.shortest_s,
+        )
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """``df.writeStream``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        if options.run_id:
+            raise OptionError("option runId is for batch jobs: a query has a name of its own")
+        layout = layout_of(schema, options)
+        self._job = Job(options, layout, tuple(schema.names), "", False, True)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Append the rows of one partition of a micro-batch."""
+        return _append(self._job, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Say what was written; the rows are in the stream since their tasks ended."""
+        total = _summed(messages)
+        if total.known:
+            log.info("batch %d: %d of %d rows were there", batchId, total.known, total.rows)
+        _warn(f"batch {batchId}", total)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Nothing is taken back: the batch is written again, and its rows are known again."""
+        total = _summed(messages)
+        log.warning("batch %d failed; %d rows of it are in the stream", batchId, total.rows)
+
+
+class BatchSink(DataSourceArrowWriter):
+    """``df.write``, also inside of ``foreachBatch``."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        layout = layout_of(schema, options)
+        # Drawn here, a name is the same in all tasks and attempts of this job, and of no other.
+        run = options.run_id or secrets.token_hex(8)
+        self._job = Job(options, layout, tuple(schema.names), run, not options.run_id, False)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Append the rows of one partition."""
+        return _append(self._job, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Say what was written."""
+        total = _summed(messages)
+        if self._job.drawn:
+            total.safe_rows = 0  # nobody expects a job without a runId to be repeatable
+        _warn("this job", total)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing is taken back."""
+        total = _summed(messages)
+        again = "" if self._job.drawn else "; run again with the same runId, they count once"
+        log.warning("the job failed; %d rows of it are in the stream%s", total.rows, again)

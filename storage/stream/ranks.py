@@ -1,0 +1,122 @@
+"""How many entries a range of IDs holds, and where to cut it: from the sums over the blocks.
+
+An entry's rank is the number of live entries before it. The index finds the block of a rank in
+O(log n); inside of it only the IDs are decoded.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.stream.block import Run
+from storage.stream.stream import ID_MAX, Stream, nth_live
+
+ID = tuple[int, int]
+
+
+class Share:
+    """A stretch of a stream: its first and last entry and how many there are from one to the other.
+
+    Attributes:
+        first, last: IDs of live entries, both included.
+        count: live entries.
+    """
+
+    def __init__(self, first: ID, last: ID, count: int) -> None:
+        self.first: Final = first
+        self.last: Final = last
+        self.count: Final = count
+
+
+def count_between(stream: Stream, start: ID, end: ID) -> int:
+    """How many live entries lie from ``start`` to ``end``, both included.
+
+    Complexity: O(log n).
+    """
+    low, high = _ranks(stream, start, end)
+    return high - low
+
+
+def share_by_rows(stream: Stream, start: ID, end: ID, rows: int, most: int) -> list[Share]:
+    """Cut a range into shares of ``rows`` entries, of which the last may have fewer.
+
+    Args:
+        most: how many shares to return, the first ones; 0 is all.
+
+    Complexity: O(log n) for each share.
+    """
+    low, high = _ranks(stream, start, end)
+    finder = _Finder(stream)
+    shares: list[Share] = []
+    while low < high and (most == 0 or len(shares) < most):
+        next_low = min(low + rows, high)
+        shares.append(finder.share(low, next_low))
+        low = next_low
+    return shares
+
+
+def share_evenly(stream: Stream, start: ID, end: ID, parts: int) -> list[Share]:
+    """Cut a range into ``parts`` shares that differ by one entry at most; none is empty.
+
+    Complexity: O(log n) for each share.
+    """
+    low, high = _ranks(stream, start, end)
+    total = high - low
+    parts = min(parts, total)
+    finder = _Finder(stream)
+    shares: list[Share] = []
+    for number in range(parts):
+        first = low + total * number // parts
+        shares.append(finder.share(first, low + total * (number + 1) // parts))
+    return shares
+
+
+def _ranks(stream: Stream, start: ID, end: ID) -> tuple[int, int]:
+    """The rank of the first entry of a range, and the rank after its last one."""
+    if start > end or not stream.length:
+        return 0, 0
+    low = stream.count_before(start[0], start[1])
+    if end >= (stream.last_ms, stream.last_seq):
+        return low, stream.length
+    ms, seq = end
+    if seq < ID_MAX:
+        return low, stream.count_before(ms, seq + 1)
+    return low, stream.count_before(ms + 1, 0)
+
+
+class _Finder:
+    """Finds IDs by rank; the block at hand is kept, for the next rank is often in it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream: Final = stream
+        self._run = Run(None)
+        self._dead: bytearray | None = None
+        self._low = 0  # ranks of the block at hand: from here
+        self._high = 0  # up to and without this one
+
+    def share(self, low: int, high: int) -> Share:
+        """The share with the ranks from ``low`` up to and without ``high``."""
+        return Share(self._id_at(low), self._id_at(high - 1), high - low)
+
+    def _id_at(self, rank: int) -> ID:
+        if not self._low <= rank < self._high:
+            self._turn_to(rank)
+        number = rank - self._low
+        if self._dead is not None:
+            number = nth_live(self._dead, 0, len(self._dead), number + 1) - 1
+        return self._run.ms[number], self._run.seq[number]
+
+    def _turn_to(self, rank: int) -> None:
+        index = self._stream.index
+        if rank < index.entries:
+            place = index.place_of_rank(rank)
+            block = index.blocks[place]
+            self._low = index.count_before(place)
+        else:
+            tail = self._stream.tail
+            assert tail is not None
+            block = tail
+            self._low = index.entries
+        self._high = self._low + block.live
+        self._run = block.ids()
+        self._dead = block.dead

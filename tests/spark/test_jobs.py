@@ -1,0 +1,473 @@
+"""The jobs: as functions, and as the program that people run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_headrace.errors import HeadraceError, UnsafeWriteError
+from pyspark_headrace.jobs import cli
+from pyspark_headrace.jobs.archive import read_archive, read_manifest, trim_archived, verify
+from pyspark_headrace.jobs.reconcile import database_side, entries_side, reconcile, with_fields
+from pyspark_headrace.jobs.replay import between, restore
+from pyspark_headrace.jobs.running import message_of
+from pyspark_headrace.jobs.totals import latest_totals, totals
+from pyspark_headrace.jobs.windows import top, windows
+from support.build import environment
+from support.client import RawClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.once
+
+Where = dict[str, str]
+START_MS = 1_700_000_000_000
+
+
+def ride(client: RawClient, number: int, key: str = "rides", **fields: object) -> None:
+    """One ride a second, of three riders; distances that doubles cannot add up exactly."""
+    words: list[str | int] = ["XADD", key, f"{START_MS + 1000 * number}-1"]
+    facts = {"id": number, "rider": f"r{number % 3}", "distance": f"{number % 7}.1", **fields}
+    for name, value in facts.items():
+        words += (name, str(value))
+    reply = client.call(*words)
+    assert reply.startswith(b"$"), reply
+
+
+def rides(client: RawClient, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        ride(client, number)
+
+
+def expected_totals(count: int) -> dict[str, tuple[int, Decimal]]:
+    found: dict[str, tuple[int, Decimal]] = {}
+    for number in range(count):
+        entries, total = found.get(f"r{number % 3}", (0, Decimal(0)))
+        found[f"r{number % 3}"] = (entries + 1, total + Decimal(f"{number % 7}.1"))
+    return found
+
+
+def entries_of(spark: SparkSession, where: Where, stream: str = "rides", **more: str) -> DataFrame:
+    return spark.read.format("headrace").options(**where, **more).load(stream)
+
+
+def run_job(*words: object) -> int:
+    """The program, in this process: it finds the session that is there."""
+    return cli.main([str(word) for word in words])
+
+
+def url(where: Where) -> tuple[str, str]:
+    return "--url", f"redis://localhost:{where['port']}"
+
+
+# Totals
+
+
+def test_totals_of_a_batch(spark: SparkSession, where: Where, client: RawClient) -> None:
+    rides(client, 20)
+    ride(client, 20, rider="r2", distance="far")
+    found = totals(entries_of(spark, where), ["rider"], "distance").collect()
+    exact = {row["rider"]: (row["count"], row["total"].normalize()) for row in found}
+    expected = expected_totals(20)
+    expected["r2"] = (expected["r2"][0] + 1, expected["r2"][1])
+    assert exact == expected
+    last = {row["rider"]: row["last_id"] for row in found}
+    assert last["r2"] == f"{START_MS + 20_000}-1"
+    every = totals(entries_of(spark, where)).collect()
+    assert [(row["count"], row["total"]) for row in every] == [(21, 0)]
+
+
+def test_running_totals_as_a_job(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    job = (
+        *("totals", *url(where), "--stream", "rides", "--by", "rider", "--value", "distance"),
+        *("--into", "sums", "--checkpoint", tmp_path / "c", "--max-per-batch", 15),
+    )
+    rides(client, 30)
+    assert run_job(*job) == 0
+    rides(client, 10, 30)
+    assert run_job(*job) == 0
+    shown = capsys.readouterr().out
+    assert "batch 0, 15 entries" in shown
+    assert "10 entries counted; changes are in sums" in shown
+    changes = entries_of(spark, where, "sums")
+    assert changes.count() == 9  # three batches, three riders
+    newest = latest_totals(changes, ["rider"]).collect()
+    now = {row["rider"]: (row["count"], row["total"].normalize()) for row in newest}
+    assert now == expected_totals(40)
+    raw = client.call_parsed("XREVRANGE", "sums", "+", "-", "COUNT", 1)
+    assert isinstance(raw, list)
+    assert raw[0][1][0::2] == [b"rider", b"count", b"total", b"last_id", b"batch"]
+    assert b"." in raw[0][1][5]
+    assert not raw[0][1][5].endswith(b"0")
+
+
+# Windows
+
+
+def test_windows(spark: SparkSession, where: Where, client: RawClient) -> None:
+    rides(client, 60)
+    frame = entries_of(spark, where)
+    found = windows(frame, "20 seconds", by=["rider"], value="distance").orderBy("start", "rider")
+    rows = found.collect()
+    assert sum(row["count"] for row in rows) == 60
+    assert rows[0]["start"].timestamp() == START_MS / 1000
+    assert rows[0]["least"] == 0.1
+    assert rows[0]["p95"] <= rows[0]["most"] <= 6.1
+    best = top(found, 1, "total").collect()
+    assert len(best) == len({row["start"] for row in rows})
+    sliding = windows(frame, "20 seconds", slide="10 seconds").collect()
+    assert sum(row["count"] for row in sliding) == 120
+    for number in (200, 201):
+        ride(client, number)
+    sessions = windows(entries_of(spark, where), "", gap="30 seconds").orderBy("start").collect()
+    assert [row["count"] for row in sessions] == [60, 2]
+
+
+def test_windows_as_a_job(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rides(client, 60)
+    job = ("windows", *url(where), "--stream", "rides", "--length", "10 seconds", "--by", "rider")
+    picture = tmp_path / "rides.png"
+    assert (
+        run_job(*job, "--report", picture, "--out", tmp_path / "out", "--until", START_MS + 30_000)
+        == 0
+    )
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert spark.read.parquet(str(tmp_path / "out")).count() == 9
+    shown = capsys.readouterr().out
+    assert "2023-11-14 22:13:40" in shown
+    assert "2023-11-14 22:13:50" in shown.split("end")[0] or "22:13:50" in shown
+    assert run_job(*job, "--draw", "total") == 2
+    assert "--draw total: there is rider, count" in capsys.readouterr().err
+
+
+# Archive and replay
+
+
+def archive(where: Where, tmp_path: Path, *more: object) -> int:
+    return run_job(
+        *("archive", *url(where), "--pattern", "rides*", "--path", tmp_path / "archive"),
+        *("--checkpoint", tmp_path / "c", *more),
+    )
+
+
+def test_archive_and_replay(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rides(client, 60)
+    ride(client, 7, "rides:2", odd=b"\xff".decode("latin-1"))
+    client.call(
+        "XADD", "rides:2", "1700003600000-5", b"\xff\r\n", b"\x00", "twice", "1", "twice", "2"
+    )
+    assert archive(where, tmp_path) == 0
+    rides(client, 30, 60)
+    assert archive(where, tmp_path) == 0
+    assert "the archive is whole" in capsys.readouterr().out
+    path = str(tmp_path / "archive")
+    kept = read_archive(spark, path)
+    assert kept.groupBy("key").count().orderBy("key").collect() == [("rides", 90), ("rides:2", 2)]
+    hours = kept.filter("key = 'rides:2'").select("date", "hour").orderBy("hour").collect()
+    assert [(str(row["date"]), row["hour"]) for row in hours] == [
+        ("2023-11-14", 22),
+        ("2023-11-14", 23),
+    ]
+    lines = read_manifest(spark, path).filter("key = 'rides'").orderBy("batch").collect()
+    assert [row["rows"] for row in lines] == [row["planned"] for row in lines]
+    assert [row["after"] for row in lines[1:]] == [row["upto"] for row in lines[:-1]]
+
+    # A run of Parquet readers sees the fields as they were, binary ones and repeated ones too.
+    odd = kept.filter("id = '1700003600000-5'").collect()[0]
+    assert [(bytes(pair["name"]), bytes(pair["value"])) for pair in odd["pairs"]] == [
+        (b"\xff\r\n", b"\x00"),
+        (b"twice", b"1"),
+        (b"twice", b"2"),
+    ]
+    assert with_fields(kept).filter("id = '1700003600000-5'").collect()[0]["fields"]["twice"] == "2"
+
+    # Back under new IDs, twice, and under the old ones.
+    for _ in range(2):
+        assert (
+            run_job("replay", *url(where), "--path", path, "--key", "rides", "--into", "again") == 0
+        )
+    originals = client.call_parsed("XRANGE", "rides", "-", "+")
+    again = client.call_parsed("XRANGE", "again", "-", "+")
+    assert isinstance(originals, list)
+    assert isinstance(again, list)
+    assert [row for _, row in again] == [row for _, row in originals]
+    before = {key: client.call("XRANGE", key, "-", "+") for key in ("rides", "rides:2")}
+    client.call("DEL", "rides", "rides:2")
+    assert (
+        run_job(
+            "replay", *url(where), "--path", path, "--keep-ids", "--last", f"{START_MS + 9000}-1"
+        )
+        == 0
+    )
+    assert client.call_parsed("XLEN", "rides") == 10
+    assert run_job("replay", *url(where), "--path", path, "--keep-ids") == 0
+    shown = capsys.readouterr().out
+    assert "rides: 80 entries added, 10 were there" in shown
+    assert {key: client.call("XRANGE", key, "-", "+") for key in before} == before
+
+
+def test_restoring_where_it_does_not_fit(
+    spark: SparkSession, where: Where, client: RawClient, tmp_path: Path
+) -> None:
+    rides(client, 10)
+    kept = entries_of(spark, where, fieldsFormat="pairs")
+    client.call("XADD", "later", f"{START_MS + 5000}-1", "other", "entry")
+    for stream, text in (("later", "cannot be put back in its place"),):
+        with pytest.raises(Exception, match=text):
+            restore(kept, where, stream)
+    client.call("XADD", "same", f"{START_MS}-1", "other", "entry")
+    with pytest.raises(Exception, match="has another entry"):
+        restore(between(kept, last=f"{START_MS}-1"), where, "same")
+    assert client.call_parsed("XLEN", "same") == 1
+    assert issubclass(UnsafeWriteError, HeadraceError)
+
+
+def test_only_what_is_archived_and_acknowledged_is_trimmed(
+    spark: SparkSession, where: Where, client: RawClient, tmp_path: Path
+) -> None:
+    rides(client, 50)
+    client.call("XGROUP", "CREATE", "rides", "slow", "0")
+    client.call("XREADGROUP", "GROUP", "slow", "a", "COUNT", 20, "STREAMS", "rides", ">")
+    assert archive(where, tmp_path, "--trim", "--keep", 5) == 0
+    assert client.call_parsed("XLEN", "rides") == 50  # 20 are pending
+    ids = [f"{START_MS + 1000 * number}-1" for number in range(20)]
+    client.call("XACK", "rides", "slow", *ids)
+    rides(client, 5, 50)  # not archived
+    path = str(tmp_path / "archive")
+    assert trim_archived(spark, path, where) == {"rides": 20}
+    client.call("XGROUP", "DESTROY", "rides", "slow")
+    assert trim_archived(spark, path, where, keep=10) == {"rides": 25}
+    assert trim_archived(spark, path, where) == {"rides": 5}
+    assert client.call_parsed("XLEN", "rides") == 5
+
+
+def test_an_archive_that_is_not_whole(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rides(client, 75)
+    assert archive(where, tmp_path, "--max-per-batch", 25) == 0
+    path = tmp_path / "archive"
+    whole = tmp_path / "whole"
+    shutil.copytree(path, whole)
+    query = next(iter((path / "data").glob("query=*"))).name
+
+    def problems() -> set[str]:
+        return {row["problem"] for row in verify(spark, str(path)).collect()}
+
+    def again() -> None:
+        shutil.rmtree(path)
+        shutil.copytree(whole, path)
+
+    assert problems() == set()
+    shutil.rmtree(path / "manifest" / query / "batch=1")
+    last = f"{START_MS + 24_000}-1"
+    assert problems() == {
+        f"begins after {START_MS + 49_000}-1, the batch before ended with {last}",
+        "files without a manifest line",
+    }
+    again()
+    shutil.rmtree(path / "data" / query / "batch=1")
+    assert problems() == {"0 entries, 25 were written"}
+    again()
+    shutil.rmtree(path / "data" / query / "batch=1")
+    shutil.copytree(path / "data" / query / "batch=0", path / "data" / query / "batch=1")
+    found = problems()
+    assert "the files hold something else than was written" in found
+    assert any("is there more than once" in problem for problem in found)
+    again()
+    line = next((path / "manifest" / query / "batch=2").glob("*.json"))
+    facts = json.loads(line.read_text())
+    line.write_text(json.dumps({**facts, "planned": 26}))
+    (line.parent / f".{line.name}.crc").unlink(missing_ok=True)
+    assert problems() == {"25 entries, 26 were planned"}
+    assert run_job("archive", "--verify", "--path", path) == 1
+    assert "26 were planned" in capsys.readouterr().out
+    with pytest.raises(HeadraceError, match="nothing is trimmed"):
+        trim_archived(spark, str(path), where)
+
+
+# Reconcile
+
+
+def test_reconcile(spark: SparkSession, where: Where, client: RawClient) -> None:
+    rides(client, 30)
+    side = entries_side(entries_of(spark, where), key="rider", value="distance", last="id")
+    rows = {row["key"]: row for row in side.collect()}
+    assert {
+        key: (row["count"], row["total"].normalize()) for key, row in rows.items()
+    } == expected_totals(30)
+    assert rows["r2"]["last_id"] == "29"
+    same = reconcile({"one": side, "two": side}).collect()
+    assert all(row["agrees"] for row in same)
+    ride(client, 30, rider="r0")
+    client.call("XDEL", "rides", f"{START_MS + 29_000}-1")
+    other = entries_side(entries_of(spark, where), key="rider", value="distance", last="id")
+    truth = spark.createDataFrame(
+        [(row["key"], row["count"], row["total"], row["last_id"]) for row in rows.values()],
+        side.schema,
+    )
+    found = {row["key"]: row for row in reconcile({"truth": truth, "stream": other}).collect()}
+    assert found["r0"]["difference"] == "stream: +1 entries, 2.1 against truth"
+    assert found["r1"]["agrees"]
+    assert found["r2"]["difference"] == "stream: -1 entries, -1.1 against truth"
+    lenient = reconcile(
+        {"truth": truth, "stream": truth.withColumn("total", truth["total"] + 1)}, 2.0
+    )
+    assert all(row["agrees"] for row in lenient.collect())
+
+
+def test_reconcile_as_a_job(
+    spark: SparkSession,
+    where: Where,
+    client: RawClient,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rides(client, 30)
+    assert archive(where, tmp_path) == 0
+    run_job(
+        *("totals", *url(where), "--stream", "rides", "--by", "rider", "--value", "distance"),
+        *("--into", "sums", "--checkpoint", tmp_path / "t"),
+    )
+    capsys.readouterr()
+    job = (
+        *("reconcile", *url(where), "--archive", tmp_path / "archive", "--stream", "rides"),
+        *("--totals", "sums", "--key", "rider", "--value", "distance", "--where", "id_ms > 0"),
+    )
+    assert run_job(*job) == 0
+    assert "3 keys, all agree: archive, stream, totals" in capsys.readouterr().out
+    client.call("XDEL", "rides", f"{START_MS + 29_000}-1")
+    picture = tmp_path / "r.png"
+    assert run_job(*job, "--report", picture, "--correct", "rides") == 1
+    shown = capsys.readouterr().out
+    assert "1 of 3 keys differ" in shown
+    assert picture.stat().st_size > 5000
+    last = client.call_parsed("XREVRANGE", "rides", "+", "-", "COUNT", 1)
+    assert isinstance(last, list)
+    record = dict(zip(last[0][1][0::2], last[0][1][1::2], strict=True))
+    count, total = expected_totals(30)["r2"]
+    assert record == {
+        b"object": b"total",
+        b"action": b"correct",
+        b"name": b"r2",
+        b"total_distance": f"{total.normalize():f}".encode(),
+        b"ride_count": str(count).encode(),
+        b"last_ride_id": f"{START_MS + 29_000}-1".encode(),
+    }
+    assert run_job("reconcile", *url(where), "--stream", "rides") == 2
+    assert "two sides are wanted" in capsys.readouterr().err
+
+
+def test_a_database_that_is_not_there(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(HeadraceError, match="the database: connection failed"):
+        database_side(spark, "host=127.0.0.1 port=1 dbname=x connect_timeout=2", "SELECT 1")
+    words = ("--dsn", "host=127.0.0.1 port=1 connect_timeout=2", "--query", "SELECT 1, 2, 3")
+    assert run_job("reconcile", "--stream", "rides", *words) == 2
+    assert "port 1 failed" in capsys.readouterr().err
+
+
+# Lag, and the program itself
+
+
+def test_lag(where: Where, client: RawClient, capsys: pytest.CaptureFixture[str]) -> None:
+    rides(client, 10)
+    client.call("XGROUP", "CREATE", "rides", "g", "0")
+    client.call("XREADGROUP", "GROUP", "g", "a", "COUNT", 4, "STREAMS", "rides", ">")
+    job = ("lag", *url(where), "--stream", "rides")
+    assert run_job(*job) == 0
+    assert run_job(*job, "--most-entries", 6, "--most-ms", 6000) == 0
+    assert "over the limit" not in capsys.readouterr().out
+    assert run_job(*job, "--most-entries", 5) == 1
+    assert "over the limit" in capsys.readouterr().out
+    assert run_job(*job, "--most-ms", 5999) == 1
+    assert run_job("lag", *url(where), "--stream", "none") == 2
+    assert "there is no stream none" in capsys.readouterr().err
+
+
+def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        run_job("--help")
+    assert done.value.code == 0
+    shown = capsys.readouterr().out
+    for name in ("totals", "windows", "archive", "replay", "reconcile", "lag"):
+        assert f"\n    {name}" in shown
+        with pytest.raises(SystemExit):
+            run_job(name, "--help")
+        assert "--url" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["archive", "--path", "x"], "which streams?"),
+        (["archive", "--path", "x", "--stream", "s"], "--checkpoint is wanted"),
+        (["lag", "--stream", "s", "--url", "http://x"], "redis://[user@]host"),
+        (["reconcile", "--dsn", "x"], "--dsn and --query go together"),
+        (["windows", "--stream", "s", "--conf", "x"], "NAME=VALUE is wanted"),
+    ],
+)
+def test_wrong_words(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_server_that_is_not_there(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    assert run_job("lag", "--url", "redis://localhost:1", "--stream", "s") == 2
+    assert "localhost:1 did not answer in 6 tries" in capsys.readouterr().err
+    assert message_of(ValueError("plain")) == "plain"
+    inner = "Traceback\npyspark_headrace.errors.OptionError: unknown option x\n"
+    assert message_of(RuntimeError(inner)) == "unknown option x"
+
+
+@pytest.mark.parametrize("missing", ["rich", "pyspark"])
+def test_without_the_extra_the_program_says_so(missing: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from pyspark_headrace.pipeline import main\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"{missing} is not installed: pip install 'headrace[spark]'" in done.stderr

@@ -1,0 +1,98 @@
+"""Offsets and pieces: what is written down is what is read, and every ID is in one piece."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_headrace.errors import HeadraceError
+from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
+from pyspark_headrace.offsets import (
+    Cut,
+    Piece,
+    Position,
+    from_offset,
+    pieces_between,
+    to_offset,
+)
+
+pytestmark = pytest.mark.once
+
+IDs = st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+SmallIDs = st.tuples(st.integers(0, 5), st.integers(0, 3))
+
+
+@st.composite
+def positions(draw: st.DrawFn, ids: st.SearchStrategy[StreamID] = IDs) -> Position:
+    count = st.integers(-1, 2**40)
+    return Position(
+        id=draw(ids),
+        n=draw(count),
+        cuts=tuple(draw(st.lists(st.builds(Cut, ids, count), max_size=3))),
+        rows=draw(count),
+        since=draw(st.none() | ids),
+        lost=draw(st.integers(0, 5)),
+    )
+
+
+@given(st.dictionaries(st.text(min_size=1), positions(), max_size=3))
+def test_there_and_back(found: dict[str, Position]) -> None:
+    text = json.dumps(to_offset(found))
+    assert from_offset(json.loads(text)) == found
+    assert json.dumps(to_offset(from_offset(json.loads(text)))) == text
+    assert json.dumps(to_offset(dict(reversed(found.items())))) == text
+
+
+@given(
+    positions(SmallIDs),
+    positions(SmallIDs),
+    st.lists(SmallIDs, max_size=4, unique=True).map(sorted),
+)
+def test_every_id_is_in_one_piece(start: Position, end: Position, cuts: list[StreamID]) -> None:
+    end = Position(end.id, end.n, tuple(map(Cut, cuts)), -1, end.since)
+    low = start.id if end.since is None else end.since
+    pieces = pieces_between({"s": start}, {"s": end})
+    every = [(ms, seq) for ms in range(7) for seq in range(5)]
+    inside = {entry_id for entry_id in every if low < entry_id <= end.id}
+    if end.since is None and end.at_rest() == start.at_rest():
+        inside = set()
+    found = [
+        entry_id for piece in pieces for entry_id in every if piece.after < entry_id <= piece.upto
+    ]
+    assert sorted(found) == sorted(inside)
+    assert all(piece.after < piece.upto for piece in pieces)
+
+
+def test_rows_of_pieces() -> None:
+    start = {"a": Position((1, 0), 1)}
+    cuts = (Cut((3, 0), 2), Cut((5, 0), 2))
+    assert pieces_between(start, {"a": Position((7, 0), 6, cuts, 5)}) == [
+        Piece("a", (1, 0), (3, 0), 2),
+        Piece("a", (3, 0), (5, 0), 2),
+        Piece("a", (5, 0), (7, 0), 1),
+    ]
+    # Not counted: what is left is unknown too.
+    assert [piece.rows for piece in pieces_between({}, {"a": Position((7, 0), 6, cuts[:1])})] == [
+        2,
+        -1,
+    ]
+    assert pieces_between({}, {"a": Position((7, 0))}) == [Piece("a", LEAST, (7, 0))]
+
+
+def test_another_kind_of_checkpoint() -> None:
+    with pytest.raises(HeadraceError, match="another kind"):
+        from_offset({"topic": {"0": 17}})
+
+
+@given(IDs)
+def test_ids(stream_id: StreamID) -> None:
+    assert parse_id(format_id(stream_id)) == stream_id
+
+
+@pytest.mark.parametrize("text", ["", "-", "1-", "-1", "1-2-3", "a", "1-a", "\uff11-0", str(2**64)])
+def test_what_is_no_id(text: str) -> None:
+    with pytest.raises(ValueError, match="is no stream ID"):
+        parse_id(text)

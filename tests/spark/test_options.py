@@ -1,0 +1,172 @@
+"""Options: what is taken, and how what is wrong is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pyspark_headrace.errors import OptionError
+from pyspark_headrace.ids import GREATEST, ID_MAX, LEAST
+from pyspark_headrace.options import (
+    EARLIEST,
+    LATEST,
+    READ,
+    STREAM,
+    Bound,
+    Connection,
+    Given,
+    connection_from,
+    frame_options,
+    read_options,
+    write_options,
+)
+
+pytestmark = pytest.mark.once
+
+
+@pytest.mark.parametrize(
+    ("use", "given", "text"),
+    [
+        (READ, {"subscribee": "a"}, "unknown option subscribee; did you mean subscribe?"),
+        (STREAM, {"StartingOffset": "x"}, "did you mean startingOffsets?"),
+        (READ, {"qwertyuiop": "1"}, "unknown option qwertyuiop"),
+        (READ, {"subscribe": "a", "maxlen": "1"}, "maxlen is for write, and means nothing to read"),
+        (READ, {"subscribe": "a", "maxOffsetsPerTrigger": "1"}, "is for readStream"),
+        (STREAM, {"subscribe": "a", "endingOffsets": "latest"}, "is for read, and means nothing"),
+        (READ, {}, "which streams?"),
+        (READ, {"subscribe": ""}, "option subscribe is empty"),
+        (READ, {"subscribe": "a,,b"}, "a stream without a name"),
+        (READ, {"subscribe": "a", "subscribePattern": "b"}, "exclude each other"),
+        (READ, {"subscribe": "a", "password": "hush"}, "passwordEnv"),
+        (READ, {"subscribe": "a", "redis.url": "redis://me:hush@h"}, "holds a password"),
+        (READ, {"subscribe": "a", "redis.url": "http://h"}, "is wanted"),
+        (READ, {"subscribe": "a", "redis.url": "redis://h:no"}, "is wanted"),
+        (READ, {"subscribe": "a", "redis.url": "redis://h/x"}, "is wanted"),
+        (READ, {"subscribe": "a", "redis.url": "redis://h?x=1"}, "is wanted"),
+        (READ, {"subscribe": "a", "redis.url": "redis://h", "port": "1"}, "exclude each other"),
+        (READ, {"subscribe": "a", "port": "x"}, "'x' is not a whole number"),
+        (READ, {"subscribe": "a", "port": "0"}, "0 is below 1"),
+        (READ, {"subscribe": "a", "failOnDataLoss": "yes"}, "neither true nor false"),
+        (READ, {"subscribe": "a", "fieldsFormat": "jsno"}, "did you mean json?"),
+        (READ, {"subscribe": "a", "resource": "group"}, "did you mean groups?"),
+        (READ, {"subscribe": "a", "startingOffsets": "first"}, "neither earliest nor latest"),
+        (READ, {"subscribe": "a", "startingOffsets": "{"}, "is not JSON"),
+        (READ, {"subscribe": "a", "startingOffsets": "{}"}, "a JSON object"),
+        (READ, {"subscribe": "a", "startingOffsets": '{"a":1}'}, "must be a string"),
+        (READ, {"subscribe": "a", "startingOffsets": '{"a":"1_0"}'}, "is no stream ID"),
+        (READ, {"subscribe": "a", "startingOffsets": '{"b":"1-0"}'}, "names b, which is not"),
+        (READ, {"subscribe": "a", "endingOffsets": "earliest"}, "earliest is no end"),
+        (READ, {"subscribe": "a", "startingTimestamp": "soon"}, "neither milliseconds"),
+        (
+            READ,
+            {"subscribe": "a", "startingTimestamp": "1", "startingOffsets": "latest"},
+            "exclude each other",
+        ),
+        (READ, {"assign": '{"a":["1-0"]}'}, "must have two IDs"),
+        (READ, {"assign": '{"a":["1-0","x"]}'}, "is no stream ID"),
+        (READ, {"assign": '{"a":["-","+"]}', "startingOffsets": "latest"}, "exclude each other"),
+        (
+            STREAM,
+            {"subscribe": "a", "minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            "is above",
+        ),
+    ],
+)
+def test_refused(use: str, given: dict[str, str], text: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        read_options(given, use)
+    assert text in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"stream": "a", "subscribe": "b"}, "subscribe is for read and readStream"),
+        ({"stream": "a", "identty": "none"}, "did you mean identity?"),
+        ({"stream": "a", "identity": "columns"}, "did you mean column?"),
+        ({"stream": "a", "identity": "content", "idColumn": "x"}, "idColumn means nothing"),
+        ({"stream": "a", "maxlen": "5", "minid": "1"}, "exclude each other"),
+        ({"stream": "a", "minid": "-"}, "is no stream ID"),
+        ({"stream": "a", "maxlen": "-1"}, "-1 is below 0"),
+        ({"stream": "a", "path": "b"}, "exclude each other"),
+    ],
+)
+def test_refused_by_the_sink(given: dict[str, str], text: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        write_options(given)
+    assert text in str(refused.value)
+
+
+def test_names_have_no_case_and_spark_adds_some() -> None:
+    found = read_options(
+        {"SUBSCRIBE": " b , a,a", "maxoffsetspertrigger": "7", "checkpointLocation": "x"}, STREAM
+    )
+    assert found.keys == ("a", "b")
+    assert found.max_rows == 7
+    assert read_options({"path": "rides"}, READ).keys == ("rides",)
+
+
+def test_where_to_start_and_end() -> None:
+    assert read_options({"subscribe": "a"}, READ).start == EARLIEST
+    assert read_options({"subscribe": "a"}, STREAM).start == LATEST
+    named = read_options(
+        {"subscribe": "a,b", "startingOffsets": '{"a":"5-1"}', "endingOffsets": '{"b":"9-9"}'}, READ
+    )
+    assert (named.start_of("a"), named.start_of("b")) == (Bound(id=(5, 1)), EARLIEST)
+    assert (named.end_of("a"), named.end_of("b")) == (LATEST, Bound(id=(9, 9)))
+    by_time = read_options(
+        {"subscribe": "a", "startingTimestamp": "1970-01-01T00:00:01", "endingTimestamp": "2000"},
+        READ,
+    )
+    assert by_time.start.id == (999, ID_MAX)
+    assert by_time.end.id == (1999, ID_MAX)
+    of_each = read_options(
+        {"subscribe": "a,b", "startingOffsetsByTimestamp": '{"a":7,"b":"1970-01-01T01:00+01:00"}'},
+        READ,
+    )
+    assert of_each.starts == {"a": Bound(id=(6, ID_MAX)), "b": Bound(id=LEAST)}
+    assigned = read_options({"assign": '{"a":["3-1","7"],"b":["-","+"]}'}, READ)
+    assert assigned.keys == ("a", "b")
+    assert assigned.start_of("a").id == (3, 0)
+    assert assigned.end_of("a").id == (7, ID_MAX)
+    assert (assigned.start_of("b").id, assigned.end_of("b")) == (LEAST, LATEST)
+    assert assigned.end_of("b").id != GREATEST
+
+
+def test_addresses() -> None:
+    def of(**options: str) -> Connection:
+        return connection_from(
+            Given({name.replace("__", "."): v for name, v in options.items()}, READ)
+        )
+
+    assert of() == Connection()
+    assert of(redis__url="redis://me@host:7000/3") == Connection("host", 7000, db=3, username="me")
+    assert of(redis__url="rediss://host").tls
+    assert of(redis__url="unix:///tmp/s?db=2") == Connection("localhost", 6379, "/tmp/s", 2)
+    assert of(redis__url="redis://[::1]").where() == "::1:6379"
+
+
+def test_a_password_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret").write_text("hush\n")
+    monkeypatch.setenv("SECRET", "hush")
+    for options in ({"passwordFile": str(tmp_path / "secret")}, {"passwordEnv": "SECRET"}):
+        found = read_options({"subscribe": "a", **options}, READ)
+        assert found.connection.password() == "hush"
+        assert "hush" not in repr(found)
+        assert b"hush" not in pickle.dumps(found)
+    monkeypatch.delenv("SECRET")
+    with pytest.raises(OptionError, match="there is no variable SECRET"):
+        Connection(password_env="SECRET").password()
+    with pytest.raises(OptionError, match="passwordFile"):
+        Connection(password_file=os.devnull + "/x").password()
+
+
+def test_columns_depend_on_two_options() -> None:
+    assert frame_options({"subscribe": "a"}) == ("entries", "map")
+    assert frame_options({"subscribe": "a", "resource": "pending"}) == ("pending", "map")
+    with pytest.raises(OptionError, match="unknown option"):
+        frame_options({"wat": "1"})

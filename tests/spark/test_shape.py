@@ -1,0 +1,235 @@
+"""Entries as columns: default schemas, the user's, and values that do not fit."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import StructType
+
+from pyspark_headrace.columnar import Page
+from pyspark_headrace.errors import OptionError, ValueTrouble
+from pyspark_headrace.shape import Shape, default_schema
+
+pytestmark = pytest.mark.once
+
+Row = list[tuple[bytes, bytes]]
+
+FIRST = b"1700000000000-1"
+
+
+def schema_of(*columns: tuple[str, object]) -> StructType:
+    """A schema from names and types as JSON has them."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns
+    ]
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def page_of(rows: list[Row], columnar: bool) -> Page:
+    ids = [b"1700000000%03d-%d" % (number // 2, number % 2 + 1) for number in range(len(rows))]
+    names = [name for name, _ in rows[0]] if rows else []
+    if columnar and all([name for name, _ in row] == names for row in rows):
+        columns = [[row[number][1] for row in rows] for number in range(len(names))]
+        return Page(ids, names, columns, [])
+    return Page(ids, None, [], [[word for pair in row for word in pair] for row in rows])
+
+
+def rows_in(
+    schema: StructType,
+    rows: list[Row],
+    *,
+    columnar: bool = True,
+    form: str = "map",
+    bad: str = "null",
+    encoding: str = "utf-8",
+) -> list[dict[str, object]]:
+    shape = Shape(schema, form, bad, encoding)
+    found: list[dict[str, object]] = shape.batch("s", page_of(rows, columnar)).to_pylist()
+    return found
+
+
+TWO: list[Row] = [[(b"a", b"1"), (b"b", b"x")], [(b"a", b"2"), (b"b", b"y")]]
+both_ways = pytest.mark.parametrize("columnar", [True, False])
+
+
+@both_ways
+def test_map(columnar: bool) -> None:
+    found = rows_in(default_schema("map"), TWO, columnar=columnar)
+    assert found[1] == {
+        "key": "s",
+        "id": "1700000000000-2",
+        "id_ms": 1700000000000,
+        "id_seq": 2,
+        "timestamp": datetime.datetime(2023, 11, 14, 22, 13, 20, tzinfo=datetime.UTC),
+        "fields": [("a", "2"), ("b", "y")],
+    }
+
+
+@both_ways
+def test_pairs_keep_everything(columnar: bool) -> None:
+    row: Row = [(b"a", b"\xff\x00"), (b"a", b""), (b"\xfe", b"\r\n")]
+    found = rows_in(default_schema("pairs"), [row, row], columnar=columnar, form="pairs")
+    assert found[1]["pairs"] == [{"name": name, "value": value} for name, value in row]
+
+
+@both_ways
+def test_json(columnar: bool) -> None:
+    rows: list[Row] = [[(b"a", "ü".encode()), (b"b", b"\xff")]] * 2
+    found = rows_in(default_schema("json"), rows, columnar=columnar, form="json")
+    assert json.loads(str(found[1]["json"])) == {"a": "ü", "b": {"base64": "/w=="}}
+
+
+@both_ways
+def test_a_field_that_comes_twice(columnar: bool) -> None:
+    """The last one counts, in a map as in a column."""
+    rows: list[Row] = [[(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]] * 2
+    schema = schema_of(("a", "integer"), ("_fields", _MAP), ("_rest", _MAP))
+    found = rows_in(schema, rows, columnar=columnar)
+    assert found[0] == {"a": 3, "_fields": [("a", "3"), ("b", "2")], "_rest": [("b", "2")]}
+
+
+_MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
+COLUMNS = (
+    ("s", "string"),
+    ("x", "binary"),
+    ("i", "integer"),
+    ("l", "long"),
+    ("d", "double"),
+    ("f", "float"),
+    ("o", "boolean"),
+    ("m", "decimal(10,2)"),
+    ("t", "timestamp"),
+    ("n", "timestamp_ntz"),
+    ("y", "date"),
+)
+
+
+@both_ways
+def test_casts(columnar: bool) -> None:
+    row: Row = [
+        (b"s", b"text"),
+        (b"x", b"\xff"),
+        (b"i", b"-7"),
+        (b"l", b"9223372036854775807"),
+        (b"d", b"1e3"),
+        (b"f", b"0.5"),
+        (b"o", b"true"),
+        (b"m", b"1.5"),
+        (b"t", b"2026-01-31T12:00:00+02:00"),
+        (b"n", b"2026-01-31 12:00:00.5"),
+        (b"y", b"2026-01-31"),
+    ]
+    found = rows_in(schema_of(*COLUMNS), [row, row], columnar=columnar, bad="fail")[1]
+    assert found == {
+        "s": "text",
+        "x": b"\xff",
+        "i": -7,
+        "l": 2**63 - 1,
+        "d": 1000.0,
+        "f": 0.5,
+        "o": True,
+        "m": decimal.Decimal("1.50"),
+        "t": datetime.datetime(2026, 1, 31, 10, tzinfo=datetime.UTC),
+        "n": datetime.datetime(2026, 1, 31, 12, 0, 0, 500_000),
+        "y": datetime.date(2026, 1, 31),
+    }
+
+
+@both_ways
+def test_missing_fields_are_null(columnar: bool) -> None:
+    rows: list[Row] = [[(b"s", b"1")], [(b"s", b"2")] if columnar else [(b"x", b"2")]]
+    found = rows_in(schema_of(*COLUMNS), rows, columnar=columnar)
+    assert found[0] == {**dict.fromkeys([name for name, _ in COLUMNS]), "s": "1"}
+
+
+@given(
+    st.lists(st.sampled_from([b"1", b"2", b"x", b"", b"\xff", b"9" * 30]), min_size=1, max_size=9)
+)
+def test_values_that_do_not_fit(values: list[bytes]) -> None:
+    rows: list[Row] = [[(b"a", value)] for value in values]
+    schema = schema_of(("a", "long"))
+    expected = [int(value) if value in (b"1", b"2") else None for value in values]
+    assert [row["a"] for row in rows_in(schema, rows)] == expected
+    if None in expected:
+        wrong = values[expected.index(None)]
+        with pytest.raises(ValueTrouble) as refused:
+            rows_in(schema, rows, bad="fail")
+        if b"\xff" not in values:
+            number = expected.index(None)
+            place = f"1700000000{number // 2:03d}-{number % 2 + 1}"
+            assert f"stream s, entry {place}: field a is {wrong.decode()[:40]!r}" in str(
+                refused.value
+            )
+
+
+def test_times_with_and_without_a_zone_side_by_side() -> None:
+    rows: list[Row] = [[(b"t", b"2026-01-31T12:00:00Z")], [(b"t", b"2026-01-31 12:00:00")]]
+    found = rows_in(schema_of(("t", "timestamp")), rows, bad="fail")
+    noon = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+    assert [row["t"] for row in found] == [noon, noon]
+
+
+@both_ways
+def test_binary_values_where_text_is_wanted(columnar: bool) -> None:
+    rows: list[Row] = [[(b"a", b"\xff")], [(b"a", b"ok")]]
+    assert [row["fields"] for row in rows_in(default_schema("map"), rows, columnar=columnar)] == [
+        [("a", None)],
+        [("a", "ok")],
+    ]
+    with pytest.raises(ValueTrouble, match="fieldsFormat=pairs"):
+        rows_in(default_schema("map"), rows, columnar=columnar, bad="fail")
+    found = rows_in(default_schema("map"), rows, columnar=columnar, encoding="latin-1")
+    assert found[0]["fields"] == [("a", "ÿ")]
+    with pytest.raises(ValueTrouble, match="a field name"):
+        rows_in(default_schema("map"), [[(b"\xff", b"1")]], columnar=columnar)
+
+
+def test_ids_of_64_bits() -> None:
+    page = Page([b"18446744073709551615-18446744073709551615"], [b"a"], [[b"1"]], [])
+    with pytest.raises(ValueTrouble, match="beyond the 63 bits of column _id_ms"):
+        Shape(default_schema("map"), "map", "null", "utf-8").batch("s", page)
+    schema = schema_of(("_id", "string"), ("_timestamp", "timestamp"))
+    found = Shape(schema, "map", "null", "utf-8").batch("s", page).to_pylist()
+    assert found == [{"_id": "18446744073709551615-18446744073709551615", "_timestamp": None}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "text"),
+    [
+        ([("_kye", "string")], "did you mean _key?"),
+        ([("_other", "string")], "is one of _key"),
+        ([("_id_ms", "string")], "has the type bigint, not string"),
+        ([("fields", _MAP)], "the entry's fields are called _fields"),
+        ([("a", _MAP)], "cannot be read as map<string,string>"),
+        ([("a", "interval day to second")], "cannot be read as interval"),
+    ],
+)
+def test_schemas_that_cannot_be_filled(columns: list[tuple[str, object]], text: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        Shape(schema_of(*columns), "map", "null", "utf-8")
+    assert text in str(refused.value)
+
+
+Words = st.binary(max_size=3)
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), Words), min_size=1, max_size=4),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_both_ways_give_the_same(rows: list[Row]) -> None:
+    for form in ("pairs", "json", "map"):
+        schema = default_schema(form)
+        assert rows_in(schema, rows, columnar=True, form=form) == rows_in(
+            schema, rows, columnar=False, form=form
+        )
+    schema = schema_of(("a", "binary"), ("b", "long"), ("_rest", _MAP))
+    assert rows_in(schema, rows, columnar=True) == rows_in(schema, rows, columnar=False)

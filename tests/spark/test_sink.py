@@ -1,0 +1,563 @@
+"""The sink, task by task: what it writes, and that what is written again counts once."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import logging
+import pickle
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from conftest import Factory
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pyspark_headrace.encoder import layout_of
+from pyspark_headrace.errors import (
+    HeadraceError,
+    OptionError,
+    ServerError,
+    UnreachableError,
+    UnsafeWriteError,
+    ValueTrouble,
+)
+from pyspark_headrace.identity import Labels, Origin, Tokens, safe_rows
+from pyspark_headrace.options import write_options
+from pyspark_headrace.source import HeadraceSource
+from pyspark_headrace.texts import as_bytes, slices
+from pyspark_headrace.writer import BatchSink, StreamSink, Written
+from support.breaker import Breaker
+from support.client import RawClient
+from support.process import Process
+from support.spark_task import task
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.once
+
+Entry = dict[str, str]
+
+
+class Crash(Exception):
+    """A task that dies."""
+
+
+def options_for(process: Process, **options: object) -> dict[str, str]:
+    given_ = {"port": process.port, "stream": "out", "fetchOffset.retryIntervalMs": 1, **options}
+    return {name: str(value) for name, value in given_.items() if value is not None}
+
+
+def sink_for(process: Process, table: pa.Table, **options: object) -> StreamSink:
+    source = HeadraceSource(options_for(process, **options))
+    sink: StreamSink = source.streamWriter(from_arrow_schema(table.schema), False)
+    again: StreamSink = pickle.loads(pickle.dumps(sink))
+    return again
+
+
+def batches_of(table: pa.Table, size: int = 7, die_after: int = -1) -> Iterator[pa.RecordBatch]:
+    """The rows of a table a few at a time; a task may die between them."""
+    rows = 0
+    for batch in table.to_batches(max_chunksize=size):
+        if 0 <= die_after <= rows:
+            raise Crash
+        yield batch
+        rows += batch.num_rows
+    if die_after >= 0:
+        raise Crash
+
+
+def write(
+    process: Process,
+    table: pa.Table,
+    partition: int = 0,
+    batch: int = 0,
+    die_after: int = -1,
+    **options: Any,
+) -> Written:
+    with task(partition, batch):
+        sink = sink_for(process, table, **options)
+        return sink.write(batches_of(table, die_after=die_after))
+
+
+def entries(process: Process, stream: str = "out") -> list[Entry]:
+    found = process.call("XRANGE", stream, "-", "+")
+    assert isinstance(found, list)
+    return [
+        dict(zip(map(bytes.decode, row[0::2]), map(bytes.decode, row[1::2]), strict=True))
+        for _, row in found
+    ]
+
+
+def table_of(rows: Sequence[dict[str, Any]], **kinds: pa.DataType) -> pa.Table:
+    schema = pa.schema(list(kinds.items())) if kinds else None
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+NUMBERS = table_of([{"n": number} for number in range(500)])
+
+
+# What is written
+
+
+def test_the_text_of_values() -> None:
+    def text(value: object, kind: pa.DataType) -> bytes:
+        return slices(as_bytes(pa.array([None, value], kind)))[1]
+
+    noon = datetime.datetime(2026, 1, 31, 12, 0, 0, 5)
+    east = datetime.timezone(datetime.timedelta(hours=2))
+    assert text("ü", pa.string()) == "ü".encode()
+    assert text(b"\xff", pa.binary()) == b"\xff"
+    assert text(-17, pa.int64()) == b"-17"
+    assert text(0.1, pa.float64()) == b"0.1"
+    assert text(3.0, pa.float64()) == b"3"
+    assert float(text(1 / 3, pa.float64())) == 1 / 3
+    assert text(decimal.Decimal("1.50"), pa.decimal128(10, 2)) == b"1.50"
+    assert text(True, pa.bool_()) == b"true"
+    assert text(datetime.date(2026, 1, 31), pa.date32()) == b"2026-01-31"
+    assert text(noon, pa.timestamp("us")) == b"2026-01-31T12:00:00.000005"
+    assert (
+        text(noon.replace(tzinfo=east), pa.timestamp("us", tz="+02:00"))
+        == b"2026-01-31T10:00:00.000005Z"
+    )
+    assert text([1, None], pa.list_(pa.int32())) == b"[1,null]"
+    inner = pa.struct([("a", pa.string()), ("d", pa.date32())])
+    assert text({"a": "ü", "d": noon.date()}, inner) == '{"a":"ü","d":"2026-01-31"}'.encode()
+
+
+@given(st.lists(st.none() | st.binary(max_size=5)), st.integers(0, 4), st.integers(0, 4))
+def test_slices_of_slices(values: list[bytes | None], low: int, high: int) -> None:
+    column = pa.array(values, pa.binary())[low : len(values) - high]
+    assert slices(column) == [each or b"" for each in column.to_pylist()]
+
+
+def test_columns_become_fields(server: Process) -> None:
+    table = table_of(
+        [
+            {"a": "x", "b%": 1, "_hidden": "h"},
+            {"a": None, "b%": 2, "_hidden": "h"},
+            {"a": "", "b%": None},
+        ],
+    )
+    assert write(server, table).rows == 3
+    assert entries(server) == [{"a": "x", "b%": "1"}, {"b%": "2"}, {"a": ""}]
+
+
+def test_what_the_source_gave_comes_out_again(server: Process) -> None:
+    table = table_of(
+        [
+            {"key": "in", "id": "1-1", "id_ms": 1, "fields": [("a", "1"), ("b", None)]},
+            {"key": "in", "id": "1-2", "id_ms": 1, "fields": [("c", "3")]},
+        ],
+        key=pa.string(),
+        id=pa.string(),
+        id_ms=pa.int64(),
+        fields=pa.map_(pa.string(), pa.string()),
+    )
+    write(server, table)
+    assert entries(server) == [{"a": "1"}, {"c": "3"}]
+    pair = pa.struct([("name", pa.binary()), ("value", pa.binary())])
+    rows = [{"pairs": [{"name": b"a", "value": b"\xff"}, {"name": b"a", "value": b""}]}]
+    write(server, table_of(rows, pairs=pa.list_(pair)), stream="raw")
+    found = server.call("XRANGE", "raw", "-", "+")
+    assert isinstance(found, list)
+    assert found[0][1] == [b"a", b"\xff", b"a", b""]
+
+
+def test_a_column_names_the_stream(server: Process) -> None:
+    rows = [{"key": f"out:{number % 3}", "n": number} for number in range(30)]
+    table = table_of(rows)
+    for _ in range(2):
+        assert write(server, table, stream=None).rows == 30
+    for number in range(3):
+        found = entries(server, f"out:{number}")
+        assert found == [{"n": str(each)} for each in range(number, 30, 3)]
+
+
+def test_the_stream_is_capped(server: Process) -> None:
+    write(server, NUMBERS, maxlen=20, approximateTrim="false")
+    assert [entry["n"] for entry in entries(server)] == [str(n) for n in range(480, 500)]
+    write(server, NUMBERS, batch=1, maxlen=100)
+    assert 100 <= len(entries(server)) < 300
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([{"a": "x", "_iid": "1"}, {"a": None, "_iid": "2"}], "row 1 .* has no field with a value"),
+        ([{"a": "x", "_iid": "1"}, {"a": "y", "_iid": None}], "row 1 .* has null in column _iid"),
+    ],
+)
+def test_rows_that_cannot_be_written(
+    server: Process, rows: list[dict[str, Any]], text: str
+) -> None:
+    with pytest.raises(ValueTrouble, match=text):
+        write(server, table_of(rows))
+    assert server.call("EXISTS", "out") == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "text"),
+    [
+        ({"_a": "x"}, {}, "nothing to write"),
+        ({"n": 1}, {"stream": None}, "which stream"),
+        ({"key": 1, "n": 1}, {"stream": None}, "column key names the stream of each row"),
+        ({"n": 1}, {"identity": "column"}, "there is no column _iid; name one with idColumn"),
+        ({"n": 1}, {"idColumn": "m"}, "there is no column m"),
+        ({"n": 1}, {"runId": "tonight"}, "runId is for batch jobs"),
+        ({"n": 1}, {"idScope": "query"}, "equal rows of two batches would count as one"),
+    ],
+)
+def test_frames_that_cannot_be_written(
+    server: Process, columns: dict[str, Any], options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(OptionError, match=text):
+        sink_for(server, table_of([columns]), **options)
+
+
+def test_only_appending(server: Process) -> None:
+    source = HeadraceSource(options_for(server))
+    schema = from_arrow_schema(NUMBERS.schema)
+    for make in (source.writer, source.streamWriter):
+        with pytest.raises(OptionError, match="only appended to"):
+            make(schema, True)
+
+
+def test_another_type_is_refused(server: Process) -> None:
+    server.call("SET", "out", "x")
+    with pytest.raises(HeadraceError, match="out is not a stream"):
+        write(server, NUMBERS)
+
+
+# Once, however often
+
+
+@pytest.mark.parametrize("identity", ["content", "column", "ordinal", "source"])
+def test_a_batch_that_is_written_again_counts_once(server: Process, identity: str) -> None:
+    """More rows than a producer's window holds, attempts that die, and all of it once more."""
+    kinds: dict[str, Callable[[int], dict[str, Any]]] = {
+        "column": lambda n: {"_iid": f"i{n}"},
+        "source": lambda n: {"_key": "in", "_id": f"{n}-0"},
+    }
+    rows = [{"n": n % 100} for n in range(3000)]
+    if identity in kinds:
+        rows = [{**kinds[identity](n), **row} for n, row in enumerate(rows)]
+    table = table_of(rows)
+    wanted = "auto" if identity == "source" else identity
+    options = write_options({"stream": "out", "identity": wanted})
+    layout = layout_of(from_arrow_schema(table.schema), options)
+    assert layout.identity == identity
+    for die_after in (0, 700, 2100):
+        with pytest.raises(Crash):
+            write(server, table, die_after=die_after, identity=wanted)
+    for known in (None, 3000):
+        done = write(server, table, identity=wanted)
+        assert done.rows == 3000
+        assert known is None or done.known == known
+    assert Counter(entry["n"] for entry in entries(server)) == Counter(
+        str(row["n"]) for row in rows
+    )
+    write(server, table, batch=1, identity=wanted)
+    assert len(entries(server)) == 6000
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    values=st.lists(st.integers(0, 6), max_size=60),
+    deaths=st.lists(st.tuples(st.integers(0, 50), st.randoms()), max_size=3),
+    order=st.randoms(),
+    identity=st.sampled_from(["content", "column"]),
+    targets=st.integers(0, 2),
+)
+def test_rows_in_another_order_are_the_same_rows(
+    server: Process,
+    values: list[int],
+    deaths: list[tuple[int, random.Random]],
+    order: random.Random,
+    identity: str,
+    targets: int,
+) -> None:
+    """After a shuffle an attempt meets its rows in another order; equal rows are all kept."""
+    server.call("FLUSHALL")
+    rows: list[dict[str, Any]] = [
+        {"v": value, "key": f"out:{n % targets}" if targets else "x", "_iid": str(n)}
+        for n, value in enumerate(values)
+    ]
+    if not targets:
+        rows = [{name: row[name] for name in ("v", "_iid")} for row in rows]
+    kinds = {
+        name: pa.int64() if name == "v" else pa.string() for name in (rows[0] if rows else ["v"])
+    }
+    options: dict[str, Any] = {"identity": identity, "stream": None if targets and rows else "out"}
+    if identity == "column" and not rows:
+        return
+    if identity == "content":
+        options["idColumn"] = None
+    for die_after, shuffler in deaths:
+        shuffler.shuffle(rows)
+        with pytest.raises(Crash):
+            write(server, table_of(rows, **kinds), die_after=die_after, **options)
+    order.shuffle(rows)
+    write(server, table_of(rows, **kinds), **options)
+    keys = {row.get("key", "out") for row in rows}
+    found = [entry["v"] for key in keys for entry in entries(server, str(key))]
+    assert Counter(found) == Counter(str(value) for value in values)
+
+
+def test_equal_rows_of_one_entry_are_all_written(server: Process) -> None:
+    """An explode gives several rows the ID of the entry they came from."""
+    rows = [{"_key": "in", "_id": "1-1", "word": word} for word in ("a", "b", "a", "a")]
+    for _ in range(2):
+        write(server, table_of(rows))
+    assert [entry["word"] for entry in entries(server)] == ["a", "b", "a", "a"]
+
+
+def test_a_changed_plan_repeats_rather_than_drops(server: Process) -> None:
+    """With ``ordinal`` another row at the same place is another row."""
+    write(server, NUMBERS.slice(0, 10), identity="ordinal")
+    write(server, NUMBERS.slice(5, 10), identity="ordinal")
+    assert {entry["n"] for entry in entries(server)} == {str(n) for n in range(15)}
+
+
+def test_partitions_and_writers_are_told_apart(server: Process) -> None:
+    for partition in (0, 1):
+        write(server, NUMBERS, partition=partition)
+    assert len(entries(server)) == 1000
+    schema = from_arrow_schema(NUMBERS.schema)
+    for writer in ("", "second", "third", "third"):
+        source = HeadraceSource(options_for(server, stream="twice", writerId=writer or None))
+        with task():
+            source.writer(schema, False).write(batches_of(NUMBERS))
+    assert len(entries(server, "twice")) == 1500
+
+
+def test_id_scope_query_holds_across_batches(server: Process) -> None:
+    table = table_of([{"_iid": str(n), "n": n} for n in range(50)])
+    for batch in range(3):
+        write(server, table, batch=batch, idScope="query")
+    assert len(entries(server)) == 50
+
+
+def test_changed_options_on_an_open_batch_are_refused(server: Process) -> None:
+    table = table_of([{"_iid": str(n), "n": n} for n in range(50)])
+    with pytest.raises(Crash):
+        write(server, table, batch=3, die_after=20)
+    before = entries(server)
+    for change in ({"identity": "content"}, {"idmpProducers": 5}, {"idScope": "query"}):
+        with pytest.raises(UnsafeWriteError, match="batch 3 was begun with other columns or"):
+            write(server, table, batch=3, **change)
+    with pytest.raises(UnsafeWriteError, match="other columns"):
+        write(server, table.append_column("m", table["n"]), batch=3)
+    assert entries(server) == before
+    write(server, table, batch=3)
+    write(server, table, batch=4, identity="content")
+    assert len(entries(server)) == 100
+
+
+def test_a_batch_job_with_a_run_id_can_be_run_again(
+    server: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = from_arrow_schema(NUMBERS.schema)
+
+    def run(die_after: int = -1, **options: object) -> None:
+        source = HeadraceSource(options_for(server, **options))
+        sink: BatchSink = pickle.loads(pickle.dumps(source.writer(schema, False)))
+        with task(0, None, None):
+            sink.commit([sink.write(batches_of(NUMBERS, die_after=die_after)), None])
+
+    with pytest.raises(Crash):
+        run(300, runId="tonight")
+    run(runId="tonight")
+    run(runId="tonight")
+    assert len(entries(server)) == 500
+    run(runId="tomorrow")
+    assert len(entries(server)) == 1000
+    run()
+    run()
+    assert len(entries(server)) == 2000
+    source = HeadraceSource(options_for(server, stream="task"))
+    sink = source.writer(schema, False)  # its name is drawn here, for all attempts of its tasks
+    with task(0, None, None):
+        with pytest.raises(Crash):
+            sink.write(batches_of(NUMBERS, die_after=300))
+        sink.write(batches_of(NUMBERS))
+    assert len(entries(server, "task")) == 500
+    with caplog.at_level(logging.WARNING):
+        sink.abort([Written(rows=7), None])
+    assert "7 rows of it are in the stream" in caplog.text
+
+
+def test_a_run_id_in_a_streaming_query_is_refused(server: Process) -> None:
+    source = HeadraceSource(options_for(server, runId="tonight"))
+    with task(), pytest.raises(UnsafeWriteError, match="two batches would count as one"):
+        source.writer(from_arrow_schema(NUMBERS.schema), False).write(batches_of(NUMBERS))
+
+
+def test_without_the_names_of_query_and_batch_nothing_is_written(server: Process) -> None:
+    with task(0, None, None), pytest.raises(UnsafeWriteError, match=r"streaming\.sql\.batchId"):
+        sink_for(server, NUMBERS).write(batches_of(NUMBERS))
+    assert server.call("EXISTS", "out") == 0
+    with task(0, None, None):
+        sink_for(server, NUMBERS, identity="none").write(batches_of(NUMBERS))
+    assert len(entries(server)) == 500
+
+
+def test_redis_without_idmp_is_written_to_at_least_once(
+    redis_server: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        write(redis_server, NUMBERS)
+    assert "at least once, not exactly once" in caplog.text
+    assert len(entries(redis_server)) == 500
+    with pytest.raises(UnsafeWriteError, match="has no XADD IDMP"):
+        write(redis_server, NUMBERS, identity="content")
+    assert len(entries(redis_server)) == 500
+
+
+def test_how_long_rows_are_known(server: Process, caplog: pytest.LogCaptureFixture) -> None:
+    sink = sink_for(server, NUMBERS, idmpProducers=2)
+    with task(), caplog.at_level(logging.WARNING):
+        sink.commit([sink.write(batches_of(NUMBERS)), None], 0)
+    assert "has 500 rows, and only 100 are sure to be known again" in caplog.text
+    assert "the stream forgets rows after 100 s" in caplog.text
+    caplog.clear()
+    sink = sink_for(server, NUMBERS, stream="new", configureIdmp="true")
+    with task(), caplog.at_level(logging.WARNING):
+        sink.commit([sink.write(batches_of(NUMBERS))], 0)
+    assert caplog.text == ""
+    facts = server.call("XINFO", "STREAM", "new")
+    assert isinstance(facts, list)
+    assert facts[facts.index(b"idmp-duration") + 1] == 86_400
+    assert facts[facts.index(b"groups") + 1] == 0
+    # Where rows are known already, nothing is set: that would forget them.
+    write(server, NUMBERS, batch=1, configureIdmp="true")
+    facts = server.call("XINFO", "STREAM", "out")
+    assert isinstance(facts, list)
+    assert facts[facts.index(b"idmp-duration") + 1] == 100
+
+
+def test_producers_are_never_overfull() -> None:
+    """As many rows as are called safe, and no producer gets more than its window."""
+    window = 100
+    for producers in (1, 8, 256):
+        rows = safe_rows(producers, window)
+        labels = Labels(Origin("q", 1, 0), "w", "batch", producers)
+        bodies = [b"%d" % n for n in range(rows)]
+        found = labels.of(Tokens("content", 0).of(bodies, []))
+        pids = Counter(label.split(b"\r\n")[3] for label in found)
+        assert max(pids.values()) <= window
+        assert len(set(found)) == rows
+
+
+def test_long_values_of_an_id_column_are_shortened() -> None:
+    tokens = Tokens("column", 0).of([b""] * 3, [b"x" * 64, b"x" * 65, b"x" * 66])
+    assert tokens[0] == b"x" * 64
+    assert len(set(tokens)) == 3
+    assert max(map(len, tokens)) <= 64
+
+
+# When the server is away
+
+
+@pytest.mark.parametrize("after_bytes", [400, 3000, 9000])
+def test_a_connection_that_breaks(server: Process, after_bytes: int) -> None:
+    breaker = Breaker(server.port)
+    try:
+        table = table_of([{"n": n} for n in range(1000)])
+        with task():
+            sink = sink_for(server, table, port=breaker.port, pipelineDepth=100)
+            batches = batches_of(table, 50)
+            first = next(batches)
+
+            def rest() -> Iterator[pa.RecordBatch]:
+                breaker.cut_after_bytes = after_bytes  # of the connection that rows go over
+                yield first
+                yield from batches
+
+            assert sink.write(rest()).rows == 1000
+        assert breaker.connections == 3
+    finally:
+        breaker.close()
+    assert [entry["n"] for entry in entries(server)] == [str(n) for n in range(1000)]
+
+
+def test_a_server_out_of_memory_is_waited_for(server: Process) -> None:
+    server.call("CONFIG", "SET", "maxmemory", 1)
+    thread = threading.Thread(target=free_memory_when_refused, args=(server,))
+    thread.start()
+    try:
+        done = write(server, NUMBERS, identity="none")
+    finally:
+        thread.join(20)
+        server.call("CONFIG", "SET", "maxmemory", 0)
+    assert done.rows == 500
+    assert sorted(int(entry["n"]) for entry in entries(server)) == list(range(500))
+
+
+def free_memory_when_refused(server: Process) -> None:
+    wait_until(lambda: server.info("errorstats").get("errorstat_OOM"), 15)
+    server.call("CONFIG", "SET", "maxmemory", 0)
+
+
+def test_a_server_killed_under_the_sink(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
+    table = table_of([{"n": n} for n in range(8000)])
+    killed = threading.Event()
+
+    def killer() -> None:
+        with server.client() as client:
+            while client.call_parsed("XLEN", "out") < 2000:  # type: ignore[operator]
+                time.sleep(0.001)
+        server.restart(crash=True)
+        killed.set()
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    with task():
+        sink = sink_for(server, table, pipelineDepth=200, **{"fetchOffset.retryIntervalMs": 200})
+        done = sink.write(batches_of(table, 100))
+    thread.join(30)
+    assert killed.is_set()
+    assert done.rows == 8000
+    assert [entry["n"] for entry in entries(server)] == [str(n) for n in range(8000)]
+
+
+def test_a_server_that_stays_away(server: Process) -> None:
+    with pytest.raises(UnreachableError):
+        write(server, NUMBERS, port=1)
+
+
+def test_a_refusal_for_good(server: Process) -> None:
+    """The stream has become a string in the middle of a task."""
+    sink = sink_for(server, NUMBERS, pipelineDepth=50)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        found = batches_of(NUMBERS, 50)
+        yield next(found)
+        yield next(found)
+        server.call("SET", "out", "x")
+        yield from found
+
+    with task(), pytest.raises(ServerError, match=r"WRONGTYPE .*\(stream out\)"):
+        sink.write(batches())
+
+
+def test_messages(server: Process, client: RawClient, caplog: pytest.LogCaptureFixture) -> None:
+    sink = sink_for(server, NUMBERS)
+    with task(), caplog.at_level(logging.INFO):
+        done = sink.write(batches_of(NUMBERS))
+        again = sink.write(batches_of(NUMBERS))
+        sink.commit([done, again], 4)
+        sink.abort([done, None], 5)
+    assert (done.rows, done.known, again.known) == (500, 0, 500)
+    assert "batch 4: 500 of 1000 rows were there" in caplog.text
+    assert "batch 5 failed; 500 rows of it are in the stream" in caplog.text
+    assert isinstance(pickle.loads(pickle.dumps(done)), Written)

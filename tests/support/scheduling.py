@@ -1,0 +1,22 @@
+"""What ``--dist loadscope`` means here: tests go to workers one by one, but for those that share a
+Spark session.
+
+A session is a JVM that takes seconds to start and half a gigabyte, so one worker has it.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+WITH_SPARK = {
+    "tests/spark/test_docs.py",
+    "tests/spark/test_jobs.py",
+    "tests/spark/test_with_spark.py",
+}
+
+
+class Scheduling(LoadScopeScheduling):
+    """Gives out the greatest scope first: the session's tests, then the others in their order."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.partition("::")[0] in WITH_SPARK else nodeid

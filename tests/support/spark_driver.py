@@ -1,0 +1,125 @@
+"""A driver to be killed: copies a stream, while some of its tasks fail, and may archive it then.
+
+Run as a program with one argument, JSON; prints one line of JSON when it has come to the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+from zlib import crc32
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from pyspark_headrace.jobs.archive import archive_batches, read_archive, verify
+from pyspark_headrace.sessions import session
+
+BATCH = "streaming.sql.batchId"
+
+
+def fate(percent: int, batch: str, partition: int, attempt: int) -> str:
+    """What becomes of an attempt: nothing, an error, or (a third of them) a dead worker."""
+    number = crc32(f"{batch}:{partition}:{attempt}".encode()) % 300
+    if number >= 3 * percent:
+        return ""
+    return "die" if number < percent else "fail"
+
+
+def failing(percent: int) -> Any:
+    """A filter that passes everything, and ends some attempts after their first rows."""
+
+    @F.udf("boolean", useArrow=False)
+    def passes(number: str) -> bool:
+        context = TaskContext.get()
+        assert context is not None
+        if int(number) % 200 == 160:  # Spark hands over a hundred rows at once; some are written
+            batch = context.getLocalProperty(BATCH) or ""
+            what = fate(percent, batch, context.partitionId(), context.attemptNumber())
+            if what == "die":
+                os._exit(1)
+            if what == "fail":
+                raise RuntimeError("this attempt fails")
+        return True
+
+    return passes
+
+
+def copy(spark: SparkSession, plan: dict[str, Any]) -> int:
+    """Stream to stream; how many rows this run has read."""
+    where = {"port": str(plan["port"]), "fetchOffset.retryIntervalMs": "200"}
+    entries = (
+        spark.readStream.format("headrace")
+        .options(
+            **where,
+            subscribe="in",
+            startingOffsets="earliest",
+            maxOffsetsPerTrigger=str(plan["batch_rows"]),
+            minPartitions=str(plan["parts"]),
+        )
+        .load()
+        .filter(failing(plan["percent"])(F.col("fields")["n"]))
+    )
+    query = (
+        entries.writeStream.format("headrace")
+        .options(
+            **where,
+            stream="out",
+            configureIdmp="true",
+            pipelineDepth="10",
+            identity=plan["identity"],
+            checkpointLocation=f"{plan['folder']}/copy",
+        )
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return sum(each.numInputRows for each in query.recentProgress)
+
+
+def archive(spark: SparkSession, plan: dict[str, Any]) -> dict[str, Any]:
+    """Stream to Parquet; what the archive holds in the end."""
+    path, checkpoint = f"{plan['folder']}/archive", f"{plan['folder']}/kept"
+    query = (
+        spark.readStream.format("headrace")
+        .options(
+            port=str(plan["port"]),
+            subscribe="in",
+            startingOffsets="earliest",
+            fieldsFormat="pairs",
+            maxOffsetsPerTrigger=str(4 * plan["batch_rows"]),
+            minPartitions=str(plan["parts"]),
+        )
+        .load()
+        .writeStream.foreachBatch(archive_batches(path, checkpoint))
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    kept = read_archive(spark, path)
+    problems = [row["problem"] for row in verify(spark, path).collect()]
+    return {"kept": kept.count(), "ids": kept.select("id").distinct().count(), "wrong": problems}
+
+
+def main() -> None:
+    """Do what the plan says."""
+    plan = json.loads(sys.argv[1])
+    settings = {
+        **plan["settings"],
+        "spark.buffer.size": "4096",  # what an attempt has written before it fails is not held back
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20",
+    }
+    spark = session("killed", f"local[{plan['cores']},8]", settings)
+    spark.sparkContext.setLogLevel("OFF")
+    rows = copy(spark, plan)
+    kept = archive(spark, plan) if plan["archive"] else {}
+    print(json.dumps({"rows": rows, **kept}), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
