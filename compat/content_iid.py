@@ -23,7 +23,6 @@ from mypy_extensions import i64
 from xxhash import xxh3_128_digest
 
 _digest: Final = xxh3_128_digest
-_LENGTHS: Final = [size.to_bytes(8, "little") for size in range(256)]
 _LOWER: Final = 0xFFFFFFFF
 _SIGN_OF_32: Final = 0x80000000
 _BELOW_62: Final = 0x3FFFFFFFFFFFFFFF
@@ -35,10 +34,10 @@ def content_iid(words: list[bytes], at: int) -> bytes:
     Complexity: O(bytes).
     """
     if len(words) - at == 2:
-        digest = _pair_digest(words, at)
+        digest = _hasher.pair_digest(words[at], words[at + 1])
         high = read_i64_be(digest, 0)
         low = read_i64_be(digest, 8)
-        return _iid(low ^ _turned(high), high ^ _turned(low))
+        return _hasher.iid(low ^ _turned(high), high ^ _turned(low))
     # Sums are kept in halves of 32 bits: they fit into 64 bits, compiled or not.
     low_upper: i64 = 0
     low_lower: i64 = 0
@@ -47,7 +46,7 @@ def content_iid(words: list[bytes], at: int) -> bytes:
     low_xor: i64 = 0
     high_xor: i64 = 0
     for number in range(at, len(words), 2):
-        digest = _pair_digest(words, number)
+        digest = _hasher.pair_digest(words[number], words[number + 1])
         high = read_i64_be(digest, 0)
         low = read_i64_be(digest, 8)
         low_upper += low >> 32
@@ -56,24 +55,37 @@ def content_iid(words: list[bytes], at: int) -> bytes:
         high_lower += high & _LOWER
         low_xor ^= low
         high_xor ^= high
-    return _iid(
+    return _hasher.iid(
         _sum(low_upper, low_lower) ^ _turned(high_xor),
         _sum(high_upper, high_lower) ^ _turned(low_xor),
     )
 
 
-def _pair_digest(words: list[bytes], at: int) -> bytes:
-    field = words[at]
-    size = len(field)
-    length = _LENGTHS[size] if size < 256 else size.to_bytes(8, "little")
-    return _digest(field + length + words[at + 1])
+class _Hasher:
+    """What is used again for the next pair: the name of the last field, and room for the iid."""
+
+    def __init__(self) -> None:
+        self._field = b""
+        self._head = b"\0" * 8  # the field and its length
+        self._writer: Final = BytesWriter()
+
+    def pair_digest(self, field: bytes, value: bytes) -> bytes:
+        """The digest of a pair."""
+        if field != self._field:
+            self._field = field
+            self._head = field + len(field).to_bytes(8, "little")
+        return _digest(self._head + value)
+
+    def iid(self, low: i64, high: i64) -> bytes:
+        """Both numbers as bytes."""
+        writer = self._writer
+        writer.truncate(0)
+        write_i64_le(writer, low)
+        write_i64_le(writer, high)
+        return writer.getvalue()
 
 
-def _iid(low: i64, high: i64) -> bytes:
-    writer = BytesWriter()
-    write_i64_le(writer, low)
-    write_i64_le(writer, high)
-    return writer.getvalue()
+_hasher: Final = _Hasher()
 
 
 def _sum(upper: i64, lower: i64) -> i64:
