@@ -16,6 +16,8 @@ from support.client import RawClient, encode
 from support.process import ServerProcess
 from support.redis_py import Client
 
+pytestmark = pytest.mark.once
+
 MESSAGES = 10_000
 CUT_SHARE = 0.2
 DEPTH = 4  # messages in flight

@@ -15,6 +15,8 @@ import pytest
 from support.build import ROOT
 from support.process import ServerProcess
 
+pytestmark = pytest.mark.once
+
 SCRIPTS = ROOT / "tests/clients/node"
 INSTALL_TIMEOUT_S = 240
 RUN_TIMEOUT_S = 60

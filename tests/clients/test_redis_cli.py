@@ -16,6 +16,8 @@ from support.process import ServerProcess
 from support.terminal import Terminal
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 Cli = Callable[..., str]
 
 

@@ -16,6 +16,8 @@ from redis.backoff import ConstantBackoff
 from support.process import ServerProcess
 from support.redis_py import Client, by_stream
 
+pytestmark = pytest.mark.once
+
 
 async def wait_until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 5.0) -> None:
     deadline = time.monotonic() + timeout_s

@@ -16,6 +16,8 @@ from support.process import ServerProcess
 from support.redis_py import Client
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 # Connections
 
 

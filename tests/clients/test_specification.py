@@ -10,6 +10,8 @@ import redis
 
 from support.process import ServerProcess
 
+pytestmark = pytest.mark.once
+
 IDLE_MS = 50
 Fields = dict[str, str]
 

@@ -18,6 +18,8 @@ from support.faults import FaultyServer, Rule, faulty_server
 from support.load import Load
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 EIO = 5
 
 

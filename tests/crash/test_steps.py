@@ -19,6 +19,8 @@ from support.client import RawClient
 from support.process import ServerProcess
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 PROGRAM = build.ROOT / "tests" / "support" / "step_by_step.py"
 WHOLE = os.environ.get("HEADRACE_CRASH_STEPS") == "all"
 STRIDE = 1 if WHOLE else 4

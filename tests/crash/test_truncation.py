@@ -22,6 +22,8 @@ from storage.stream.stream import Stream
 from support.client import RawClient
 from support.snapshots import plain_stream
 
+pytestmark = pytest.mark.once
+
 LAST_BYTES = 4096
 STRIDE = 1 if build_kind() == "compiled" else 4
 LONG = "v" * 150

@@ -20,6 +20,8 @@ from support.waiting import wait_until
 
 from .test_serving import FOLDER, INCR, MANIFEST, incr
 
+pytestmark = pytest.mark.once
+
 NOBODY = 65534
 VALUE = "v" * 20_000
 
