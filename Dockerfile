@@ -8,6 +8,7 @@ COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY compat /src/compat
 COPY persistence /src/persistence
 COPY protocol /src/protocol
+COPY pyspark_headrace /src/pyspark_headrace
 COPY server /src/server
 COPY storage /src/storage
 COPY docker/build.sh /src/docker/build.sh

@@ -57,7 +57,7 @@ test: install ## run all tests against the installed build
 	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
 		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
-check: lint types test-compiled test-pure ## what CI runs, with SPARK=1: lint, types, tests on both builds
+check: lint types test-compiled test-pure ## what CI runs: lint, types, tests on both builds
 
 lint: install ## ruff, and hadolint on the Dockerfile
 	$(VENV)/bin/ruff check .
