@@ -17,6 +17,9 @@ export HEADRACE_PURE ?= 0
 
 # SPARK=1 brings pyspark (half a gigabyte) and the tests that need it; Java 17 has to be there.
 SPARK ?= 0
+ifeq ($(SPARK),1)
+export HEADRACE_REQUIRE_SPARK := 1
+endif
 
 # The pure build, in the same environment when asked for, and beside it for `make check`.
 VENV ?= .venv

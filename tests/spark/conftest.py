@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from support.process import ServerProcess
 
-MUST_BE_THERE = bool(os.environ.get("CI") or os.environ.get("HEADRACE_REQUIRE_SPARK"))
+MUST_BE_THERE = bool(os.environ.get("HEADRACE_REQUIRE_SPARK"))
 
 # Without pyspark these modules cannot even be imported; test_there.py tells why they are left out.
 collect_ignore_glob: list[str] = []

@@ -14,7 +14,7 @@ from support.scheduling import WITH_SPARK
 
 pytestmark = pytest.mark.once
 
-REQUIRED = bool(os.environ.get("CI") or os.environ.get("HEADRACE_REQUIRE_SPARK"))
+REQUIRED = bool(os.environ.get("HEADRACE_REQUIRE_SPARK"))
 
 
 def test_spark_is_there() -> None:
