@@ -31,7 +31,8 @@ from __future__ import annotations
 from math import copysign, isinf, isnan
 from typing import Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, write_i16_le, write_i32_le
+from mypy_extensions import i16, i32, i64
 
 
 class Status:
@@ -121,8 +122,10 @@ PONG: Final = Status(b"PONG")
 NULL_ARRAY: Final = NullArray()
 NO_REPLY: Final = NoReply()
 
-_CR: Final = 0x0D
-_LF: Final = 0x0A
+# ``*0\r\n`` and ``$0\r\n`` with the lowest byte first; a digit is added to the second byte.
+_STAR_LINE: Final[i64] = 0x0A0D302A
+_DOLLAR_LINE: Final[i64] = 0x0A0D3024
+_END_OF_LINE: Final[i16] = 0x0A0D
 _BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
@@ -150,13 +153,19 @@ def request(argv: list[bytes]) -> bytes:
 
 def write_request(out: BytesWriter, argv: list[bytes]) -> None:
     """Append ``request(argv)`` to ``out``."""
-    out.write(array_header(len(argv)))
+    count: i64 = len(argv)
+    if count < 10:
+        write_i32_le(out, i32(_STAR_LINE + (count << 8)))
+    else:
+        out.write(array_header(int(count)))
     for argument in argv:
-        size = len(argument)
-        out.write(_BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size)
+        size: i64 = len(argument)
+        if size < 10:
+            write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
+        else:
+            out.write(_BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % int(size))
         out.write(argument)
-        out.append(_CR)
-        out.append(_LF)
+        write_i16_le(out, _END_OF_LINE)
 
 
 def double(value: float) -> bytes:
