@@ -76,14 +76,33 @@ class Dropped:
         return not self.chunks
 
 
-class NacksById:
-    """Pending entries in ID order, each ID once."""
+class _Chunks:
+    """An ordered list in chunks, none of them empty, and where an entry was taken out last."""
 
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
-        self.size = 0
-        self._near_chunk: i64 = 0  # where ``take`` found the last one
+        self._near_chunk: i64 = 0
         self._near_place: i64 = 0
+
+    def _pop(self, at: i64, place: i64) -> None:
+        """Take out the entry at a place of a chunk; the one behind it is near then."""
+        chunk = self.chunks[at]
+        chunk.pop(place)
+        if not chunk:
+            self.chunks.pop(at)
+        elif place == len(chunk):
+            at += 1
+            place = 0
+        self._near_chunk = at
+        self._near_place = place
+
+
+class NacksById(_Chunks):
+    """Pending entries in ID order, each ID once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.size = 0
 
     def get(self, ms: int, seq: int) -> Nack | None:
         """The entry with this ID, or None."""
@@ -127,10 +146,10 @@ class NacksById:
         at = self._near_chunk
         place = self._near_place
         if at < len(chunks) and place < len(chunks[at]):
-            chunk = chunks[at]
-            found = chunk[place]
+            found = chunks[at][place]
             if found.seq == seq and found.ms == ms:
-                self._take_out(chunk, at, place)
+                self._pop(at, place)
+                self.size -= 1
                 return found
         at = self._chunk_of(ms, seq)
         if at == len(chunks):
@@ -140,19 +159,9 @@ class NacksById:
         found = chunk[place]
         if found.ms != ms or found.seq != seq:
             return None
-        self._take_out(chunk, at, place)
-        return found
-
-    def _take_out(self, chunk: list[Nack], at: i64, place: i64) -> None:
-        chunk.pop(place)
-        if not chunk:
-            self.chunks.pop(at)
-        elif place == len(chunk):
-            at += 1
-            place = 0
-        self._near_chunk = at
-        self._near_place = place
+        self._pop(at, place)
         self.size -= 1
+        return found
 
     def first(self) -> Nack | None:
         """The entry with the lowest ID."""
@@ -306,7 +315,7 @@ def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
     return kept
 
 
-class NacksByTime:
+class NacksByTime(_Chunks):
     """Pending entries in the order in which they may be claimed.
 
     Attributes:
@@ -315,11 +324,9 @@ class NacksByTime:
     """
 
     def __init__(self) -> None:
-        self.chunks: list[list[Nack]] = []
+        super().__init__()
         self.shared: set[int] | None = None
         self._ticket: i64 = 0
-        self._near_chunk: i64 = 0  # where ``remove`` found the last one
-        self._near_place: i64 = 0
 
     def add(self, nack: Nack) -> None:
         """Add an entry behind all that come before it by time."""
@@ -385,15 +392,8 @@ class NacksByTime:
         if at >= len(chunks) or place >= len(chunks[at]) or chunks[at][place] is not nack:
             at = self._chunk_of(nack.order_ms, nack.ticket)
             place = _place_by_time(chunks[at], nack.order_ms, nack.ticket)
-        chunk = self._own(at)
-        chunk.pop(place)
-        if not chunk:
-            chunks.pop(at)
-        elif place == len(chunk):
-            at += 1
-            place = 0
-        self._near_chunk = at
-        self._near_place = place
+        self._own(at)
+        self._pop(at, place)
 
     def move_to_end(self, nacks: list[Nack]) -> None:
         """Put entries that are there behind all others, as ``GONE``."""
