@@ -10,7 +10,8 @@ from hashlib import sha1
 from typing import Final
 
 from storage.keyspace import NO_EXPIRY, Entry, Keyspace
-from storage.stream.stream import ID_MAX, Stream
+from storage.stream.ids import ID_MAX, following
+from storage.stream.stream import Stream
 from storage.types import string_bytes
 
 _SIZE: Final = 20
@@ -69,7 +70,7 @@ def _add_stream(digest: Digest, stream: Stream) -> None:
                 digest.mix(b"%d.%d" % (ms, seq))
                 for word in run.row(number):
                     digest.mix(word)
-                start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
+                start = following(ms, seq)
                 left -= 1
 
 

@@ -12,6 +12,7 @@ from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, plain_id
 from protocol.replies import Encoded, array_header, bulk
 from server.call import Call
+from storage.stream.ids import following
 from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from storage.stream.references import trim as trim_referenced
 from storage.stream.stream import Part, Stream
@@ -169,11 +170,9 @@ def range_start(text: bytes) -> tuple[int, int]:
     """The first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
     if len(text) > 1 and text[0] == 0x28:
         ms, seq = strict_id(text[1:])
-        if seq != ID_MAX:
-            return ms, seq + 1
-        if ms != ID_MAX:
-            return ms + 1, 0
-        raise CommandError(errors.INVALID_RANGE_START)
+        if seq == ID_MAX and ms == ID_MAX:
+            raise CommandError(errors.INVALID_RANGE_START)
+        return following(ms, seq)
     found = parse_bound(text)
     if found is None:
         raise CommandError(errors.INVALID_STREAM_ID)

@@ -11,10 +11,11 @@ from typing import Final
 
 from compat import errors
 from compat.errors import CommandError, no_key_or_group
-from compat.stream_ids import ID_MAX, format_id
+from compat.stream_ids import format_id
 from protocol.replies import NULL_ARRAY, bulk
 from server.call import Call, Parked
 from server.commands.streams_read import (
+    GREATEST,
     NO_CLAIM,
     ReadOptions,
     StreamsReply,
@@ -34,6 +35,7 @@ from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.groups import Consumer, Group
+from storage.stream.ids import following
 from storage.stream.pel import Nack
 from storage.stream.stream import Part, Stream
 
@@ -159,9 +161,11 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
         text = argv[at + width]
         if text == b"$" or text == b"+":
             raise CommandError(errors.not_for_groups(text))
-        after = None if text == b">" else strict_id(text)
-        if after == (ID_MAX, ID_MAX):  # which is what ``>`` stands for
-            after = None
+        after: tuple[int, int] | None = None
+        if text != b">":
+            after = strict_id(text)
+            if after == GREATEST:  # which is what ``>`` stands for
+                after = None
         sources.append(_Source(key, stream, group, after))
     return sources
 
@@ -175,7 +179,7 @@ def _read_history(
     call = reading.call
     group = source.group
     ms, seq = after
-    start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
+    start = following(ms, seq)
     limit = reading.limit()
     gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0

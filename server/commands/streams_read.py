@@ -33,7 +33,7 @@ from server.stream_args import (
     write_entries,
 )
 from server.timeouts import deadline_of
-from storage.stream.ids import is_below
+from storage.stream.ids import following, is_below
 from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
@@ -282,8 +282,7 @@ def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part
     last_seq = stream.last_seq
     if not stream.length or not is_below(ms, seq, last_ms, last_seq):
         return []
-    start = (ms, seq + 1) if seq != ID_MAX else (ms + 1, 0)
-    return stream.parts(start, (last_ms, last_seq), count, False)
+    return stream.parts(following(ms, seq), (last_ms, last_seq), count, False)
 
 
 def _least(count: int, other: int) -> int:

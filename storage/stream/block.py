@@ -25,6 +25,7 @@ from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
 from mypy_extensions import i64
 
+from storage.stream.ids import is_below
 from storage.stream.listpack import EMPTY_BYTES, delta_bytes, integer_bytes, text_bytes
 
 _pack: Final = Encoder().encode
@@ -143,7 +144,7 @@ class Block:
 
     def is_below(self, ms: int, seq: int) -> bool:
         """Whether every ID the block ever held is below (ms, seq)."""
-        return self.last_ms < ms or (self.last_ms == ms and self.last_seq < seq)
+        return is_below(self.last_ms, self.last_seq, ms, seq)
 
     def entries(self) -> Run:
         """The decoded entries, the dead ones included."""

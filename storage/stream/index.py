@@ -13,7 +13,6 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from storage.stream.block import Block
-from storage.stream.ids import is_below
 
 
 class BlockIndex:
@@ -92,7 +91,7 @@ class BlockIndex:
         while low < high:
             looks += 1
             block = blocks[middle]
-            if is_below(block.last_ms, block.last_seq, ms, seq):
+            if block.is_below(ms, seq):
                 low = middle + 1
                 middle = low if looks == 1 and low < high else (low + high) >> 1
             else:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from storage.stream.block import Run
-from storage.stream.stream import ID_MAX, Stream, nth_live
+from storage.stream.ids import following
+from storage.stream.stream import Stream, nth_live
 
 ID = tuple[int, int]
 
@@ -78,10 +79,8 @@ def _ranks(stream: Stream, start: ID, end: ID) -> tuple[int, int]:
     low = stream.count_before(start[0], start[1])
     if end >= (stream.last_ms, stream.last_seq):
         return low, stream.length
-    ms, seq = end
-    if seq < ID_MAX:
-        return low, stream.count_before(ms, seq + 1)
-    return low, stream.count_before(ms + 1, 0)
+    ms, seq = following(end[0], end[1])
+    return low, stream.count_before(ms, seq)
 
 
 class _Finder:

@@ -18,10 +18,9 @@ from storage.stream.block import Block, Run, append, open_block
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
-from storage.stream.ids import is_below
+from storage.stream.ids import ID_MAX, is_below
 from storage.stream.index import BlockIndex
 
-ID_MAX: Final = 2**64 - 1
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 NODE_BYTES_MAX: Final = 1 << 30
 ENTRY_BYTES_MAX: Final = 1 << 30

@@ -15,7 +15,8 @@ from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from storage.stream.groups import Consumer, Group
 from storage.stream.idempotence import Expiring, Record
-from storage.stream.stream import ID_MAX, IDNotGreater, Stream
+from storage.stream.ids import ID_MAX
+from storage.stream.stream import IDNotGreater, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time

@@ -22,9 +22,10 @@ from storage.stream.groups import (
     is_referenced,
     lag,
 )
+from storage.stream.ids import ID_MAX
 from storage.stream.pel import CHUNK, Nack
 from storage.stream.references import ACKED, DELETED, DELREF, KEEPREF, MISSING, REFERENCED, delete
-from storage.stream.stream import ID_MAX, Stream
+from storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3

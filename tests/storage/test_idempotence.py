@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from storage.stream.idempotence import Expiring, IdmpMap
-from storage.stream.stream import ID_MAX, Stream
+from storage.stream.ids import ID_MAX
+from storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]
 IIDS = [b"%d" % number for number in range(12)] + [b"\x00", b"long" * 50]

@@ -7,7 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from storage.stream.stream import ID_MAX, ElementsTooLarge, IDNotGreater, Part, Stream
+from storage.stream.ids import ID_MAX
+from storage.stream.stream import ElementsTooLarge, IDNotGreater, Part, Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time

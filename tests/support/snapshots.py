@@ -10,7 +10,8 @@ from storage.keyspace import Keyspace
 from storage.stream.block import Block
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring
-from storage.stream.stream import ID_MAX, Stream
+from storage.stream.ids import ID_MAX
+from storage.stream.stream import Stream
 
 CREATED_MS = 1_763_692_800_000
 Entries = Iterable[tuple[int, int, list[bytes]]]
