@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Final
-
 from compat.errors import (
     BAD_MASTER_PORT,
     MONITOR_IN_MULTI,
@@ -34,8 +31,6 @@ from server.registry import (
 )
 from server.session import CLOSING, IN_MULTI, MONITORING
 from server.state import MONITORED
-
-log: Final = logging.getLogger("headrace")
 
 
 @command(
@@ -125,7 +120,6 @@ def shutdown(call: Call) -> object:
     server = call.server
     if not ready_to_end(server, b"save" in words, b"nosave" in words, b"force" in words):
         raise CommandError(SHUTDOWN_FAILED)
-    log.info("User requested shutdown...")
     call.session.special |= CLOSING
     server.host.stop(0)
     return NO_REPLY
