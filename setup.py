@@ -87,7 +87,11 @@ def extensions() -> list[Any]:
     for extension in built:
         # Old macros of the C compiler would break attributes of these names; and a warning that
         # some newer compiler finds is no reason to refuse an installation.
-        extension.extra_compile_args += ["-Uunix", "-Ulinux", "-Wno-error"]
+        # All extensions share one list: what is added to it would be added for each of them.
+        extension.extra_compile_args = [
+            *extension.extra_compile_args,
+            *("-Uunix", "-Ulinux", "-Wno-error"),
+        ]
     return built
 
 
