@@ -267,3 +267,16 @@ def test_pending_bytes() -> None:
     assert parser.take() == []
     parser.feed(b"\n*1\r\n")
     assert drain(parser) == [[b"abc", b"x" * 100_000]]
+
+
+WORDS = [b"a" * size for size in range(19)] + [b"a" * size + b"b" for size in range(17)]
+WORDS += [b"b" + b"a" * size for size in range(17)] + [b"aaaaaaaabaaaaaaa", b"\r\naaaa\r\n"]
+
+
+@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=10), max_size=60))
+@settings(deadline=None)
+def test_words_that_come_again(requests: list[list[bytes]]) -> None:
+    """At a place where one is remembered, the same and others that look alike."""
+    wire = b"".join(encode(*request) for request in requests)
+    assert parse([wire])[0] == requests
+    assert parse([wire, wire])[0] == requests + requests
