@@ -90,7 +90,7 @@ def extensions() -> list[Any]:
         # All extensions share one list: what is added to it would be added for each of them.
         extension.extra_compile_args = [
             *extension.extra_compile_args,
-            *("-Uunix", "-Ulinux", "-Wno-error"),
+            *("-Uunix", "-Ulinux", "-Wno-error", "-fvisibility=hidden"),
         ]
     return built
 
