@@ -10,7 +10,8 @@ not heed the order of the pairs, but how often each occurs. The iid is the two n
     low  = sum of lows  ^ (xor of highs turned left by one bit)
     high = sum of highs ^ (xor of lows  turned left by one bit)
 
-each as 8 bytes, little end first. All numbers are taken modulo 2^64, in 64 bits with a sign here.
+each as 8 bytes, little end first. All numbers are taken modulo 2^64, in 64 bits with a sign here,
+and the iid stays two numbers: nobody reads its bytes before a file is written.
 Redis computes the same, so what one server has recorded the other one finds.
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_be, write_i64_le
+from librt.strings import read_i64_be
 from mypy_extensions import i64
 from xxhash import xxh3_128_digest
 
@@ -28,8 +29,8 @@ _SIGN_OF_32: Final = 0x80000000
 _BELOW_62: Final = 0x3FFFFFFFFFFFFFFF
 
 
-def content_iid(words: list[bytes], at: int) -> bytes:
-    """The iid of the entry whose fields and values in turn are ``words[at:]``.
+def content_iid(words: list[bytes], at: int) -> tuple[i64, i64]:
+    """The iid, low and high, of the entry whose fields and values in turn are ``words[at:]``.
 
     Complexity: O(bytes).
     """
@@ -37,7 +38,7 @@ def content_iid(words: list[bytes], at: int) -> bytes:
         digest = _hasher.pair_digest(words[at], words[at + 1])
         high = read_i64_be(digest, 0)
         low = read_i64_be(digest, 8)
-        return _hasher.iid(low ^ _turned(high), high ^ _turned(low))
+        return low ^ _turned(high), high ^ _turned(low)
     # Sums are kept in halves of 32 bits: they fit into 64 bits, compiled or not.
     low_upper: i64 = 0
     low_lower: i64 = 0
@@ -55,34 +56,24 @@ def content_iid(words: list[bytes], at: int) -> bytes:
         high_lower += high & _LOWER
         low_xor ^= low
         high_xor ^= high
-    return _hasher.iid(
-        _sum(low_upper, low_lower) ^ _turned(high_xor),
-        _sum(high_upper, high_lower) ^ _turned(low_xor),
-    )
+    low_sum = _sum(low_upper, low_lower)
+    high_sum = _sum(high_upper, high_lower)
+    return low_sum ^ _turned(high_xor), high_sum ^ _turned(low_xor)
 
 
 class _Hasher:
-    """What is used again for the next pair: the name of the last field, and room for the iid."""
+    """What is used again for the next pair: the name of the last field."""
 
     def __init__(self) -> None:
         self._field = b""
         self._head = b"\0" * 8  # the field and its length
-        self._writer: Final = BytesWriter()
 
     def pair_digest(self, field: bytes, value: bytes) -> bytes:
         """The digest of a pair."""
-        if field != self._field:
+        if field is not self._field and field != self._field:
             self._field = field
             self._head = field + len(field).to_bytes(8, "little")
         return _digest(self._head + value)
-
-    def iid(self, low: i64, high: i64) -> bytes:
-        """Both numbers as bytes."""
-        writer = self._writer
-        writer.truncate(0)
-        write_i64_le(writer, low)
-        write_i64_le(writer, high)
-        return writer.getvalue()
 
 
 _hasher: Final = _Hasher()

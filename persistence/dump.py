@@ -25,7 +25,7 @@ from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 if TYPE_CHECKING:
     from storage.freezing import FrozenKey
     from storage.stream.block import Block
-    from storage.stream.idempotence import Producer
+    from storage.stream.producer import Producer
     from storage.stream.stream import Stream
 
 BLOCKS_AT_ONCE: Final = 2

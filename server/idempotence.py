@@ -15,14 +15,13 @@ from compat.stream_ids import format_id
 from persistence.dump import limits_command
 from server.call import Call
 from server.effects import EVENT_STREAM
+from storage.stream.iids import Iid
 from storage.stream.stream import Stream
 
 EVER: Final = 0  # a time at which nothing that is recorded has expired yet
 
 
-def record_iid(
-    call: Call, stream: Stream, pid: bytes, iid: bytes, entry_id: tuple[int, int]
-) -> None:
+def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple[int, int]) -> None:
     """Remember that a producer used ``iid`` for an entry, and count it."""
     ms, seq = entry_id
     added_ms = call.now_ms
@@ -30,7 +29,7 @@ def record_iid(
         added_ms = _told_ms(ms, call)
     elif ms != added_ms and call.server.aof is not None:
         call.server.aof.stamp_next = True
-    stream.record_iid(pid, iid, ms, seq, added_ms)
+    stream.make_idmp().record(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
 
 

@@ -31,7 +31,7 @@ from persistence.snapshot.layout import (
 )
 from storage.stream.block import Block
 from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
-from storage.stream.idempotence import Producer
+from storage.stream.producer import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 # Pieces shorter than this on average are joined: to go through each costs more than its copy.

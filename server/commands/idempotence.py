@@ -33,6 +33,7 @@ from server.registry import (
     container,
 )
 from server.stream_args import integer, stream_at, stream_to_read, strict_id
+from storage.stream.iids import iid_of
 from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 _SAME: Final = -1  # leave a limit as it is
@@ -153,7 +154,7 @@ def xidmprecord(call: Call) -> object:
             raise CommandError(errors.IID_ELSEWHERE)
     elif stream.known_id(pid, iid, EVER) == entry_id:
         return OK
-    record_iid(call, stream, pid, iid, entry_id)
+    record_iid(call, stream, pid, iid_of(iid), entry_id)
     call.changed(key, b"", EVENT_STREAM, argv, 1, False)
     return OK
 

@@ -24,6 +24,7 @@ from server.stream_args import (
     strict_ids,
 )
 from storage.stream.idempotence import IdmpMap
+from storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
 from storage.stream.stream import IDMP_DURATION_S, IDMP_MAXSIZE, Stream
 
 
@@ -46,7 +47,7 @@ def xadd(call: Call) -> object:
     key = argv[1]
     at = 2
     options: AddOptions | None = None
-    pid = iid = b""
+    pid = text = b""
     word = argv[2]
     automatic = word == b"*"
     if not automatic and not (len(word) and 0x30 <= word[0] <= 0x39):  # neither is the ID itself
@@ -55,7 +56,7 @@ def xadd(call: Call) -> object:
         if word == b"IDMP":
             if len(argv) > 5 and argv[5] == b"*" and len(argv[3]) and len(argv[4]):
                 pid = argv[3]
-                iid = argv[4]
+                text = argv[4]
                 at = 5
                 automatic = True
         elif word == b"IDMPAUTO" and argv[4] == b"*":
@@ -66,7 +67,7 @@ def xadd(call: Call) -> object:
             options = AddOptions()
             at = options.read(argv)
             pid = options.pid
-            iid = options.iid
+            text = options.iid
             automatic = argv[at] == b"*"
     given: tuple[int, int] | None = None
     next_seq = False
@@ -93,9 +94,13 @@ def xadd(call: Call) -> object:
             return None
         stream = new_stream(call)
     idmp: IdmpMap | None = None
+    iid: Iid = (0, 0, 0, b"", 0)  # of nobody
     if len(pid):
-        if len(iid) == 0:
-            iid = content_iid(argv, at + 1)
+        if len(text):
+            iid = iid_of(text)
+        else:
+            low, high = content_iid(argv, at + 1)
+            iid = iid_made_of(low, high, SHORT_BYTES, b"")
         idmp = stream.idmp
         if automatic:
             if idmp is not None:

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Consumer, Group
-    from storage.stream.idempotence import IdmpMap, Producer
+    from storage.stream.idempotence import IdmpMap
     from storage.stream.pel import Nack
+    from storage.stream.producer import Producer
     from storage.stream.stream import Stream
 
 NO_OWNER: Final = -1

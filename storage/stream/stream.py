@@ -19,6 +19,7 @@ from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.ids import ID_MAX, is_below
+from storage.stream.iids import iid_of
 from storage.stream.index import BlockIndex
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
@@ -498,14 +499,14 @@ class Stream:
         The entry may have been deleted since. What is older than the duration is not known.
         """
         idmp = self.idmp
-        return None if idmp is None else idmp.find(pid, iid, now_ms)
+        return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
 
     def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
         """Remember that a producer added an entry with ``iid`` at ``added_ms``.
 
         An ``iid`` that is known already is known for this entry from now on.
         """
-        self.make_idmp().record(pid, iid, ms, seq, added_ms)
+        self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
     def idmp_records(self) -> Iterator[Record]:
         """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.

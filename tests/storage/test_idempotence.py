@@ -11,10 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage.stream.idempotence import Expiring, IdmpMap
 from storage.stream.ids import ID_MAX
+from storage.stream.iids import SHORT_BYTES, iid_of, text_of
 from storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]
-IIDS = [b"%d" % number for number in range(12)] + [b"\x00", b"long" * 50]
+IIDS = [b"%d" % number for number in range(12)]
+IIDS += [b"\x00", b"\x00\x00", b"\xff" * 8, b"\xff" * 16, b"long" * 50, b"long" * 51]
+IIDS += [b"the ends alike, not the middle", b"the ends alike, bUt the middle"]
 pids = st.sampled_from(PIDS)
 iids = st.sampled_from(IIDS)
 steps_ms = st.integers(0, 700)
@@ -205,12 +208,12 @@ TestIdmpMachine.settings = settings(max_examples=60, stateful_step_count=60, dea
 def test_the_oldest_leave(maxsize: int) -> None:
     idmp = IdmpMap(1000, maxsize)
     for number in range(3 * maxsize):
-        idmp.record(b"p", b"%d" % number, number, 0, number)
+        idmp.record(b"p", iid_of(b"%d" % number), number, 0, number)
     assert idmp.count == maxsize
     kept = range(2 * maxsize, 3 * maxsize)
     assert [record[1] for record in idmp.records()] == [b"%d" % number for number in kept]
     for number in range(3 * maxsize):
-        found = idmp.find(b"p", b"%d" % number, 0)
+        found = idmp.find(b"p", iid_of(b"%d" % number), 0)
         assert found == ((number, 0) if number in kept else None)
 
 
@@ -221,12 +224,24 @@ def test_recorded_again_in_any_order() -> None:
     expected: list[bytes] = []
     for number in range(20_000):
         iid = b"%d" % chance.randrange(600)
-        idmp.record(b"p", iid, number, 0, number)
+        idmp.record(b"p", iid_of(iid), number, 0, number)
         if iid in expected:
             expected.remove(iid)
         expected.append(iid)
         del expected[:-500]
     assert [record[1] for record in idmp.records()] == expected
+
+
+@pytest.mark.parametrize("size", [*range(1, 20), 23, 24, 25, 36, 1000])
+def test_written_and_read(size: int) -> None:
+    """All sizes, and bytes of which the highest bit is set; no two are told to be the same."""
+    texts = [bytes([fill]) * size for fill in (0, 1, 127, 128, 255)]
+    texts += [bytes((7 * number + start) % 256 for number in range(size)) for start in (0, 130)]
+    for text in texts:
+        assert text_of(iid_of(text)) == text
+        assert 0 <= iid_of(text)[4] < 2**31
+    assert len({iid_of(text) for text in texts}) == len(set(texts))
+    assert len({iid_of(b"\0" * number) for number in range(1, SHORT_BYTES + 3)}) == SHORT_BYTES + 2
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3), max_size=400), st.integers(1, 50))
@@ -235,12 +250,12 @@ def test_any_iids(words: list[bytes], maxsize: int) -> None:
     idmp = IdmpMap(1000, maxsize)
     known: dict[bytes, int] = {}
     for number, word in enumerate(words):
-        assert idmp.find(b"p", word, 0) == ((known[word], 0) if word in known else None)
+        assert idmp.find(b"p", iid_of(word), 0) == ((known[word], 0) if word in known else None)
         known.pop(word, None)
         known[word] = number
         if len(known) > maxsize:
             del known[next(iter(known))]
-        idmp.record(b"p", word, number, 0, number)
+        idmp.record(b"p", iid_of(word), number, 0, number)
     assert [record[1] for record in idmp.records()] == list(known)
 
 
@@ -249,7 +264,7 @@ def test_expiry_looks_at_nobody_before_it_is_time() -> None:
     idmp = IdmpMap(10_000, 100)
     idmp.attach(expiring)
     for number in range(50):
-        idmp.record(b"p%d" % number, b"i", 5_000, 0, 5_000)
+        idmp.record(b"p%d" % number, iid_of(b"i"), 5_000, 0, 5_000)
     assert expiring.expire(14_999, 1000) == 0
     assert expiring.expire(15_000, 1000) == 100  # each producer, and each iid
     assert idmp.count == 0
@@ -261,7 +276,7 @@ def test_expiry_in_slices() -> None:
     idmp = IdmpMap(1000, 1000)
     idmp.attach(expiring)
     for number in range(1000):
-        idmp.record(b"p", b"%d" % number, number, 0, number)
+        idmp.record(b"p", iid_of(b"%d" % number), number, 0, number)
     slices = 0
     while expiring.expire(1_990, 100) >= 100:
         slices += 1

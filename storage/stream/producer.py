@@ -1,0 +1,336 @@
+"""What one producer of a stream has used: its iids, in the order in which they were added.
+
+A ring of slots, oldest first, beside a table that finds the slot of an iid. Both are packed
+vectors, so that an iid of up to 16 bytes takes about 45 bytes, those of itself included::
+
+    slot              0      1      2      3
+    _firsts, _lasts   c      -      a      b        the oldest is in slot 2; slot 1 is free
+    _sizes            1      0      1      1        bytes of each iid; 0 is free
+    _added            when each one was added, milliseconds since 1970
+    _seqs             its entry's sequence, where the entry's milliseconds are the time above
+    _odd              {slot: ID} of those few where they are not: their ``_seqs`` is ODD
+    _texts            of those of more than 16 bytes; empty as long as there was none
+
+    _table            tag << 32 | slot + 1 at the place that the tag says, or the next free one
+
+The table is at most two thirds full, and what is taken out of it leaves no mark: what stands behind
+moves up. An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over
+and the next growth closes. Which place an iid has depends on a secret of the process; what can be
+seen from outside does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i32, i64, u8
+
+from storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, text_of
+
+NOT_DUE: Final = -1
+_SLOT_MASK: Final = 0xFFFFFFFF
+_ODD: Final = -1
+_SEQ_MAX: Final = 0x7FFFFFFE
+_MS_MAX: Final = 2**62 - 1  # what is above may be no i64, and is boxed
+_FIRST_SLOTS: Final = 4
+_SMALL: Final = 64  # slots from which it may pay to have fewer
+_LONG: Final = 17  # the size of every iid of which the text is kept
+_SLOT_BYTES: Final = 29  # what a slot takes in the vectors
+_PLACE_BYTES: Final = 8  # what a place takes in the table
+_TEXT_BYTES: Final = 41  # what a text takes beside its bytes
+_PRODUCER_BYTES: Final = 600  # what a producer takes beside its iids
+
+
+class Producer:
+    """The iids of one producer.
+
+    Attributes:
+        count: how many there are.
+        due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
+        shared: a frozen map reads it, too: it is to be told before this changes.
+    """
+
+    def __init__(self, pid: bytes) -> None:
+        self.pid: Final = pid
+        self.count: i64 = 0
+        self.due_s = NOT_DUE
+        self.shared = False
+        self._latest_ms: i64 = 0  # the greatest of the times in the ring
+        self._start: i64 = 0  # the slot of the oldest
+        self._span: i64 = 0  # slots from the oldest to the newest, holes included
+        self._capacity: i64 = 0
+        self._mask: i64 = 0
+        self._table = vec[i64]()
+        self._firsts = vec[i64]()
+        self._lasts = vec[i64]()
+        self._sizes = vec[u8]()
+        self._added = vec[i64]()
+        self._seqs = vec[i32]()
+        self._texts: list[bytes] = []
+        self._odd: dict[int, tuple[int, int]] = {}
+        self._resize(_FIRST_SLOTS)
+
+    # Looking up
+
+    def find(self, iid: Iid) -> i64:
+        """The slot of ``iid``; -1 when it is not there. Complexity: O(1)."""
+        return (self._table[self._place(iid)] & _SLOT_MASK) - 1
+
+    def _place(self, iid: Iid) -> i64:
+        """The place in the table of ``iid``; where it is not there, the free one for it."""
+        table = self._table
+        mask = self._mask
+        tag = iid[4]
+        place = tag & mask
+        while True:
+            found = table[place]
+            if found == 0 or (found >> 32 == tag and self._holds((found & _SLOT_MASK) - 1, iid)):
+                return place
+            place = (place + 1) & mask
+
+    def _holds(self, slot: i64, iid: Iid) -> bool:
+        if self._firsts[slot] != iid[0] or self._lasts[slot] != iid[1]:
+            return False
+        size = i64(self._sizes[slot])
+        return self._texts[slot] == iid[3] if size == _LONG else size == iid[2]
+
+    def _iid(self, slot: i64) -> Iid:
+        size = i64(self._sizes[slot])
+        text = b""
+        if size == _LONG:
+            text = self._texts[slot]
+            size = len(text)
+        return iid_made_of(self._firsts[slot], self._lasts[slot], size, text)
+
+    def added_ms(self, slot: i64) -> i64:
+        """When the iid in ``slot`` was added."""
+        return self._added[slot]
+
+    def entry_id(self, slot: i64) -> tuple[int, int]:
+        """The ID of the entry of the iid in ``slot``."""
+        seq = i64(self._seqs[slot])
+        return self._odd[int(slot)] if seq == _ODD else (int(self._added[slot]), int(seq))
+
+    def oldest(self) -> i64:
+        """The slot of the oldest iid, of which there must be one."""
+        return self._start
+
+    def newest(self) -> i64:
+        """The slot of the newest iid, of which there must be one."""
+        return self._slot(self._span - 1)
+
+    def records(self) -> Iterator[tuple[bytes, int, int, int]]:
+        """The (iid, ms, seq, added_ms) of all iids, oldest first; nothing may change meanwhile."""
+        for position in range(int(self._span)):
+            slot = self._slot(position)
+            if self._sizes[slot] != 0:
+                ms, seq = self.entry_id(slot)
+                yield text_of(self._iid(slot)), ms, seq, int(self._added[slot])
+
+    def used_bytes(self) -> int:
+        """About how much memory it takes; a few long iids stand for all."""
+        sampled = [len(text) for text in self._texts[:8] if text]
+        each = sum(sampled) // len(sampled) + _TEXT_BYTES if sampled else 0
+        fixed = _SLOT_BYTES * int(self._capacity) + _PLACE_BYTES * int(self._mask)
+        return _PRODUCER_BYTES + len(self.pid) + fixed + each * int(self.count)
+
+    # Changing
+
+    def add(self, iid: Iid, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
+        """Make ``iid`` the newest, whether it is there already or not.
+
+        Args:
+            most: the limit on iids; for one above it the oldest leaves. It never changes.
+
+        Returns: how many more there are: 1, or 0 where another one left.
+        """
+        before = self.count
+        place = self._place(iid)
+        known = self._table[place]
+        if known:
+            self.remove((known & _SLOT_MASK) - 1)
+            place = self._place(iid)
+        if self._span == self._capacity:
+            self._make_room(most)
+            place = self._place(iid)
+        slot = self._start + self._span
+        if slot >= self._capacity:
+            slot -= self._capacity
+        self._table[place] = iid[4] << 32 | (slot + 1)
+        self._firsts[slot] = iid[0]
+        self._lasts[slot] = iid[1]
+        if iid[2] <= SHORT_BYTES:
+            self._sizes[slot] = u8(iid[2])
+        else:
+            self._keep_text(slot, iid[3])
+        self._added[slot] = added_ms
+        if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
+            self._seqs[slot] = i32(seq)
+        else:
+            self._seqs[slot] = i32(_ODD)
+            self._odd[int(slot)] = (ms, seq)
+        if added_ms > self._latest_ms:
+            self._latest_ms = added_ms
+        self._span += 1
+        self.count += 1
+        if self.count > most:
+            self.remove(self._start)
+        return self.count - before
+
+    def _keep_text(self, slot: i64, text: bytes) -> None:
+        if not self._texts:
+            self._texts = [b""] * int(self._capacity)
+        self._texts[slot] = text
+        self._sizes[slot] = u8(_LONG)
+
+    def remove(self, slot: i64) -> None:
+        """Take out the iid in ``slot``. Complexity: O(1), amortised."""
+        table = self._table
+        mask = self._mask
+        hole = self._iid(slot)[4] & mask
+        while table[hole] & _SLOT_MASK != slot + 1:
+            hole = (hole + 1) & mask
+        place = (hole + 1) & mask
+        behind = table[place]
+        while behind:  # what stands behind moves up, unless it is where it wants to be
+            wanted = (behind >> 32) & mask
+            if ((place - wanted) & mask) >= ((place - hole) & mask):
+                table[hole] = behind
+                hole = place
+            place = (place + 1) & mask
+            behind = table[place]
+        table[hole] = 0
+        if i64(self._seqs[slot]) == _ODD:
+            del self._odd[int(slot)]
+        if i64(self._sizes[slot]) == _LONG:
+            self._texts[slot] = b""
+        self._sizes[slot] = u8(0)
+        self.count -= 1
+        if slot == self._start:
+            self._start = 0 if slot + 1 == self._capacity else slot + 1
+            self._span -= 1
+        if self._span != self.count:
+            self._trim_ends()
+
+    def _trim_ends(self) -> None:
+        """Leave no hole at either end of the ring."""
+        while self._span and self._sizes[self._start] == 0:
+            self._start = 0 if self._start + 1 == self._capacity else self._start + 1
+            self._span -= 1
+        while self._span and self._sizes[self._slot(self._span - 1)] == 0:
+            self._span -= 1
+
+    def expire(self, latest_ms: i64, most: i64) -> i64:
+        """Take out the oldest iids that were added at ``latest_ms`` or before, up to ``most``.
+
+        Returns: how many; all of them, however many, when the newest is as old.
+        """
+        expired: i64 = self.count
+        if self._latest_ms <= latest_ms:
+            self.clear()
+            return expired
+        expired = 0
+        while self.count and expired < most and self._added[self._start] <= latest_ms:
+            self.remove(self._start)
+            expired += 1
+        if self._capacity > _SMALL and self.count < self._capacity // 4:
+            self._resize(2 * self.count)
+        return expired
+
+    def clear(self) -> None:
+        """Take out everything."""
+        self.count = 0
+        self._resize(_FIRST_SLOTS)
+
+    def copy(self) -> Producer:
+        """An equal record of its own."""
+        twin = Producer(self.pid)
+        twin.count = self.count
+        twin._latest_ms = self._latest_ms
+        twin._start = self._start
+        twin._span = self._span
+        twin._capacity = self._capacity
+        twin._mask = self._mask
+        twin._table = self._table[:]
+        twin._firsts = self._firsts[:]
+        twin._lasts = self._lasts[:]
+        twin._sizes = self._sizes[:]
+        twin._added = self._added[:]
+        twin._seqs = self._seqs[:]
+        twin._texts = self._texts.copy()
+        twin._odd = self._odd.copy()
+        return twin
+
+    # Slots and places
+
+    def _slot(self, position: i64) -> i64:
+        """The slot so many behind the oldest."""
+        slot = self._start + position
+        return slot if slot < self._capacity else slot - self._capacity
+
+    def _make_room(self, most: i64) -> None:
+        """Close the holes where they are many, else take more slots; ``most`` and one if enough."""
+        capacity = self._capacity
+        if self.count * 4 <= capacity * 3:
+            self._resize(capacity)
+        elif capacity <= most:
+            self._resize(min(2 * capacity, most + 1))
+        else:
+            self._resize(capacity + capacity // 2)
+
+    def _resize(self, capacity: i64) -> None:
+        """Move what there is to a ring of ``capacity`` slots or a few more, without holes."""
+        capacity = max(capacity, _FIRST_SLOTS)
+        size: i64 = 8
+        while 2 * size < 3 * capacity:
+            size *= 2
+        slots: list[i64] = [0] * int(capacity)
+        places: list[i64] = [0] * int(size)
+        short: list[i32] = [0] * int(capacity)
+        least: list[u8] = [0] * int(capacity)
+        table = vec[i64](places)
+        firsts = vec[i64](slots)
+        lasts = vec[i64](slots)
+        sizes = vec[u8](least)
+        added = vec[i64](slots)
+        seqs = vec[i32](short)
+        texts: list[bytes] = [b""] * int(capacity) if self._texts and self.count else []
+        odd: dict[int, tuple[int, int]] = {}
+        mask = size - 1
+        filled: i64 = 0
+        if self.count:
+            for position in range(int(self._span)):
+                slot = self._slot(position)
+                if self._sizes[slot] == 0:
+                    continue
+                tag = self._iid(slot)[4]
+                place = tag & mask
+                while table[place] != 0:
+                    place = (place + 1) & mask
+                table[place] = tag << 32 | (filled + 1)
+                firsts[filled] = self._firsts[slot]
+                lasts[filled] = self._lasts[slot]
+                sizes[filled] = self._sizes[slot]
+                if texts:
+                    texts[filled] = self._texts[slot]
+                added[filled] = self._added[slot]
+                seqs[filled] = self._seqs[slot]
+                if i64(self._seqs[slot]) == _ODD:
+                    odd[int(filled)] = self._odd[int(slot)]
+                filled += 1
+        else:
+            self._latest_ms = 0
+        self._start = 0
+        self._span = filled
+        self._capacity = capacity
+        self._mask = mask
+        self._table = table
+        self._firsts = firsts
+        self._lasts = lasts
+        self._sizes = sizes
+        self._added = added
+        self._seqs = seqs
+        self._texts = texts
+        self._odd = odd
