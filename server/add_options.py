@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat import errors
 from compat.errors import CommandError, wrong_arity
-from server.stream_args import TrimOptions
+from server.stream_args import TrimOptions, option_name
 
 
 class AddOptions(TrimOptions):
@@ -31,7 +31,7 @@ class AddOptions(TrimOptions):
         """
         at = 2
         while at < len(argv) and argv[at] != b"*":
-            word = argv[at].lower()
+            word = option_name(argv[at])
             if word == b"nomkstream":
                 self.make_stream = False
                 after = at + 1

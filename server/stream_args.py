@@ -24,6 +24,21 @@ DEFAULT_LIMIT: Final = 10_000
 HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
 REFERENCE_MODES: Final = {b"keepref": KEEPREF, b"delref": DELREF, b"acked": ACKED}
 PAIR: Final = b"*2\r\n"
+# Those that stand in many requests, as nearly everybody writes them.
+_OPTIONS: Final = {
+    spelling: name
+    for name in (
+        *(b"group", b"count", b"block", b"noack", b"claim", b"streams", b"idle", b"justid"),
+        *(b"maxlen", b"minid", b"limit", b"nomkstream", b"keepref", b"delref", b"acked", b"ids"),
+    )
+    for spelling in (name, name.upper())
+}
+
+
+def option_name(word: bytes) -> bytes:
+    """``word`` in lower case: the name of an option, if it is one. Most need not be made anew."""
+    name = _OPTIONS.get(word)
+    return word.lower() if name is None else name
 
 
 class TrimOptions:
@@ -203,7 +218,7 @@ def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
     mode_seen = False
     ids: list[bytes] | None = None
     while at < len(argv):
-        word = argv[at].lower()
+        word = option_name(argv[at])
         if word in REFERENCE_MODES and not mode_seen:
             mode_seen = True
             mode = REFERENCE_MODES[word]

@@ -25,6 +25,7 @@ from server.group_args import (
 from server.registry import FAST, READONLY, WRITE, KeySpec, command
 from server.stream_args import (
     integer,
+    option_name,
     range_end,
     range_start,
     stream_to_read,
@@ -188,7 +189,7 @@ class ClaimOptions:
         self.just_id = False
         self.last_id = (0, 0)
         while at < len(argv):
-            word = argv[at].lower()
+            word = option_name(argv[at])
             at += 1
             if word == b"force":
                 self.force = True
@@ -315,7 +316,7 @@ class SweepOptions:
         self.just_id = False
         at = 6
         while at < len(argv):
-            word = argv[at].lower()
+            word = option_name(argv[at])
             if word == b"count" and at + 1 < len(argv):
                 at += 1
                 self.count = _number(argv[at], errors.COUNT_NOT_POSITIVE)

@@ -19,6 +19,7 @@ from server.stream_args import (
     NO_TRIM,
     TrimOptions,
     integer,
+    option_name,
     stream_at,
     strict_id,
     strict_ids,
@@ -176,7 +177,7 @@ def xtrim(call: Call) -> object:
     options = TrimOptions()
     at = 2
     while at < len(argv):
-        after = options.take(argv, at, argv[at].lower())
+        after = options.take(argv, at, option_name(argv[at]))
         if after == at:
             raise CommandError(errors.SYNTAX)
         at = after
@@ -235,7 +236,7 @@ def xsetid(call: Call) -> object:
     max_deleted = (0, 0)
     at = 3
     while at < len(argv):
-        word = argv[at].lower()
+        word = option_name(argv[at])
         if at + 1 >= len(argv):
             raise CommandError(errors.SYNTAX)
         if word == b"entriesadded":

@@ -26,6 +26,7 @@ from server.stream_args import (
     PAIR,
     entries_reply,
     integer,
+    option_name,
     range_end,
     range_start,
     stream_to_read,
@@ -72,7 +73,7 @@ def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bo
     count = -1
     at = 4
     while at < len(argv):
-        if argv[at].lower() != b"count" or at + 1 >= len(argv):
+        if option_name(argv[at]) != b"count" or at + 1 >= len(argv):
             raise CommandError(errors.SYNTAX)
         count = max(0, integer(argv[at + 1]))
         at += 2
@@ -202,7 +203,7 @@ def read_options(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions
     options = ReadOptions()
     at = 1
     while at < len(argv):
-        word = argv[at].lower()
+        word = option_name(argv[at])
         more = len(argv) - 1 - at
         if word == b"streams" and more:
             options.streams_at = at + 1
