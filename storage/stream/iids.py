@@ -21,12 +21,13 @@ from mypy_extensions import i64
 
 WORD_BYTES: Final = 8
 SHORT_BYTES: Final = 16  # an iid that two words tell whole; of a longer one the text is kept, too
-TAG_BITS: Final = 31
-_TAG_MASK: Final = 0x7FFFFFFF
+TAG_BITS: Final = 16
+_TAG_MASK: Final = 0xFFFF
 _HALF: Final = 0xFFFFFFFF
+_MIXED_BITS: Final = 62
 _MIXED_MASK: Final = 0x3FFFFFFFFFFFFFFF
 _FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
-_SECRET: Final[i64] = hash(b"iids") & _TAG_MASK
+_SECRET: Final[i64] = hash(b"iids") & 0x7FFFFFFF
 
 Iid = tuple[i64, i64, i64, bytes, i64]  # first, last, size, text, tag
 
@@ -58,7 +59,8 @@ def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
     if size > SHORT_BYTES:
         number: i64 = hash(text)
         return first, last, size, text, number & _TAG_MASK
-    return first, last, size, b"", _mix(_mix((_SECRET + size) ^ first) ^ last) >> TAG_BITS
+    tag = _mix(_mix((_SECRET + size) ^ first) ^ last) >> (_MIXED_BITS - TAG_BITS)
+    return first, last, size, b"", tag
 
 
 def text_of(iid: Iid) -> bytes:
@@ -74,5 +76,5 @@ def text_of(iid: Iid) -> bytes:
 
 
 def _mix(word: i64) -> i64:
-    """Spread the bits of a word over 62 bits, the upper 31 the best."""
+    """Spread the bits of a word over 62 bits, the upper ones the best."""
     return ((word ^ (word >> 32)) & _MIXED_MASK) * _FACTOR & _MIXED_MASK

@@ -1,17 +1,19 @@
 """What one producer of a stream has used: its iids, in the order in which they were added.
 
 A ring of slots, oldest first, beside a table that finds the slot of an iid. Both are packed
-vectors, so that an iid of up to 16 bytes takes about 45 bytes, those of itself included::
+vectors, and small, as XADD meets them with cold caches: of an iid of up to 16 bytes all is in 40
+bytes. A slot is four words::
 
-    slot              0      1      2      3
-    _firsts, _lasts   c      -      a      b        the oldest is in slot 2; slot 1 is free
-    _sizes            1      0      1      1        bytes of each iid; 0 is free
-    _added            when each one was added, milliseconds since 1970
-    _seqs             its entry's sequence, where the entry's milliseconds are the time above
-    _odd              {slot: ID} of those few where they are not: their ``_seqs`` is ODD
-    _texts            of those of more than 16 bytes; empty as long as there was none
+    slot              0       1      2       3
+    first, last       c       -      a       b       the oldest is in slot 2; slot 1 is free
+    added             20      -      10      13      when it was added, milliseconds since 1970
+    seq << 8 | size   1       0      0       1       its entry's sequence, and the iid's bytes
 
-    _table            tag << 32 | slot + 1 at the place that the tag says, or the next free one
+    _odd              {slot: ID} where the entry's milliseconds are not those of ``added``, or the
+                      sequence does not fit in: that is ODD in the slot
+    _texts            of iids of more than 16 bytes; empty as long as there was none
+
+    _table            tag << 15 | slot + 1 at the place that the tag says, or the next free one
 
 The table is at most two thirds full, and what is taken out of it leaves no mark: what stands behind
 moves up. An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over
@@ -25,22 +27,29 @@ from collections.abc import Iterator
 from typing import Final
 
 from librt.vecs import vec
-from mypy_extensions import i32, i64, u8
+from mypy_extensions import i32, i64
 
 from storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, text_of
 
 NOT_DUE: Final = -1
-_SLOT_MASK: Final = 0xFFFFFFFF
+_WORDS: Final = 4  # of a slot
+_LAST: Final = 1
+_ADDED: Final = 2
+_REST: Final = 3
+_SIZE_BITS: Final = 8
+_SIZE_MASK: Final = 0xFF
+_LONG: Final = 17  # the size of every iid of which the text is kept
 _ODD: Final = -1
-_SEQ_MAX: Final = 0x7FFFFFFE
+_SEQ_MAX: Final = 2**54 - 1
 _MS_MAX: Final = 2**62 - 1  # what is above may be no i64, and is boxed
+_SLOT_BITS: Final = 15  # half as much again as Redis's limit of 10,000 iids fits in
+_SLOT_MASK: Final = 0x7FFF
 _FIRST_SLOTS: Final = 4
 _SMALL: Final = 64  # slots from which it may pay to have fewer
-_LONG: Final = 17  # the size of every iid of which the text is kept
-_SLOT_BYTES: Final = 29  # what a slot takes in the vectors
-_PLACE_BYTES: Final = 8  # what a place takes in the table
+_WORD_BYTES: Final = 8
+_PLACE_BYTES: Final = 4
 _TEXT_BYTES: Final = 41  # what a text takes beside its bytes
-_PRODUCER_BYTES: Final = 600  # what a producer takes beside its iids
+_PRODUCER_BYTES: Final = 400  # what a producer takes beside its iids
 
 
 class Producer:
@@ -62,12 +71,8 @@ class Producer:
         self._span: i64 = 0  # slots from the oldest to the newest, holes included
         self._capacity: i64 = 0
         self._mask: i64 = 0
-        self._table = vec[i64]()
-        self._firsts = vec[i64]()
-        self._lasts = vec[i64]()
-        self._sizes = vec[u8]()
-        self._added = vec[i64]()
-        self._seqs = vec[i32]()
+        self._table = vec[i32]()
+        self._slots = vec[i64]()
         self._texts: list[bytes] = []
         self._odd: dict[int, tuple[int, int]] = {}
         self._resize(_FIRST_SLOTS)
@@ -76,7 +81,7 @@ class Producer:
 
     def find(self, iid: Iid) -> i64:
         """The slot of ``iid``; -1 when it is not there. Complexity: O(1)."""
-        return (self._table[self._place(iid)] & _SLOT_MASK) - 1
+        return (i64(self._table[self._place(iid)]) & _SLOT_MASK) - 1
 
     def _place(self, iid: Iid) -> i64:
         """The place in the table of ``iid``; where it is not there, the free one for it."""
@@ -85,33 +90,41 @@ class Producer:
         tag = iid[4]
         place = tag & mask
         while True:
-            found = table[place]
-            if found == 0 or (found >> 32 == tag and self._holds((found & _SLOT_MASK) - 1, iid)):
+            found = i64(table[place])
+            if found == 0:
+                return place
+            if found >> _SLOT_BITS == tag and self._holds((found & _SLOT_MASK) - 1, iid):
                 return place
             place = (place + 1) & mask
 
     def _holds(self, slot: i64, iid: Iid) -> bool:
-        if self._firsts[slot] != iid[0] or self._lasts[slot] != iid[1]:
+        at = slot * _WORDS
+        if self._slots[at] != iid[0] or self._slots[at + _LAST] != iid[1]:
             return False
-        size = i64(self._sizes[slot])
+        size = self._slots[at + _REST] & _SIZE_MASK
         return self._texts[slot] == iid[3] if size == _LONG else size == iid[2]
 
     def _iid(self, slot: i64) -> Iid:
-        size = i64(self._sizes[slot])
+        slots = self._slots
+        at = slot * _WORDS
+        size = slots[at + _REST] & _SIZE_MASK
         text = b""
         if size == _LONG:
             text = self._texts[slot]
             size = len(text)
-        return iid_made_of(self._firsts[slot], self._lasts[slot], size, text)
+        return iid_made_of(slots[at], slots[at + _LAST], size, text)
+
+    def _is_free(self, slot: i64) -> bool:
+        return self._slots[slot * _WORDS + _REST] == 0
 
     def added_ms(self, slot: i64) -> i64:
         """When the iid in ``slot`` was added."""
-        return self._added[slot]
+        return self._slots[slot * _WORDS + _ADDED]
 
     def entry_id(self, slot: i64) -> tuple[int, int]:
         """The ID of the entry of the iid in ``slot``."""
-        seq = i64(self._seqs[slot])
-        return self._odd[int(slot)] if seq == _ODD else (int(self._added[slot]), int(seq))
+        seq = self._slots[slot * _WORDS + _REST] >> _SIZE_BITS
+        return self._odd[int(slot)] if seq == _ODD else (int(self.added_ms(slot)), int(seq))
 
     def oldest(self) -> i64:
         """The slot of the oldest iid, of which there must be one."""
@@ -125,15 +138,15 @@ class Producer:
         """The (iid, ms, seq, added_ms) of all iids, oldest first; nothing may change meanwhile."""
         for position in range(int(self._span)):
             slot = self._slot(position)
-            if self._sizes[slot] != 0:
+            if not self._is_free(slot):
                 ms, seq = self.entry_id(slot)
-                yield text_of(self._iid(slot)), ms, seq, int(self._added[slot])
+                yield text_of(self._iid(slot)), ms, seq, int(self.added_ms(slot))
 
     def used_bytes(self) -> int:
         """About how much memory it takes; a few long iids stand for all."""
         sampled = [len(text) for text in self._texts[:8] if text]
         each = sum(sampled) // len(sampled) + _TEXT_BYTES if sampled else 0
-        fixed = _SLOT_BYTES * int(self._capacity) + _PLACE_BYTES * int(self._mask)
+        fixed = _WORDS * _WORD_BYTES * int(self._capacity) + _PLACE_BYTES * int(self._mask)
         return _PRODUCER_BYTES + len(self.pid) + fixed + each * int(self.count)
 
     # Changing
@@ -148,9 +161,9 @@ class Producer:
         """
         before = self.count
         place = self._place(iid)
-        known = self._table[place]
+        known = i64(self._table[place]) & _SLOT_MASK
         if known:
-            self.remove((known & _SLOT_MASK) - 1)
+            self.remove(known - 1)
             place = self._place(iid)
         if self._span == self._capacity:
             self._make_room(most)
@@ -158,18 +171,20 @@ class Producer:
         slot = self._start + self._span
         if slot >= self._capacity:
             slot -= self._capacity
-        self._table[place] = iid[4] << 32 | (slot + 1)
-        self._firsts[slot] = iid[0]
-        self._lasts[slot] = iid[1]
-        if iid[2] <= SHORT_BYTES:
-            self._sizes[slot] = u8(iid[2])
-        else:
+        self._table[place] = i32(iid[4] << _SLOT_BITS | (slot + 1))
+        size = iid[2]
+        if size > SHORT_BYTES:
+            size = _LONG
             self._keep_text(slot, iid[3])
-        self._added[slot] = added_ms
+        slots = self._slots
+        at = slot * _WORDS
+        slots[at] = iid[0]
+        slots[at + _LAST] = iid[1]
+        slots[at + _ADDED] = added_ms
         if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
-            self._seqs[slot] = i32(seq)
+            slots[at + _REST] = i64(seq) << _SIZE_BITS | size
         else:
-            self._seqs[slot] = i32(_ODD)
+            slots[at + _REST] = i64(_ODD) << _SIZE_BITS | size
             self._odd[int(slot)] = (ms, seq)
         if added_ms > self._latest_ms:
             self._latest_ms = added_ms
@@ -183,30 +198,30 @@ class Producer:
         if not self._texts:
             self._texts = [b""] * int(self._capacity)
         self._texts[slot] = text
-        self._sizes[slot] = u8(_LONG)
 
     def remove(self, slot: i64) -> None:
         """Take out the iid in ``slot``. Complexity: O(1), amortised."""
         table = self._table
         mask = self._mask
         hole = self._iid(slot)[4] & mask
-        while table[hole] & _SLOT_MASK != slot + 1:
+        while i64(table[hole]) & _SLOT_MASK != slot + 1:
             hole = (hole + 1) & mask
         place = (hole + 1) & mask
-        behind = table[place]
+        behind = i64(table[place])
         while behind:  # what stands behind moves up, unless it is where it wants to be
-            wanted = (behind >> 32) & mask
+            wanted = (behind >> _SLOT_BITS) & mask
             if ((place - wanted) & mask) >= ((place - hole) & mask):
-                table[hole] = behind
+                table[hole] = i32(behind)
                 hole = place
             place = (place + 1) & mask
-            behind = table[place]
-        table[hole] = 0
-        if i64(self._seqs[slot]) == _ODD:
+            behind = i64(table[place])
+        table[hole] = i32(0)
+        rest = self._slots[slot * _WORDS + _REST]
+        if rest >> _SIZE_BITS == _ODD:
             del self._odd[int(slot)]
-        if i64(self._sizes[slot]) == _LONG:
+        if rest & _SIZE_MASK == _LONG:
             self._texts[slot] = b""
-        self._sizes[slot] = u8(0)
+        self._slots[slot * _WORDS + _REST] = 0
         self.count -= 1
         if slot == self._start:
             self._start = 0 if slot + 1 == self._capacity else slot + 1
@@ -216,10 +231,10 @@ class Producer:
 
     def _trim_ends(self) -> None:
         """Leave no hole at either end of the ring."""
-        while self._span and self._sizes[self._start] == 0:
+        while self._span and self._is_free(self._start):
             self._start = 0 if self._start + 1 == self._capacity else self._start + 1
             self._span -= 1
-        while self._span and self._sizes[self._slot(self._span - 1)] == 0:
+        while self._span and self._is_free(self._slot(self._span - 1)):
             self._span -= 1
 
     def expire(self, latest_ms: i64, most: i64) -> i64:
@@ -232,7 +247,7 @@ class Producer:
             self.clear()
             return expired
         expired = 0
-        while self.count and expired < most and self._added[self._start] <= latest_ms:
+        while self.count and expired < most and self.added_ms(self._start) <= latest_ms:
             self.remove(self._start)
             expired += 1
         if self._capacity > _SMALL and self.count < self._capacity // 4:
@@ -254,11 +269,7 @@ class Producer:
         twin._capacity = self._capacity
         twin._mask = self._mask
         twin._table = self._table[:]
-        twin._firsts = self._firsts[:]
-        twin._lasts = self._lasts[:]
-        twin._sizes = self._sizes[:]
-        twin._added = self._added[:]
-        twin._seqs = self._seqs[:]
+        twin._slots = self._slots[:]
         twin._texts = self._texts.copy()
         twin._odd = self._odd.copy()
         return twin
@@ -286,16 +297,10 @@ class Producer:
         size: i64 = 8
         while 2 * size < 3 * capacity:
             size *= 2
-        slots: list[i64] = [0] * int(capacity)
-        places: list[i64] = [0] * int(size)
-        short: list[i32] = [0] * int(capacity)
-        least: list[u8] = [0] * int(capacity)
-        table = vec[i64](places)
-        firsts = vec[i64](slots)
-        lasts = vec[i64](slots)
-        sizes = vec[u8](least)
-        added = vec[i64](slots)
-        seqs = vec[i32](short)
+        places: list[i32] = [0] * int(size)
+        words: list[i64] = [0] * int(capacity * _WORDS)
+        table = vec[i32](places)
+        slots = vec[i64](words)
         texts: list[bytes] = [b""] * int(capacity) if self._texts and self.count else []
         odd: dict[int, tuple[int, int]] = {}
         mask = size - 1
@@ -303,21 +308,20 @@ class Producer:
         if self.count:
             for position in range(int(self._span)):
                 slot = self._slot(position)
-                if self._sizes[slot] == 0:
+                if self._is_free(slot):
                     continue
                 tag = self._iid(slot)[4]
                 place = tag & mask
                 while table[place] != 0:
                     place = (place + 1) & mask
-                table[place] = tag << 32 | (filled + 1)
-                firsts[filled] = self._firsts[slot]
-                lasts[filled] = self._lasts[slot]
-                sizes[filled] = self._sizes[slot]
+                table[place] = i32(tag << _SLOT_BITS | (filled + 1))
+                word: i64 = 0
+                while word < _WORDS:
+                    slots[filled * _WORDS + word] = self._slots[slot * _WORDS + word]
+                    word += 1
                 if texts:
                     texts[filled] = self._texts[slot]
-                added[filled] = self._added[slot]
-                seqs[filled] = self._seqs[slot]
-                if i64(self._seqs[slot]) == _ODD:
+                if int(slot) in self._odd:
                     odd[int(filled)] = self._odd[int(slot)]
                 filled += 1
         else:
@@ -327,10 +331,6 @@ class Producer:
         self._capacity = capacity
         self._mask = mask
         self._table = table
-        self._firsts = firsts
-        self._lasts = lasts
-        self._sizes = sizes
-        self._added = added
-        self._seqs = seqs
+        self._slots = slots
         self._texts = texts
         self._odd = odd

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage.stream.idempotence import Expiring, IdmpMap
 from storage.stream.ids import ID_MAX
-from storage.stream.iids import SHORT_BYTES, iid_of, text_of
+from storage.stream.iids import SHORT_BYTES, TAG_BITS, iid_of, text_of
 from storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]
@@ -88,7 +88,7 @@ class IdmpMachine(RuleBasedStateMachine):
         self.model = Model(1000 * duration_s, maxsize)
         self.stepped_back = False
 
-    @rule(pid=pids, iid=iids, seq=st.sampled_from([0, 1, 2**31 - 2, 2**31 - 1, 2**31, ID_MAX]))
+    @rule(pid=pids, iid=iids, seq=st.sampled_from([0, 1, 2**54 - 1, 2**54, 2**63, ID_MAX]))
     def record(self, pid: bytes, iid: bytes, seq: int) -> None:
         self.stream.record_iid(pid, iid, self.now_ms, seq, self.now_ms)
         self.model.record(pid, Known(iid, self.now_ms, seq, self.now_ms))
@@ -239,7 +239,7 @@ def test_written_and_read(size: int) -> None:
     texts += [bytes((7 * number + start) % 256 for number in range(size)) for start in (0, 130)]
     for text in texts:
         assert text_of(iid_of(text)) == text
-        assert 0 <= iid_of(text)[4] < 2**31
+        assert 0 <= iid_of(text)[4] < 2**TAG_BITS
     assert len({iid_of(text) for text in texts}) == len(set(texts))
     assert len({iid_of(b"\0" * number) for number in range(1, SHORT_BYTES + 3)}) == SHORT_BYTES + 2
 
