@@ -30,7 +30,8 @@ class Layout:
     Attributes:
         key: names the stream of each row; empty when all go to one.
         whole: holds all fields; empty when ``fields`` are columns of their own.
-        identity: ``column``, ``source``, ``content``, ``ordinal`` or ``none``.
+        identity: ``column``, ``source``, ``content``, ``ordinal``, ``marker`` or
+            ``none``.
         marks: the columns that ``column`` and ``source`` go by.
     """
 
@@ -65,7 +66,7 @@ def layout_of(schema: StructType, options: WriteOptions) -> Layout:
                 "nothing to write: no column fields or pairs, and none whose name has no underscore"
             )
     identity, marks = _identity(names, prefix, options)
-    if options.id_scope == "query" and identity in ("content", "ordinal"):
+    if options.id_scope == "query" and identity in ("content", "ordinal", "marker"):
         raise OptionError(
             f"idScope=query and identity={identity}: equal rows of two batches would count as one"
         )

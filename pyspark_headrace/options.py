@@ -92,7 +92,7 @@ _BY_VALUE: Final = {"password", "auth", "redis.password", "spark.redis.auth", "r
 
 FIELDS_FORMATS: Final = ("map", "pairs", "json")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
-IDENTITIES: Final = ("auto", "column", "content", "ordinal", "none")
+IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
 MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
 

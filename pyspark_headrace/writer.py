@@ -1,7 +1,8 @@
 """The sink: batches and streaming queries appended to streams, each row once.
 
 A row goes out as ``XADD stream IDMP pid iid * field value ...``; ``identity`` tells how pid and iid
-are made so that a row that is written again is known again.
+are made so that a row that is written again is known again. ``marker`` tells how that is done where
+there is no IDMP.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from pyspark_headrace.identity import (
     short_name,
 )
 from pyspark_headrace.ids import StreamID, parse_id
+from pyspark_headrace.marker import MarkedPipe
 from pyspark_headrace.options import WriteOptions
 from pyspark_headrace.pipe import Pipe, Request
 from pyspark_headrace.resp import Link
@@ -150,7 +152,7 @@ class Appender:
         self._trim: Final = b"".join(bulk(word.encode()) for word in job.options.trim)
         self._window: list[Request] = []
         self._window_bytes = 0
-        self._pipe: Pipe | None = None
+        self._pipe: Pipe | MarkedPipe | None = None
         self.written: Final = Written()
 
     def start(self) -> None:
@@ -160,27 +162,39 @@ class Appender:
             UnsafeWriteError: they cannot, though they are asked to be.
         """
         job = self._job
-        if self._can_identify(job):
-            origin = origin_of(job)
-            if job.strict or job.options.writer_id:
-                _check_open_batch(self._link, job, origin)
-            scope = job.options.id_scope if origin.batch >= 0 else "query"
-            self._tokens = Tokens(job.layout.identity, origin.partition)
-            self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
-        self._pipe = Pipe(job.options.connection, self._answered, self._labels is not None)
+        kind = job.layout.identity
+        if kind == "none" or (kind != "marker" and not self._offers_idmp()):
+            self._pipe = Pipe(job.options.connection, self._answered, False)
+            return
+        origin = origin_of(job)
+        if job.strict or job.options.writer_id:
+            _check_open_batch(self._link, job, origin)
+        if kind == "marker":
+            key = f"{_note_key(job, origin)}:{job.writer_name()}:p{origin.partition}"
+            life_s = 0 if origin.batch >= 0 else NOTE_LIFE_S
+            self._pipe = MarkedPipe(self._link, key, origin.batch, life_s, self._left_out)
+            return
+        scope = job.options.id_scope if origin.batch >= 0 else "query"
+        self._tokens = Tokens(kind, origin.partition)
+        self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
+        self._pipe = Pipe(job.options.connection, self._answered, True)
 
-    def _can_identify(self, job: Job) -> bool:
-        if job.layout.identity == "none":
-            return False
+    def _offers_idmp(self) -> bool:
+        options = self._options
         if has_commands(self._link, "XCFGSET"):
             return True
-        where = job.options.connection.where()
-        if job.options.identity != "auto":
+        where = options.connection.where()
+        if options.identity != "auto":
             raise UnsafeWriteError(
-                f"identity={job.options.identity}: {where} has no XADD IDMP, so it cannot know a "
-                "row again; identity=none (or auto) writes at least once"
+                f"identity={options.identity}: {where} has no XADD IDMP, so it cannot know a row "
+                "again; identity=marker counts rows instead, where their order is fixed, and none "
+                "(or auto) writes at least once"
             )
-        log.warning("%s has no XADD IDMP: rows are written at least once, not exactly once", where)
+        log.warning(
+            "%s has no XADD IDMP: rows are written at least once, not exactly once "
+            "(identity=marker does without, where the order of rows is fixed)",
+            where,
+        )
         return False
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -277,10 +291,17 @@ class Appender:
             self._link.call("XGROUP", "DESTROY", target, group)
         self._link.call("XCFGSET", target, "IDMP-DURATION", LONGEST_S)
 
+    def _left_out(self, rows: int) -> None:
+        self.written.known += rows
+
     def _answered(self, target: bytes, entry_id: bytes) -> None:
         """An ID from before this task began tells of a row that was there already."""
         if parse_id(entry_id) <= self._targets[target].last:
             self.written.known += 1
+
+
+def _note_key(job: Job, origin: Origin) -> str:
+    return f"{job.options.stream or 'headrace'}:sink:{origin.name}"
 
 
 def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
@@ -289,7 +310,7 @@ def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
     Raises:
         UnsafeWriteError: the batch was begun with other options.
     """
-    key = f"{job.options.stream or 'headrace'}:sink:{origin.name}"
+    key = _note_key(job, origin)
     if job.options.writer_id:
         key += f":{job.writer_name()}"
     mine = job.description()
