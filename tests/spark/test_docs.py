@@ -103,16 +103,18 @@ def test_defaults() -> None:
     reading = read_options({"path": "s"}, STREAM)
     writing = write_options({"stream": "s"})
     real: dict[str, object] = {
-        "maxTriggerDelayMs": reading.max_delay_ms,
+        "maxTriggerDelay": f"{reading.max_delay_ms // 60_000}m",
         "minRowsPerPartition": reading.min_rows_per_partition,
         "failOnDataLoss": str(reading.fail_on_loss).lower(),
         "fetchCount": reading.fetch_count,
         "planWalkLimit": reading.walk_limit,
         "pollTimeoutMs": reading.poll_ms,
-        "fieldsFormat": reading.fields_format,
+        "includeId": str(reading.frame.include_id).lower(),
+        "includeHeaders": str(reading.frame.include_headers).lower(),
+        "fieldsFormat": reading.frame.fields_format,
         "badValue": reading.bad_value,
         "encoding": reading.encoding,
-        "resource": reading.resource,
+        "resource": reading.frame.resource,
         "requestTimeoutMs": Connection().timeout_ms,
         "fetchOffset.numRetries": Connection().retries,
         "fetchOffset.retryIntervalMs": Connection().retry_ms,

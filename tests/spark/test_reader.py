@@ -35,7 +35,7 @@ from pyspark_headrace.errors import (
 )
 from pyspark_headrace.filters import Bounds
 from pyspark_headrace.offsets import Piece
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.options import READ, Frame, read_options
 from pyspark_headrace.reader import (
     BatchReader,
     FilteringBatchReader,
@@ -53,8 +53,9 @@ from support.process import Process, ServerProcess, free_port
 
 pytestmark = pytest.mark.once
 
-SCHEMA = default_schema("map")
-SHAPE = Shape(SCHEMA, "map", "null", "utf-8")
+PAIRS = Frame(fields_format="pairs")
+SCHEMA = default_schema(Frame())
+SHAPE = Shape(SCHEMA, Frame(), "null", "utf-8")
 
 
 def add(client: RawClient, key: str, *ids: str) -> None:
@@ -364,7 +365,7 @@ def test_what_was_added_is_what_is_read(
         client.call("DEL", "s")
         for number, row in enumerate(rows):
             client.call("XADD", "s", f"{number + 1}-0", *[word for pair in row for word in pair])
-    shape = Shape(default_schema("pairs"), "pairs", "fail", "utf-8")
+    shape = Shape(default_schema(PAIRS), PAIRS, "fail", "utf-8")
     options = read_options({"path": "s", "port": str(server.port), "fetchCount": str(count)}, READ)
     found = [
         pairs

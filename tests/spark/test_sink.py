@@ -170,6 +170,45 @@ def test_what_the_source_gave_comes_out_again(server: Process) -> None:
     assert found[0][1] == [b"a", b"\xff", b"a", b""]
 
 
+def test_headers_are_fields_of_a_kind(server: Process) -> None:
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    kinds = {"fields": pa.map_(pa.string(), pa.string()), "headers": pa.list_(header)}
+    trace = [{"key": "trace", "value": b"\xff"}, {"key": "trace", "value": b"2"}]
+    rows: list[dict[str, Any]] = [
+        {"fields": [("a", "1")], "headers": trace},
+        {"fields": [("a", "2")], "headers": None},
+        {"fields": [], "headers": [{"key": "only", "value": b"x"}, {"key": "no", "value": None}]},
+    ]
+    write(server, table_of(rows, **kinds))
+    found = server.call("XRANGE", "out", "-", "+")
+    assert isinstance(found, list)
+    assert [row for _, row in found] == [
+        [b"a", b"1", b"h:trace", b"\xff", b"h:trace", b"2"],
+        [b"a", b"2"],
+        [b"h:only", b"x"],
+    ]
+    columns = {"n": pa.int64(), "headers": pa.string(), "_headers": pa.list_(header)}
+    write(server, table_of([{"n": 1, "headers": "no", "_headers": trace}], **columns), stream="c")
+    found = server.call("XRANGE", "c", "-", "+")
+    assert isinstance(found, list)
+    assert found[0][1] == [
+        *(b"n", b"1", b"headers", b"no"),
+        *(b"h:trace", b"\xff", b"h:trace", b"2"),
+    ]
+    with pytest.raises(OptionError, match="column headers holds headers, and must be array"):
+        sink_for(
+            server,
+            table_of([{"fields": [], "headers": "x"}], fields=kinds["fields"], headers=pa.string()),
+        )
+
+
+def test_a_name_that_is_null(server: Process) -> None:
+    pair = pa.struct([("name", pa.binary()), ("value", pa.binary())])
+    rows = [{"pairs": [{"name": name, "value": b"x"}]} for name in (b"a", None)]
+    with pytest.raises(ValueTrouble, match=r"row 1 .* has a null for a name in column pairs"):
+        write(server, table_of(rows, pairs=pa.list_(pair)))
+
+
 def test_a_column_names_the_stream(server: Process) -> None:
     rows = [{"key": f"out:{number % 3}", "n": number} for number in range(30)]
     table = table_of(rows)
