@@ -16,7 +16,24 @@ from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
 
 from pyspark_headrace.errors import OptionError, ValueTrouble
 from pyspark_headrace.identity import bulk
@@ -25,6 +42,20 @@ from pyspark_headrace.shape import HEADER_PREFIX, HEADERS
 from pyspark_headrace.texts import as_bytes, slices
 
 IID_COLUMN: Final = "_iid"
+_WRITTEN: Final = (
+    BinaryType,
+    BooleanType,
+    CharType,
+    DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    NullType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +103,9 @@ def layout_of(schema: StructType, options: WriteOptions) -> Layout:
                 "nothing to write: no column fields or pairs, and none whose name has no underscore"
             )
     headers = _headers_column(schema, prefix)
+    for name in (whole, *fields):
+        if name:
+            _check_type(name, schema[name].dataType)
     identity, marks = _identity(names, prefix, options)
     if options.id_scope == "query" and identity in ("content", "ordinal", "marker"):
         raise OptionError(
@@ -103,6 +137,24 @@ def _headers_column(schema: StructType, prefix: str) -> str:
             f"not {schema[name].dataType.simpleString()}"
         )
     return name
+
+
+def _check_type(name: str, kind: DataType) -> None:
+    """Refuse what has no form as text, however deep it lies."""
+    inner: list[DataType] = []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, StructType):
+        inner = [field.dataType for field in kind.fields]
+    elif not isinstance(kind, _WRITTEN):
+        raise OptionError(
+            f"column {name}: {kind.simpleString()} has no form as a field; cast it to string, or "
+            "use to_json"
+        )
+    for each in inner:
+        _check_type(name, each)
 
 
 def _identity(names: list[str], prefix: str, options: WriteOptions) -> tuple[str, tuple[str, ...]]:

@@ -45,6 +45,7 @@ from pyspark_headrace.reader import (
     read_piece,
 )
 from pyspark_headrace.resources import SCHEMAS, ResourceReader
+from pyspark_headrace.resp import Link
 from pyspark_headrace.shape import Shape, default_schema
 from pyspark_headrace.source import HeadraceSource
 from support.breaker import Breaker
@@ -375,3 +376,19 @@ def test_what_was_added_is_what_is_read(
     assert found == [
         [{"name": name.encode(), "value": value} for name, value in row] for row in rows
     ]
+
+
+def test_a_user_that_needs_no_password(server: Process, redis_server: Process) -> None:
+    redis_server.call("ACL", "SETUSER", "ada", "on", "nopass", "~*", "&*", "+@all")
+    try:
+        for process, user in (
+            (server, "default"),
+            (redis_server, "default"),
+            (redis_server, "ada"),
+        ):
+            options = read_options({"port": str(process.port), "username": user, "path": "x"}, READ)
+            link = Link(options.connection)
+            assert link.call("ACL", "WHOAMI") == user.encode()
+            link.close()
+    finally:
+        redis_server.call("ACL", "DELUSER", "ada")

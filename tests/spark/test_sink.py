@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import logging
 import pickle
 import random
@@ -129,6 +130,32 @@ def test_the_text_of_values() -> None:
     assert text([1, None], pa.list_(pa.int32())) == b"[1,null]"
     inner = pa.struct([("a", pa.string()), ("d", pa.date32())])
     assert text({"a": "ü", "d": noon.date()}, inner) == '{"a":"ü","d":"2026-01-31"}'.encode()
+    assert text([("a", 1), ("b", None)], pa.map_(pa.string(), pa.int64())) == b'{"a":1,"b":null}'
+    assert text([(1, "x")], pa.map_(pa.int64(), pa.string())) == b'{"1":"x"}'
+    deep = pa.struct(
+        [
+            ("b", pa.list_(pa.binary())),
+            ("t", pa.timestamp("us", tz="UTC")),
+            ("f", pa.list_(pa.float64())),
+            ("d", pa.decimal128(5, 2)),
+        ]
+    )
+    values = {
+        "b": [b"text", b"\xff"],
+        "t": noon.replace(tzinfo=datetime.UTC),
+        "f": [0.5, float("nan"), None],
+        "d": decimal.Decimal("1.50"),
+    }
+    assert json.loads(text(values, deep)) == {
+        "b": ["text", {"base64": "/w=="}],
+        "t": "2026-01-31T12:00:00.000005Z",
+        "f": [0.5, "nan", None],
+        "d": "1.50",
+    }
+    small = decimal.Decimal("0.00000012")
+    assert text(small, pa.decimal128(38, 10)) == b"0.0000001200"
+    assert text(b"\xff", pa.large_binary()) == b"\xff"
+    assert text("x", pa.large_string()) == b"x"
 
 
 @given(st.lists(st.none() | st.binary(max_size=5)), st.integers(0, 4), st.integers(0, 4))
@@ -247,6 +274,8 @@ def test_rows_that_cannot_be_written(
         ({"_a": "x"}, {}, "nothing to write"),
         ({"n": 1}, {"stream": None}, "which stream"),
         ({"key": 1, "n": 1}, {"stream": None}, "column key names the stream of each row"),
+        ({"n": datetime.timedelta(1)}, {}, "column n: interval day to second has no form"),
+        ({"n": [[datetime.timedelta(1)]]}, {}, "column n: interval day to second has no form"),
         ({"n": 1}, {"identity": "column"}, "there is no column _iid; name one with idColumn"),
         ({"n": 1}, {"idColumn": "m"}, "there is no column m"),
         ({"n": 1}, {"runId": "tonight"}, "runId is for batch jobs"),
