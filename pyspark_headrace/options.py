@@ -44,6 +44,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "fetchOffset.numRetries": _EVERYWHERE,
     "fetchOffset.retryIntervalMs": _EVERYWHERE,
     "path": _EVERYWHERE,
+    "paths": _READERS,
     "subscribe": _READERS,
     "subscribePattern": _READERS,
     "assign": _READERS,
@@ -417,7 +418,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         OptionError: an option is unknown, missing or does not fit.
     """
     given = Given(options, use)
-    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path")
+    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path", "paths")
     if not which:
         raise OptionError(
             "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
@@ -427,6 +428,8 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
     ends: dict[str, Bound] = {}
     if which in ("subscribe", "path"):
         keys = _names(given.text(which) or "", which)
+    elif which == "paths":
+        keys = tuple(sorted(set(json.loads(given.text(which) or ""))))
     elif which == "assign":
         keys, starts, ends = _assigned(given)
     start = EARLIEST if use == READ else LATEST

@@ -109,6 +109,7 @@ def test_names_have_no_case_and_spark_adds_some() -> None:
     assert found.keys == ("a", "b")
     assert found.max_rows == 7
     assert read_options({"path": "rides"}, READ).keys == ("rides",)
+    assert read_options({"paths": '["b","a"]'}, READ).keys == ("a", "b")
 
 
 @pytest.mark.parametrize(
