@@ -56,12 +56,14 @@ class Written(WriterCommitMessage):
 
     Attributes:
         rows: sent; ``known`` of them the server had already.
+        repeated: how many were taken for another row of the same batch.
         safe_rows: how many rows of a batch the server can know again; 0 when it cannot at all.
         shortest_s: for how long it does so, at the least.
     """
 
     rows: int = 0
     known: int = 0
+    repeated: int = 0
     safe_rows: int = 0
     shortest_s: int = 0
 
@@ -128,10 +130,17 @@ def origin_of(job: Job) -> Origin:
 
 
 class Target:
-    """One stream that rows go to, as it was when the task met it."""
+    """One stream that rows go to, as it was when the task met it.
+
+    Attributes:
+        newest: the last ID that a row of the task was given.
+        met: the IDs of rows that were there already, of which the task has met one each.
+    """
 
     def __init__(self, last: StreamID, window: int, duration_s: int, tracked: int) -> None:
         self.last: Final = last
+        self.newest = last
+        self.met: Final[set[StreamID]] = set()
         self.window: Final = window
         self.duration_s: Final = duration_s
         self.tracked: Final = tracked
@@ -295,9 +304,20 @@ class Appender:
         self.written.known += rows
 
     def _answered(self, target: bytes, entry_id: bytes) -> None:
-        """An ID from before this task began tells of a row that was there already."""
-        if parse_id(entry_id) <= self._targets[target].last:
+        """Look at a row's ID; new ones rise.
+
+        One from before this task began tells of a row that was there already. One that this task
+        has seen before tells of two rows with one identity, of which the second is not written.
+        """
+        stream = self._targets[target]
+        given_id = parse_id(entry_id)
+        if given_id <= stream.last and given_id not in stream.met:
+            stream.met.add(given_id)
             self.written.known += 1
+        elif given_id <= stream.newest:
+            self.written.repeated += 1
+        else:
+            stream.newest = given_id
 
 
 def _note_key(job: Job, origin: Origin) -> str:
@@ -345,13 +365,22 @@ def _summed(messages: Sequence[WriterCommitMessage | None]) -> Written:
     return Written(
         sum(message.rows for message in done),
         sum(message.known for message in done),
+        sum(message.repeated for message in done),
         min((message.safe_rows for message in done), default=0),
         min((message.shortest_s for message in done), default=0),
     )
 
 
 def _warn(what: str, total: Written) -> None:
-    """Say what keeps a repetition from being known again."""
+    """Say what was left out, and what keeps a repetition from being known again."""
+    if total.repeated:
+        log.warning(
+            "%s: %d of %d rows were left out, because the value of their idColumn is that of "
+            "another row too; it has to be unique",
+            what,
+            total.repeated,
+            total.rows,
+        )
     if total.safe_rows and total.rows > total.safe_rows:
         log.warning(
             "%s has %d rows, and only %d are sure to be known again if it is repeated: make "

@@ -388,6 +388,29 @@ def test_equal_rows_of_one_entry_are_all_written(server: Process) -> None:
     assert [entry["word"] for entry in entries(server)] == ["a", "b", "a", "a"]
 
 
+def test_ids_that_are_not_unique_are_told(
+    server: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A row left out as another's twin is not left out in silence; a repetition is no twin."""
+    rows = [{"_iid": str(n % 40), "n": n} for n in range(50)]
+    table = table_of(rows)
+    with pytest.raises(Crash):
+        write(server, table, die_after=20, pipelineDepth=5)
+    sink = sink_for(server, table, pipelineDepth=5)
+    with task(), caplog.at_level(logging.WARNING):
+        sink.commit([sink.write(batches_of(table))], 7)
+    assert "batch 7: 10 of 50 rows were left out, because the value of their idCol" in caplog.text
+    assert [entry["n"] for entry in entries(server)] == [str(n) for n in range(40)]
+    caplog.clear()
+    for identity in ("content", "ordinal"):
+        twins = table_of([{"n": n % 5} for n in range(50)])
+        sink = sink_for(server, twins, stream=identity, identity=identity)
+        with task(), caplog.at_level(logging.WARNING):
+            sink.commit([sink.write(batches_of(twins)), sink.write(batches_of(twins))], 8)
+        assert len(entries(server, identity)) == 50
+    assert "left out" not in caplog.text
+
+
 def test_a_changed_plan_repeats_rather_than_drops(server: Process) -> None:
     """With ``ordinal`` another row at the same place is another row."""
     write(server, NUMBERS.slice(0, 10), identity="ordinal")
