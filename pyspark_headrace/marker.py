@@ -25,7 +25,7 @@ from hashlib import blake2b
 from typing import Final, cast
 
 from pyspark_headrace.errors import ServerError, UnsafeWriteError
-from pyspark_headrace.pipe import Request
+from pyspark_headrace.pipe import ANY_ID, Request
 from pyspark_headrace.resp import Client, Link, encode
 
 _BECAUSE: Final = "because of: "
@@ -185,9 +185,9 @@ class MarkedPipe:
 
 
 def _hashed(before: blake2b, rows: Sequence[Request]) -> blake2b:
-    """A hash with some rows more; the words of a row tell where it ends."""
+    """A hash with some rows more: their streams and fields, whatever else XADD is told."""
     found = before.copy()
     for target, words in rows:
         found.update(b"%d:%b" % (len(target), target))
-        found.update(words)
+        found.update(words[words.index(ANY_ID) :])
     return found

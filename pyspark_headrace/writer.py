@@ -37,7 +37,7 @@ from pyspark_headrace.identity import (
 from pyspark_headrace.ids import StreamID, parse_id
 from pyspark_headrace.marker import MarkedPipe
 from pyspark_headrace.options import WriteOptions
-from pyspark_headrace.pipe import Pipe, Request
+from pyspark_headrace.pipe import ANY_ID, Pipe, Request
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import figures_of, has_commands, pairs_of
 
@@ -217,9 +217,7 @@ class Appender:
         for target, body, count, label in zip(
             rows.targets, rows.bodies, rows.counts, labels, strict=True
         ):
-            words = (
-                self._head(target, count, bool(label)) + label + self._trim + b"$1\r\n*\r\n" + body
-            )
+            words = self._head(target, count, bool(label)) + label + self._trim + ANY_ID + body
             self._window.append((target, words))
             self._window_bytes += len(words)
             if len(self._window) >= depth or self._window_bytes >= most_bytes:

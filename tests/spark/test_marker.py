@@ -91,8 +91,8 @@ def test_attempts_go_on_where_the_last_one_was(anyone: Process) -> None:
     with pytest.raises(Crash):
         write(anyone, table, die_after=35)
     assert entries(anyone) == list(range(30))
-    with pytest.raises(Crash):  # windows of another size
-        write(anyone, table, die_after=56, pipelineDepth=25)
+    with pytest.raises(Crash):  # windows of another size, and a cap
+        write(anyone, table, die_after=56, pipelineDepth=25, maxlen=1000)
     assert entries(anyone) == list(range(50))
     done = write(anyone, table)
     assert (done.rows, done.known) == (100, 50)
