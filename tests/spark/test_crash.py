@@ -35,6 +35,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
 }
 ROWS = int(os.environ.get("HEADRACE_SPARK_ROWS", "2400"))
 LONG = ROWS >= 40_000
