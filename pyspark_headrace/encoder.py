@@ -4,6 +4,9 @@ Two kinds of frames are told apart by their columns. A frame with a column ``fie
 ``pairs`` (names and values) writes just that: what the source gave comes out again. In any other
 frame each column is a field, except those whose names start with an underscore, and ``key`` where
 it names the stream. A null is a field that is left out.
+
+A column of headers (``headers`` beside ``fields`` or ``pairs``, ``_headers`` elsewhere) becomes
+fields whose names begin with ``h:``, behind the others.
 """
 
 from __future__ import annotations
@@ -13,14 +16,46 @@ from itertools import pairwise
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
 
 from pyspark_headrace.errors import OptionError, ValueTrouble
 from pyspark_headrace.identity import bulk
 from pyspark_headrace.options import WriteOptions
+from pyspark_headrace.shape import HEADER_PREFIX, HEADERS
 from pyspark_headrace.texts import as_bytes, slices
 
 IID_COLUMN: Final = "_iid"
+_WRITTEN: Final = (
+    BinaryType,
+    BooleanType,
+    CharType,
+    DateType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
+    NullType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
 
 
 @dataclass(frozen=True)
@@ -30,12 +65,15 @@ class Layout:
     Attributes:
         key: names the stream of each row; empty when all go to one.
         whole: holds all fields; empty when ``fields`` are columns of their own.
-        identity: ``column``, ``source``, ``content``, ``ordinal`` or ``none``.
+        headers: holds headers; empty where there are none.
+        identity: ``column``, ``source``, ``content``, ``ordinal``, ``marker`` or
+            ``none``.
         marks: the columns that ``column`` and ``source`` go by.
     """
 
     key: str
     whole: str
+    headers: str
     fields: tuple[str, ...]
     identity: str
     marks: tuple[str, ...]
@@ -64,12 +102,16 @@ def layout_of(schema: StructType, options: WriteOptions) -> Layout:
             raise OptionError(
                 "nothing to write: no column fields or pairs, and none whose name has no underscore"
             )
+    headers = _headers_column(schema, prefix)
+    for name in (whole, *fields):
+        if name:
+            _check_type(name, schema[name].dataType)
     identity, marks = _identity(names, prefix, options)
-    if options.id_scope == "query" and identity in ("content", "ordinal"):
+    if options.id_scope == "query" and identity in ("content", "ordinal", "marker"):
         raise OptionError(
             f"idScope=query and identity={identity}: equal rows of two batches would count as one"
         )
-    return Layout(key, whole, fields, identity, marks)
+    return Layout(key, whole, headers, fields, identity, marks)
 
 
 def _whole_column(schema: StructType) -> str:
@@ -83,6 +125,36 @@ def _whole_column(schema: StructType) -> str:
         if isinstance(inner, StructType) and len(inner) == 2:
             return name
     return ""
+
+
+def _headers_column(schema: StructType, prefix: str) -> str:
+    name = f"{prefix}headers"
+    if name not in schema.names:
+        return ""
+    if schema[name].dataType.simpleString() != HEADERS.simpleString():
+        raise OptionError(
+            f"column {name} holds headers, and must be {HEADERS.simpleString()}, "
+            f"not {schema[name].dataType.simpleString()}"
+        )
+    return name
+
+
+def _check_type(name: str, kind: DataType) -> None:
+    """Refuse what has no form as text, however deep it lies."""
+    inner: list[DataType] = []
+    if isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, MapType):
+        inner = [kind.keyType, kind.valueType]
+    elif isinstance(kind, StructType):
+        inner = [field.dataType for field in kind.fields]
+    elif not isinstance(kind, _WRITTEN):
+        raise OptionError(
+            f"column {name}: {kind.simpleString()} has no form as a field; cast it to string, or "
+            "use to_json"
+        )
+    for each in inner:
+        _check_type(name, each)
 
 
 def _identity(names: list[str], prefix: str, options: WriteOptions) -> tuple[str, tuple[str, ...]]:
@@ -135,9 +207,13 @@ class Encoder:
         """
         layout = self._layout
         if layout.whole:
-            bodies, counts = _encode_whole(batch.column(layout.whole))
+            bodies, counts = self._many_fields(batch, layout.whole, b"")
         else:
             bodies, counts = _encode_columns(batch, layout.fields)
+        if layout.headers:
+            more, counts_of_more = self._many_fields(batch, layout.headers, HEADER_PREFIX)
+            bodies = list(map(b"".join, zip(bodies, more, strict=True)))
+            counts = [one + other for one, other in zip(counts, counts_of_more, strict=True)]
         if 0 in counts:
             raise self._trouble(counts.index(0), "has no field with a value; an entry needs one")
         targets = [self._stream] * len(bodies)
@@ -153,6 +229,15 @@ class Encoder:
             )
         self._rows_before += len(bodies)
         return Rows(targets, bodies, counts, marks)
+
+    def _many_fields(
+        self, batch: pa.RecordBatch, name: str, prefix: bytes
+    ) -> tuple[list[bytes], list[int]]:
+        bodies, counts = _encode_whole(batch.column(name), prefix)
+        nameless = next((number for number, count in enumerate(counts) if count < 0), -1)
+        if nameless >= 0:
+            raise self._trouble(nameless, f"has a null for a name in column {name}")
+        return bodies, counts
 
     def _without_nulls(self, batch: pa.RecordBatch, name: str) -> list[bytes]:
         column = batch.column(name)
@@ -180,8 +265,12 @@ def _encode_columns(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[list
     return list(map(b"".join, zip(*columns, strict=True))), counts
 
 
-def _encode_whole(column: pa.Array) -> tuple[list[bytes], list[int]]:
-    """Rows from a column that holds all fields of each: a map, or a list of names and values."""
+def _encode_whole(column: pa.Array, prefix: bytes) -> tuple[list[bytes], list[int]]:
+    """Fields from a column that holds many of each row: a map, or a list of names and values.
+
+    Returns:
+        For each row its fields as words of a request, and how many; -1 where a name is null.
+    """
     if pa.types.is_map(column.type):
         names, values = column.keys, column.items
     else:
@@ -189,18 +278,19 @@ def _encode_whole(column: pa.Array) -> tuple[list[bytes], list[int]]:
         names, values = entries.field(0), entries.field(1)
     values = as_bytes(values)
     words = [
-        b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(name), name, len(value), value)
+        b"$%d\r\n%b%b\r\n$%d\r\n%b\r\n" % (len(prefix) + len(name), prefix, name, len(value), value)
         for name, value in zip(slices(as_bytes(names)), slices(values), strict=True)
     ]
     if values.null_count:
         for number, there in enumerate(values.is_valid().to_pylist()):
             if not there:
                 words[number] = b""
+    nameless = names.is_null().to_pylist() if names.null_count else []
     ends = column.offsets.to_pylist()
     bodies: list[bytes] = []
     counts: list[int] = []
     for low, high in pairwise(ends):
         mine = words[low:high]
         bodies.append(b"".join(mine))
-        counts.append(len(mine) - mine.count(b""))
+        counts.append(-1 if any(nameless[low:high]) else len(mine) - mine.count(b""))
     return bodies, counts

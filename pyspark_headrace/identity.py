@@ -13,6 +13,8 @@ The token of a row:
 ``ordinal``  its place in its partition, and a hash of the row: a changed plan can repeat rows, but
              never take one row for another
 
+Without tokens, on servers that have no IDMP, ``marker`` knows rows; see there.
+
 ``auto`` is ``column`` where the frame has a column ``_iid``, else ``source`` where it still has the
 columns that the source gave it, else ``content``.
 

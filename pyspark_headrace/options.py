@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "fetchOffset.numRetries": _EVERYWHERE,
     "fetchOffset.retryIntervalMs": _EVERYWHERE,
     "path": _EVERYWHERE,
+    "paths": _READERS,
     "subscribe": _READERS,
     "subscribePattern": _READERS,
     "assign": _READERS,
@@ -50,10 +52,10 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "startingTimestamp": _READERS,
     "startingOffsetsByTimestamp": _READERS,
     "endingOffsets": (READ,),
-    "endingTimestamp": (READ,),
+    "endingTimestamp": _READERS,
     "maxOffsetsPerTrigger": (STREAM,),
     "minOffsetsPerTrigger": (STREAM,),
-    "maxTriggerDelayMs": (STREAM,),
+    "maxTriggerDelay": (STREAM,),
     "minPartitions": _READERS,
     "maxRecordsPerPartition": _READERS,
     "minRowsPerPartition": _READERS,
@@ -62,6 +64,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "planWalkLimit": _READERS,
     "pollTimeoutMs": (STREAM,),
     "mirrorGroup": (STREAM,),
+    "includeId": _READERS,
+    "includeHeaders": _READERS,
     "fieldsFormat": _READERS,
     "badValue": _READERS,
     "encoding": _READERS,
@@ -87,13 +91,29 @@ CONNECTION_NAMES: Final = frozenset(
 _BY_LOWER: Final = {name.lower(): name for name in NAMES}
 # What Spark puts beside our options by itself.
 _OF_SPARK: Final = {"checkpointlocation", "queryname"}
+_ALSO: Final = {"redis.group": "mirrorgroup"}
+# Names of other sources (Kafka's, spark-redis's) that do not look like ours.
+_ELSEWHERE: Final = {
+    "kafka.bootstrap.servers": "redis.url",
+    "groupidprefix": "mirrorGroup",
+    "kafka.group.id": "mirrorGroup",
+    "topic": "stream",
+    "stream.keys": "subscribe",
+    "stream.offsets": "startingOffsets",
+    "stream.group.name": "mirrorGroup",
+    "stream.parallelism": "minPartitions",
+    "stream.read.batch.size": "fetchCount",
+    "stream.read.block": "pollTimeoutMs",
+}
 # What somebody may well try; the answer is better than "unknown".
 _BY_VALUE: Final = {"password", "auth", "redis.password", "spark.redis.auth", "redis.auth"}
 
 FIELDS_FORMATS: Final = ("map", "pairs", "json")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
-IDENTITIES: Final = ("auto", "column", "content", "ordinal", "none")
+IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
+_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(rf"(\d+)\s*({'|'.join(_UNITS_MS)})?", re.ASCII)
 MOST_CUTS: Final = 256  # an offset is a line in a file: it does not grow without end
 
 
@@ -101,9 +121,11 @@ class Given:
     """The options as given, taken one by one; a wrong one is refused with what is right."""
 
     def __init__(self, given: Mapping[str, str], *uses: str) -> None:
-        self._values = {name.lower(): value for name, value in given.items()}
-        for name in self._values:
-            self._check_name(name, uses)
+        self._values: dict[str, str] = {}
+        for name, value in given.items():
+            lower = name.lower()
+            self._check_name(_ALSO.get(lower, lower), uses)
+            self._values[_ALSO.get(lower, lower)] = value
 
     def _check_name(self, name: str, uses: tuple[str, ...]) -> None:
         if name in _OF_SPARK:
@@ -117,7 +139,10 @@ class Given:
         if known is None:
             right = [each for each, its in NAMES.items() if set(uses) & set(its)]
             near = difflib.get_close_matches(name, [each.lower() for each in right], 1, 0.5)
-            hint = f"; did you mean {_BY_LOWER[near[0]]}?" if near else ""
+            meant = _BY_LOWER[near[0]] if near else ""
+            if _ELSEWHERE.get(name) in right:
+                meant = _ELSEWHERE[name]
+            hint = f"; did you mean {meant}?" if meant else ""
             raise OptionError(f"unknown option {name}{hint}")
         if not set(uses) & set(NAMES[known]):
             raise OptionError(
@@ -148,6 +173,16 @@ class Given:
         if number < least:
             raise OptionError(f"option {name}: {number} is below {least}")
         return number
+
+    def duration_ms(self, name: str, default: int) -> int:
+        """A length of time such as ``15m``, in milliseconds."""
+        value = self.text(name)
+        if value is None:
+            return default
+        found = _DURATION.fullmatch(value.strip().lower())
+        if found is None:
+            raise OptionError(f"option {name}: {value!r} is no time such as 500ms, 30s, 15m or 2h")
+        return int(found[1]) * _UNITS_MS[found[2] or "ms"]
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false."""
@@ -302,14 +337,32 @@ EARLIEST: Final = Bound("earliest")
 LATEST: Final = Bound("latest")
 
 
-def frame_options(options: Mapping[str, str]) -> tuple[str, str]:
-    """What the columns depend on: ``resource`` and ``fieldsFormat``.
+@dataclass(frozen=True)
+class Frame:
+    """What the columns of a frame depend on; an option each."""
+
+    resource: str = "entries"
+    fields_format: str = "map"
+    include_id: bool = True
+    include_headers: bool = False
+
+
+def frame_options(options: Mapping[str, str]) -> Frame:
+    """What the columns depend on.
 
     Raises:
         OptionError: an option is not known to any reader.
     """
-    given = Given(options, READ, STREAM)
-    return given.choice("resource", RESOURCES), given.choice("fieldsFormat", FIELDS_FORMATS)
+    return _frame(Given(options, READ, STREAM))
+
+
+def _frame(given: Given) -> Frame:
+    return Frame(
+        given.choice("resource", RESOURCES),
+        given.choice("fieldsFormat", FIELDS_FORMATS),
+        given.flag("includeId", True),
+        given.flag("includeHeaders", False),
+    )
 
 
 @dataclass(frozen=True)
@@ -331,7 +384,7 @@ class ReadOptions:
     starts: dict[str, Bound]
     end: Bound
     ends: dict[str, Bound]
-    fields_format: str
+    frame: Frame
     bad_value: str
     encoding: str
     fail_on_loss: bool
@@ -340,7 +393,6 @@ class ReadOptions:
     max_rows_per_partition: int
     min_rows_per_partition: int
     walk_limit: int
-    resource: str = "entries"
     max_rows: int = 0
     min_rows: int = 0
     max_delay_ms: int = 0
@@ -366,7 +418,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         OptionError: an option is unknown, missing or does not fit.
     """
     given = Given(options, use)
-    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path")
+    which = given.only_one_of("subscribe", "subscribePattern", "assign", "path", "paths")
     if not which:
         raise OptionError(
             "which streams? Give one of subscribe (names), subscribePattern, assign, or load(name)"
@@ -376,6 +428,8 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
     ends: dict[str, Bound] = {}
     if which in ("subscribe", "path"):
         keys = _names(given.text(which) or "", which)
+    elif which == "paths":
+        keys = tuple(sorted(set(json.loads(given.text(which) or ""))))
     elif which == "assign":
         keys, starts, ends = _assigned(given)
     start = EARLIEST if use == READ else LATEST
@@ -416,7 +470,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         starts=starts,
         end=end,
         ends=ends,
-        fields_format=given.choice("fieldsFormat", FIELDS_FORMATS),
+        frame=_frame(given),
         bad_value=given.choice("badValue", ("null", "fail")),
         encoding=encoding,
         fail_on_loss=given.flag("failOnDataLoss", True),
@@ -425,10 +479,9 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         max_rows_per_partition=given.integer("maxRecordsPerPartition", 0),
         min_rows_per_partition=given.integer("minRowsPerPartition", 20_000),
         walk_limit=given.integer("planWalkLimit", 100_000, 0),
-        resource=given.choice("resource", RESOURCES),
         max_rows=max_rows,
         min_rows=min_rows,
-        max_delay_ms=given.integer("maxTriggerDelayMs", 15 * 60_000),
+        max_delay_ms=given.duration_ms("maxTriggerDelay", 15 * 60_000),
         poll_ms=given.integer("pollTimeoutMs", 200, 0),
         mirror_group=given.text("mirrorGroup") or "",
     )

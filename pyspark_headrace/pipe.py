@@ -22,6 +22,7 @@ from pyspark_headrace.resp import MOST_DELAY_MS, PASSING, Client
 log = logging.getLogger("pyspark_headrace")
 
 MOST_WINDOWS: Final = 2
+ANY_ID: Final = b"$1\r\n*\r\n"  # the word before the fields
 Request = tuple[bytes, bytes]  # the stream, and the words as they go out
 
 

@@ -116,7 +116,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._shape = Shape(schema, options.fields_format, options.bad_value, options.encoding)
+        self._shape = Shape(schema, options.frame, options.bad_value, options.encoding)
         self._bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
@@ -162,7 +162,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._shape = Shape(schema, options.fields_format, options.bad_value, options.encoding)
+        self._shape = Shape(schema, options.frame, options.bad_value, options.encoding)
         self._planner: Planner | None = None
         self._initial: Offset | None = None
 

@@ -73,11 +73,11 @@ class ResourceReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._names = schema.names
-        whole = SCHEMAS[options.resource]
+        whole = SCHEMAS[options.frame.resource]
         for field in schema.fields:
             if field.name not in whole.names or whole[field.name].dataType != field.dataType:
                 raise OptionError(
-                    f"resource={options.resource} has no column {field.name} "
+                    f"resource={options.frame.resource} has no column {field.name} "
                     f"{field.dataType.simpleString()}; it has {whole.simpleString()}"
                 )
 
@@ -87,7 +87,7 @@ class ResourceReader(DataSourceReader):
         try:
             planner = Planner(self._options, Server(link))
             for key in planner.streams():
-                for row in rows_of(link, self._options.resource, key):
+                for row in rows_of(link, self._options.frame.resource, key):
                     yield tuple(row[name] for name in self._names)
         finally:
             link.close()

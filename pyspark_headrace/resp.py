@@ -64,7 +64,7 @@ class Client:
 
     def _greet(self, connection: Connection) -> None:
         password = connection.password()
-        if password:
+        if password or connection.username:  # a user may need none
             user = [connection.username] if connection.username else []
             self.call("AUTH", *user, password)
         if connection.db:

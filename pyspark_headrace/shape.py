@@ -6,7 +6,8 @@ too), or ``json`` (one string).
 
 With a schema of the user's, a column is the field of its name, cast in Arrow. Names that start with
 an underscore speak of the entry instead, see ``META``; ``_rest`` holds the fields that no column
-has.
+has. Fields whose names begin with ``h:`` are headers where a frame has a column for these, and then
+are in no column of other fields.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from pyspark.sql.types import (
 from pyspark_headrace.columnar import Page
 from pyspark_headrace.errors import OptionError, ValueTrouble
 from pyspark_headrace.ids import MOST_MS
+from pyspark_headrace.options import Frame
 
 STRING_MAP: Final = MapType(StringType(), StringType(), True)
 PAIRS: Final = ArrayType(
@@ -48,6 +50,13 @@ PAIRS: Final = ArrayType(
     ),
     False,
 )
+HEADERS: Final = ArrayType(
+    StructType(
+        [StructField("key", StringType(), False), StructField("value", BinaryType(), False)]
+    ),
+    False,
+)
+HEADER_PREFIX: Final = b"h:"
 META: Final[dict[str, DataType]] = {
     "_key": StringType(),
     "_id": StringType(),
@@ -58,6 +67,7 @@ META: Final[dict[str, DataType]] = {
     "_rest": STRING_MAP,
     "_pairs": PAIRS,
     "_json": StringType(),
+    "_headers": HEADERS,
 }
 _CASTABLE: Final = (
     BinaryType,
@@ -77,27 +87,38 @@ _PAIRS_ARROW: Final = pa.list_(
         False,
     )
 )
+_HEADERS_ARROW: Final = pa.list_(
+    pa.field(
+        "element",
+        pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.binary(), False)]),
+        False,
+    )
+)
 _MAP_ARROW: Final = pa.map_(
     pa.field("key", pa.string(), False), pa.field("value", pa.string(), True)
 )
 _MICROS: Final = pa.timestamp("us", tz="UTC")
 
 
-def default_schema(fields_format: str) -> StructType:
+def default_schema(frame: Frame) -> StructType:
     """The schema where the user gives none."""
     last = {
         "map": StructField("fields", STRING_MAP, False),
         "pairs": StructField("pairs", PAIRS, False),
         "json": StructField("json", StringType(), False),
-    }[fields_format]
+    }[frame.fields_format]
+    ids = [
+        StructField("id", StringType(), False),
+        StructField("id_ms", LongType(), False),
+        StructField("id_seq", LongType(), False),
+    ]
     return StructType(
         [
             StructField("key", StringType(), False),
-            StructField("id", StringType(), False),
-            StructField("id_ms", LongType(), False),
-            StructField("id_seq", LongType(), False),
+            *(ids if frame.include_id else ()),
             StructField("timestamp", TimestampType(), True),
             last,
+            *([StructField("headers", HEADERS, False)] if frame.include_headers else ()),
         ]
     )
 
@@ -123,7 +144,7 @@ class Shape:
 
     Args:
         schema: the user's, or ``default_schema``.
-        fields_format: see ``default_schema``.
+        frame: what ``default_schema`` would be made of.
         bad_value: ``null`` or ``fail``: what a value becomes that does not fit its column.
         encoding: of field names and values that become strings.
 
@@ -131,13 +152,11 @@ class Shape:
         OptionError: the schema cannot be filled.
     """
 
-    def __init__(
-        self, schema: StructType, fields_format: str, bad_value: str, encoding: str
-    ) -> None:
+    def __init__(self, schema: StructType, frame: Frame, bad_value: str, encoding: str) -> None:
         self.arrow_schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self._lenient = bad_value == "null"
         self._encoding = encoding
-        ours = schema.names == default_schema(fields_format).names
+        ours = schema.names == default_schema(frame).names
         self.columns = [
             Column(
                 field.name,
@@ -147,6 +166,7 @@ class Shape:
             for number, field in enumerate(schema.fields)
         ]
         self._named = {column.field for column in self.columns if not column.meta}
+        self._has_headers = any(column.meta == "_headers" for column in self.columns)
 
     def meta_names(self) -> dict[str, str]:
         """For each column that speaks of the entry: its name in ``META``."""
@@ -184,7 +204,7 @@ def _meta_of(field: StructField, ours: bool) -> str:
             f"{', '.join(META)}{hint}"
         )
     wanted = META[name]
-    if field.dataType != wanted:
+    if field.dataType.simpleString() != wanted.simpleString():  # what may be null does not matter
         raise OptionError(
             f"column {field.name} has the type {wanted.simpleString()}, "
             f"not {field.dataType.simpleString()}"
@@ -199,6 +219,10 @@ class _Filling:
         self._shape = shape
         self._key = key
         self._page = page
+        self._rest = page  # what columns of many fields are made of
+        self._headers = page
+        if shape._has_headers:
+            self._rest, self._headers = _parted(page, HEADER_PREFIX)
         self._halves: list[bytes] = []
         self._dicts: list[dict[bytes, bytes]] = []
         self._makers: dict[str, Callable[[], pa.Array]] = {
@@ -211,25 +235,24 @@ class _Filling:
             "_rest": lambda: self._map(frozenset(shape._named)),
             "_pairs": self._pairs,
             "_json": self._json,
+            "_headers": self._header_list,
         }
 
     def array(self, column: Column) -> pa.Array:
         if column.meta:
-            return self._makers[column.meta]()
+            made = self._makers[column.meta]()
+            return made if made.type == column.type else made.cast(column.type)
         page = self._page
         if page.names is None:
-            values: list[bytes | None] = [row.get(column.field) for row in self._rows_as_dicts()]
+            if not self._dicts:
+                self._dicts = _dicts_of(page)
+            values: list[bytes | None] = [row.get(column.field) for row in self._dicts]
             return self._cast(pa.array(values, pa.binary()), column)
         # Of a field that an entry has twice, the last one counts, as in the map.
         for number in range(len(page.names) - 1, -1, -1):
             if page.names[number] == column.field:
                 return self._cast(pa.array(page.columns[number], pa.binary()), column)
         return pa.nulls(len(page), column.type)
-
-    def _rows_as_dicts(self) -> list[dict[bytes, bytes]]:
-        if not self._dicts:
-            self._dicts = [dict(zip(row[0::2], row[1::2], strict=True)) for row in self._page.rows]
-        return self._dicts
 
     # Of the entry
 
@@ -260,7 +283,7 @@ class _Filling:
     # Of its fields
 
     def _map(self, without: frozenset[bytes]) -> pa.Array:
-        page = self._page
+        page = self._rest
         names = page.names
         if names is not None and len(set(names)) == len(names):
             kept = [number for number, name in enumerate(names) if name not in without]
@@ -275,8 +298,7 @@ class _Filling:
         flat_keys: list[bytes] = []
         flat_items: list[bytes] = []
         ends = [0]
-        rows = self._rows_as_dicts() if names is None else self._dicts_of_columns()
-        for row in rows:
+        for row in _dicts_of(page):
             for name, value in row.items():
                 if name not in without:
                     flat_keys.append(name)
@@ -284,38 +306,23 @@ class _Filling:
             ends.append(len(flat_keys))
         return self._map_of(pa.array(ends), flat_keys, flat_items)
 
-    def _dicts_of_columns(self) -> list[dict[bytes, bytes]]:
-        names = self._page.names
-        assert names is not None
-        return [
-            dict(zip(names, values, strict=True))
-            for values in zip(*self._page.columns, strict=True)
-        ]
-
     def _map_of(self, offsets: pa.Array, keys: list[bytes], items: list[bytes]) -> pa.Array:
         names = self._text(pa.array(keys, pa.binary()), "a field name", False)
         values = self._text(pa.array(items, pa.binary()), "a value", self._shape._lenient)
         return pa.MapArray.from_arrays(offsets.cast(pa.int32()), names, values, type=_MAP_ARROW)
 
     def _pairs(self) -> pa.Array:
-        page = self._page
-        names: list[bytes] = []
-        values: list[bytes] = []
-        ends = [0]
-        for number in range(len(page)):
-            row = page.row(number)
-            names += row[0::2]
-            values += row[1::2]
-            ends.append(len(names))
-        pairs = pa.StructArray.from_arrays(
-            [pa.array(names, pa.binary()), pa.array(values, pa.binary())],
-            fields=list(_PAIRS_ARROW.value_type),
-        )
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs, type=_PAIRS_ARROW)
+        ends, names, values = _flattened(self._rest)
+        return _list_of(ends, pa.array(names, pa.binary()), values, _PAIRS_ARROW)
+
+    def _header_list(self) -> pa.Array:
+        ends, names, values = _flattened(self._headers)
+        texts = self._text(pa.array(names, pa.binary()), "a header's name", False)
+        return _list_of(ends, texts, values, _HEADERS_ARROW)
 
     def _json(self) -> pa.Array:
         """One JSON object; a value that is no text becomes ``{"base64": ...}``."""
-        page = self._page
+        page = self._rest
         lines: list[str] = []
         for number in range(len(page)):
             row = page.row(number)
@@ -392,6 +399,69 @@ class _Filling:
                 self._cast_by_halves(text[middle:], column, first + middle),
             ]
         )
+
+
+def _dicts_of(page: Page) -> list[dict[bytes, bytes]]:
+    """For each entry its fields; of one that it has twice, the last."""
+    if page.names is None:
+        return [dict(zip(row[0::2], row[1::2], strict=True)) for row in page.rows]
+    if not page.columns:
+        return [{} for _ in page.ids]
+    names = page.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*page.columns, strict=True)]
+
+
+def _flattened(page: Page) -> tuple[list[int], list[bytes], list[bytes]]:
+    """The ends of each entry's fields among those of all, and these, in order."""
+    names: list[bytes] = []
+    values: list[bytes] = []
+    ends = [0]
+    for number in range(len(page)):
+        row = page.row(number)
+        names += row[0::2]
+        values += row[1::2]
+        ends.append(len(names))
+    return ends, names, values
+
+
+def _list_of(ends: list[int], names: pa.Array, values: list[bytes], kind: pa.DataType) -> pa.Array:
+    pairs = pa.StructArray.from_arrays(
+        [names, pa.array(values, pa.binary())], fields=list(kind.value_type)
+    )
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pairs, type=kind)
+
+
+def _parted(page: Page, prefix: bytes) -> tuple[Page, Page]:
+    """The fields without a prefix in their names, and those with it, which is cut off."""
+    start = len(prefix)
+    if page.names is not None:
+        ours = [number for number, name in enumerate(page.names) if name.startswith(prefix)]
+        others = [number for number in range(len(page.names)) if number not in ours]
+        return (
+            Page(
+                page.ids,
+                [page.names[number] for number in others],
+                [page.columns[number] for number in others],
+                [],
+            ),
+            Page(
+                page.ids,
+                [page.names[number][start:] for number in ours],
+                [page.columns[number] for number in ours],
+                [],
+            ),
+        )
+    without: list[list[bytes]] = []
+    within: list[list[bytes]] = []
+    for row in page.rows:
+        without.append([])
+        within.append([])
+        for name, value in zip(row[0::2], row[1::2], strict=True):
+            if name.startswith(prefix):
+                within[-1] += (name[start:], value)
+            else:
+                without[-1] += (name, value)
+    return Page(page.ids, None, [], without), Page(page.ids, None, [], within)
 
 
 def _is_text(value: bytes) -> bool:

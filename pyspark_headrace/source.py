@@ -28,8 +28,8 @@ class HeadraceSource(DataSource):
         from pyspark_headrace.resources import SCHEMAS
         from pyspark_headrace.shape import default_schema
 
-        resource, fields_format = frame_options(self.options)
-        return default_schema(fields_format) if resource == "entries" else SCHEMAS[resource]
+        frame = frame_options(self.options)
+        return default_schema(frame) if frame.resource == "entries" else SCHEMAS[frame.resource]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
@@ -37,7 +37,7 @@ class HeadraceSource(DataSource):
         from pyspark_headrace.resources import ResourceReader
 
         options = read_options(self.options, READ)
-        if options.resource != "entries":
+        if options.frame.resource != "entries":
             return ResourceReader(options, schema)
         return batch_reader(options, schema)
 

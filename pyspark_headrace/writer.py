@@ -1,7 +1,8 @@
 """The sink: batches and streaming queries appended to streams, each row once.
 
 A row goes out as ``XADD stream IDMP pid iid * field value ...``; ``identity`` tells how pid and iid
-are made so that a row that is written again is known again.
+are made so that a row that is written again is known again. ``marker`` tells how that is done where
+there is no IDMP.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ from pyspark_headrace.identity import (
     short_name,
 )
 from pyspark_headrace.ids import StreamID, parse_id
+from pyspark_headrace.marker import MarkedPipe
 from pyspark_headrace.options import WriteOptions
-from pyspark_headrace.pipe import Pipe, Request
+from pyspark_headrace.pipe import ANY_ID, Pipe, Request
 from pyspark_headrace.resp import Link
 from pyspark_headrace.server import figures_of, has_commands, pairs_of
 
@@ -54,12 +56,14 @@ class Written(WriterCommitMessage):
 
     Attributes:
         rows: sent; ``known`` of them the server had already.
+        repeated: how many were taken for another row of the same batch.
         safe_rows: how many rows of a batch the server can know again; 0 when it cannot at all.
         shortest_s: for how long it does so, at the least.
     """
 
     rows: int = 0
     known: int = 0
+    repeated: int = 0
     safe_rows: int = 0
     shortest_s: int = 0
 
@@ -126,10 +130,17 @@ def origin_of(job: Job) -> Origin:
 
 
 class Target:
-    """One stream that rows go to, as it was when the task met it."""
+    """One stream that rows go to, as it was when the task met it.
+
+    Attributes:
+        newest: the last ID that a row of the task was given.
+        met: the IDs of rows that were there already, of which the task has met one each.
+    """
 
     def __init__(self, last: StreamID, window: int, duration_s: int, tracked: int) -> None:
         self.last: Final = last
+        self.newest = last
+        self.met: Final[set[StreamID]] = set()
         self.window: Final = window
         self.duration_s: Final = duration_s
         self.tracked: Final = tracked
@@ -150,7 +161,7 @@ class Appender:
         self._trim: Final = b"".join(bulk(word.encode()) for word in job.options.trim)
         self._window: list[Request] = []
         self._window_bytes = 0
-        self._pipe: Pipe | None = None
+        self._pipe: Pipe | MarkedPipe | None = None
         self.written: Final = Written()
 
     def start(self) -> None:
@@ -160,27 +171,39 @@ class Appender:
             UnsafeWriteError: they cannot, though they are asked to be.
         """
         job = self._job
-        if self._can_identify(job):
-            origin = origin_of(job)
-            if job.strict or job.options.writer_id:
-                _check_open_batch(self._link, job, origin)
-            scope = job.options.id_scope if origin.batch >= 0 else "query"
-            self._tokens = Tokens(job.layout.identity, origin.partition)
-            self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
-        self._pipe = Pipe(job.options.connection, self._answered, self._labels is not None)
+        kind = job.layout.identity
+        if kind == "none" or (kind != "marker" and not self._offers_idmp()):
+            self._pipe = Pipe(job.options.connection, self._answered, False)
+            return
+        origin = origin_of(job)
+        if job.strict or job.options.writer_id:
+            _check_open_batch(self._link, job, origin)
+        if kind == "marker":
+            key = f"{_note_key(job, origin)}:{job.writer_name()}:p{origin.partition}"
+            life_s = 0 if origin.batch >= 0 else NOTE_LIFE_S
+            self._pipe = MarkedPipe(self._link, key, origin.batch, life_s, self._left_out)
+            return
+        scope = job.options.id_scope if origin.batch >= 0 else "query"
+        self._tokens = Tokens(kind, origin.partition)
+        self._labels = Labels(origin, job.writer_name(), scope, job.options.producers)
+        self._pipe = Pipe(job.options.connection, self._answered, True)
 
-    def _can_identify(self, job: Job) -> bool:
-        if job.layout.identity == "none":
-            return False
+    def _offers_idmp(self) -> bool:
+        options = self._options
         if has_commands(self._link, "XCFGSET"):
             return True
-        where = job.options.connection.where()
-        if job.options.identity != "auto":
+        where = options.connection.where()
+        if options.identity != "auto":
             raise UnsafeWriteError(
-                f"identity={job.options.identity}: {where} has no XADD IDMP, so it cannot know a "
-                "row again; identity=none (or auto) writes at least once"
+                f"identity={options.identity}: {where} has no XADD IDMP, so it cannot know a row "
+                "again; identity=marker counts rows instead, where their order is fixed, and none "
+                "(or auto) writes at least once"
             )
-        log.warning("%s has no XADD IDMP: rows are written at least once, not exactly once", where)
+        log.warning(
+            "%s has no XADD IDMP: rows are written at least once, not exactly once "
+            "(identity=marker does without, where the order of rows is fixed)",
+            where,
+        )
         return False
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -194,9 +217,7 @@ class Appender:
         for target, body, count, label in zip(
             rows.targets, rows.bodies, rows.counts, labels, strict=True
         ):
-            words = (
-                self._head(target, count, bool(label)) + label + self._trim + b"$1\r\n*\r\n" + body
-            )
+            words = self._head(target, count, bool(label)) + label + self._trim + ANY_ID + body
             self._window.append((target, words))
             self._window_bytes += len(words)
             if len(self._window) >= depth or self._window_bytes >= most_bytes:
@@ -277,10 +298,28 @@ class Appender:
             self._link.call("XGROUP", "DESTROY", target, group)
         self._link.call("XCFGSET", target, "IDMP-DURATION", LONGEST_S)
 
+    def _left_out(self, rows: int) -> None:
+        self.written.known += rows
+
     def _answered(self, target: bytes, entry_id: bytes) -> None:
-        """An ID from before this task began tells of a row that was there already."""
-        if parse_id(entry_id) <= self._targets[target].last:
+        """Look at a row's ID; new ones rise.
+
+        One from before this task began tells of a row that was there already. One that this task
+        has seen before tells of two rows with one identity, of which the second is not written.
+        """
+        stream = self._targets[target]
+        given_id = parse_id(entry_id)
+        if given_id <= stream.last and given_id not in stream.met:
+            stream.met.add(given_id)
             self.written.known += 1
+        elif given_id <= stream.newest:
+            self.written.repeated += 1
+        else:
+            stream.newest = given_id
+
+
+def _note_key(job: Job, origin: Origin) -> str:
+    return f"{job.options.stream or 'headrace'}:sink:{origin.name}"
 
 
 def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
@@ -289,7 +328,7 @@ def _check_open_batch(link: Link, job: Job, origin: Origin) -> None:
     Raises:
         UnsafeWriteError: the batch was begun with other options.
     """
-    key = f"{job.options.stream or 'headrace'}:sink:{origin.name}"
+    key = _note_key(job, origin)
     if job.options.writer_id:
         key += f":{job.writer_name()}"
     mine = job.description()
@@ -324,13 +363,22 @@ def _summed(messages: Sequence[WriterCommitMessage | None]) -> Written:
     return Written(
         sum(message.rows for message in done),
         sum(message.known for message in done),
+        sum(message.repeated for message in done),
         min((message.safe_rows for message in done), default=0),
         min((message.shortest_s for message in done), default=0),
     )
 
 
 def _warn(what: str, total: Written) -> None:
-    """Say what keeps a repetition from being known again."""
+    """Say what was left out, and what keeps a repetition from being known again."""
+    if total.repeated:
+        log.warning(
+            "%s: %d of %d rows were left out, because the value of their idColumn is that of "
+            "another row too; it has to be unique",
+            what,
+            total.repeated,
+            total.rows,
+        )
     if total.safe_rows and total.rows > total.safe_rows:
         log.warning(
             "%s has %d rows, and only %d are sure to be known again if it is repeated: make "

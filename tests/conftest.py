@@ -1,4 +1,4 @@
-"""Fixtures for every test: our server, a fresh one, clients, and the real Redis as judge."""
+"""Fixtures for every test: our server, a fresh one, clients, the real Redis, a PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from support.process import Pair, Process, RedisProcess, ServerProcess, judge_pr
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
+    from rocket_rides.postgres import Cluster
     from support.scheduling import Scheduling
 
 _under_test = ""
@@ -183,3 +184,21 @@ def pair3(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
 def repo() -> Path:
     """The root of the checkout."""
     return build.ROOT
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A PostgreSQL of the tests' own, shared by them."""
+    from rocket_rides.guard import Guard
+    from rocket_rides.postgres import Cluster, NoPostgres, programs
+
+    if programs() is None:
+        missing = "no PostgreSQL found (Debian and Ubuntu: apt-get install postgresql)"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    try:
+        with Guard() as guard, Cluster(guard, "-c", "fsync=off") as cluster:
+            yield cluster
+    except NoPostgres as error:
+        pytest.fail(str(error))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -264,7 +265,7 @@ def _show(console: Console, rows: Sequence[Row], columns: Sequence[str]) -> None
     """A table, its middle left out when it is long."""
     table = Table()
     for name in columns:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     shown = list(rows)
     if len(rows) > MOST_SHOWN:
         shown = [*rows[: MOST_SHOWN // 2], *rows[-MOST_SHOWN // 2 :]]
@@ -428,7 +429,7 @@ def _reconcile(arguments: Arguments, console: Console) -> int:
         progress.say(", ".join(sides))
         found = reconcile(sides, arguments.tolerance).cache()
         rows = found.orderBy("agrees", "key").collect()
-    _show(console, [row for row in rows if not row["agrees"]] or rows[:1], found.columns)
+    _show_sides(console, [row for row in rows if not row["agrees"]] or rows[:1], list(sides))
     if arguments.report:
         draw_reconciliation(rows, list(sides), arguments.report)
         console.print(f"drawn into {arguments.report}")
@@ -441,11 +442,35 @@ def _reconcile(arguments: Arguments, console: Console) -> int:
         truth = next(iter(sides))
         right = corrections(sides[truth].filter(sides[truth]["key"].isin(wrong)))
         right.write.format("headrace").options(
-            **_connection(arguments), stream=arguments.correct, runId=f"correct-{time.time_ns()}"
+            **_connection(arguments), stream=arguments.correct
         ).mode("append").save()
-        text = f"corrections made of {truth} are in {arguments.correct}"
-        console.print(text)
+        console.print(f"corrections made of {truth} are in {arguments.correct}")
     return DIFFERS
+
+
+def _show_sides(console: Console, rows: Sequence[Row], sides: Sequence[str]) -> None:
+    """A line for each side of each key, and in words what differs; nothing is cut off."""
+    table = Table()
+    for name in ("key", "side", "entries", "total", "last id"):
+        right = name in ("entries", "total")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows[:MOST_SHOWN]:
+        for number, side in enumerate(sides):
+            count, total, last = (row[f"{what}_{side}"] for what in ("count", "total", "last_id"))
+            table.add_row(
+                "" if number else str(row["key"]),
+                side,
+                f"{count or 0:,}",
+                f"{(total or Decimal(0)).normalize():f}",
+                last or "",
+            )
+        table.add_section()
+    console.print(table)
+    for row in rows[:MOST_SHOWN]:
+        if not row["agrees"]:
+            console.print(f"{row['key']}: {row['difference']}", soft_wrap=True)
+    if len(rows) > MOST_SHOWN:
+        console.print(f"... and {len(rows) - MOST_SHOWN:,} more")
 
 
 def _sides(spark: SparkSession, arguments: Arguments) -> dict[str, DataFrame]:

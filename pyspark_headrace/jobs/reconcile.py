@@ -8,8 +8,10 @@ the records that consumers can reset from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -18,6 +20,15 @@ from pyspark_headrace.jobs.columns import EXACT, column_of, exact, id_pair, plai
 from pyspark_headrace.jobs.totals import latest_totals
 
 ALL: Final = "all"  # the key where there is none
+PAGE_ROWS: Final = 10_000
+_SIDE: Final = pa.schema(
+    [
+        ("key", pa.string()),
+        ("count", pa.int64()),
+        ("total", pa.decimal128(38, 18)),
+        ("last_id", pa.string()),
+    ]
+)
 
 
 def entries_side(
@@ -91,26 +102,44 @@ def database_side(spark: SparkSession, dsn: str, query: str) -> DataFrame:
         raise ImportError(
             "a database is read with psycopg: pip install 'psycopg[binary]'"
         ) from None
+    batches: list[pa.RecordBatch] = []
     try:
-        with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
+        # A cursor of the server's: neither side holds all rows as objects.
+        with psycopg.connect(dsn) as connection, connection.cursor("reconcile") as cursor:
             connection.read_only = True
             cursor.execute(query.encode())
-            rows = [_database_row(row) for row in cursor.fetchall()]
+            while rows := cursor.fetchmany(PAGE_ROWS):
+                batches.append(_database_batch(rows))
     except psycopg.Error as error:
         raise HeadraceError(f"the database: {error}") from None
-    frame = spark.createDataFrame(rows, "key string, count bigint, total string, last_id string")
-    return frame.withColumn("total", exact(F.col("total")))
+    return spark.createDataFrame(pa.Table.from_batches(batches, _SIDE))
 
 
-def _database_row(row: Sequence[Any]) -> tuple[str, int, str, str | None]:
-    key, count, total, *rest = row
-    last = rest[0] if rest else None
-    return (
-        ALL if key is None else str(key),
-        int(count),
-        "0" if total is None else str(total),
-        None if last is None else str(last),
-    )
+def _database_batch(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Rows of a database as a part of a side.
+
+    Raises:
+        HeadraceError: they are no side.
+    """
+    width = len(rows[0])
+    if width not in (3, 4):
+        raise HeadraceError(
+            f"the database: key, count, total and perhaps last id are wanted; the query gives "
+            f"{width} columns"
+        )
+    try:
+        columns = [
+            [ALL if row[0] is None else str(row[0]) for row in rows],
+            [int(row[1]) for row in rows],
+            [Decimal(0 if row[2] is None else str(row[2])) for row in rows],
+            [None if width == 3 or row[3] is None else str(row[3]) for row in rows],
+        ]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, _SIDE.types, strict=True)]
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise HeadraceError(
+            f"the database: a count that is no whole number, or a total beyond {EXACT}: {error}"
+        ) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=_SIDE)
 
 
 def reconcile(sides: Mapping[str, DataFrame], tolerance: float = 0.0) -> DataFrame:

@@ -26,24 +26,6 @@ if MISSING and os.environ.get("CI"):
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A PostgreSQL of the tests' own, shared by them."""
-    from rocket_rides.guard import Guard
-    from rocket_rides.postgres import Cluster, NoPostgres, programs
-
-    if programs() is None:
-        missing = "no PostgreSQL found (Debian and Ubuntu: apt-get install postgresql)"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    try:
-        with Guard() as guard, Cluster(guard, "-c", "fsync=off") as cluster:
-            yield cluster
-    except NoPostgres as error:
-        pytest.fail(str(error))
-
-
-@pytest.fixture(scope="session")
 def _tables(cluster: Cluster) -> None:
     from rocket_rides import setup
 

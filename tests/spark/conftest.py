@@ -35,6 +35,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.metricsEnabled": "false",
+    # Plans are run once, on a few rows: compiling them, or changing them midway, does not pay.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     # What a task has written before it fails is not held back.
     "spark.buffer.size": "4096",
     # Files that are renamed and not synced: a checkpoint costs a quarter of the time.

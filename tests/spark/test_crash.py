@@ -1,7 +1,8 @@
 """Exactly once, killed at any point: tasks, drivers, the server, with other cores in between.
 
-The long form, with a second driver killed and an archive: ``HEADRACE_SPARK_ROWS=40000`` before
-``pytest tests/spark/test_crash.py``.
+The long form, in which two drivers are killed while they copy and two while they archive, and that
+is done with both kinds of identity: ``HEADRACE_SPARK_ROWS=40000`` before
+``pytest -s tests/spark/test_crash.py``, which prints what it found.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 from conftest import Factory
 
@@ -32,6 +35,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
 }
 ROWS = int(os.environ.get("HEADRACE_SPARK_ROWS", "2400"))
 LONG = ROWS >= 40_000
@@ -60,16 +65,22 @@ class Driver:
 
     def wait_for_rows(self, server: Process, rows: int) -> None:
         """Wait until the copy has so many rows."""
-        deadline = time.monotonic() + TIMEOUT_S
         with server.client() as client:
-            while True:
+
+            def there() -> bool:
                 length = client.call_parsed("XLEN", "out")
                 assert isinstance(length, int), length
-                if length >= rows:
-                    return
-                assert self._process.poll() is None, self._log.read_text()[-4000:]
-                assert time.monotonic() < deadline, self._log.read_text()[-4000:]
-                time.sleep(0.005)
+                return length >= rows
+
+            self.wait_for(there)
+
+    def wait_for(self, done: Callable[[], bool]) -> None:
+        """Wait until it has come so far."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not done():
+            assert self._process.poll() is None, self._log.read_text()[-4000:]
+            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
+            time.sleep(0.005)
 
     def kill(self) -> None:
         """End it, and its JVM, at once."""
@@ -98,6 +109,41 @@ def fill(server: Process, rows: int) -> None:
             )
 
 
+def in_the_middle_of(folder: Path, batch: int, part: str) -> Callable[[], bool]:
+    """Whether the archive's query writes files of a batch, or has not told yet that it did."""
+
+    def there() -> bool:
+        data, manifest = (
+            next((folder / "archive" / which).glob(f"query=*/batch={batch}"), folder / "nowhere")
+            for which in ("data", "manifest")
+        )
+        if part == "data":
+            return (data / "_temporary").exists()
+        return (data / "_SUCCESS").exists() and not (manifest / "_SUCCESS").exists()
+
+    return there
+
+
+def kept_ids(folder: Path, key: str) -> list[str]:
+    """The IDs in an archive, as any reader of Parquet sees them."""
+    files = ds.dataset(folder / "archive/data", partitioning="hive", exclude_invalid_files=True)
+    found: list[str] = files.to_table(columns=["id"], filter=ds.field("key") == key)[
+        "id"
+    ].to_pylist()
+    return found
+
+
+def chain(folder: Path, key: str) -> list[tuple[str, str, int]]:
+    """The manifest of a stream: after, upto and the number of entries, batch by batch."""
+    found: dict[int, tuple[str, str, int]] = {}
+    for batch in (folder / "archive/manifest").glob("query=*/batch=*"):
+        for line in "".join(part.read_text() for part in batch.glob("*.json")).splitlines():
+            facts = json.loads(line)
+            if facts["key"] == key:
+                found[int(batch.name[6:])] = (facts["after"], facts["upto"], facts["rows"])
+    return [found[number] for number in sorted(found)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("identity", ["auto", "content"] if LONG else ["auto"])
 def test_exactly_once(fresh_server: Factory, tmp_path: Path, identity: str) -> None:
@@ -112,7 +158,6 @@ def test_exactly_once(fresh_server: Factory, tmp_path: Path, identity: str) -> N
         "cores": 2,
         "percent": PERCENT,
         "identity": identity,
-        "archive": LONG,
         "settings": {**SETTINGS, "spark.local.dir": str(tmp_path / "local")},
     }
     fates = {fate(PERCENT, str(batch), part, 0) for batch in range(batches) for part in range(2)}
@@ -130,19 +175,41 @@ def test_exactly_once(fresh_server: Factory, tmp_path: Path, identity: str) -> N
             driver.wait_for_rows(server, ROWS * 77 // 100)
             driver.kill()
             driver = Driver({**plan, "parts": 4}, log)
+        for batch, part in [(1, "data"), (2, "manifest")][: 2 if LONG else 1]:
+            driver.wait_for(in_the_middle_of(tmp_path, batch, part))
+            driver.kill()
+            assert not (tmp_path / f"kept/commits/{batch}").exists()
+            driver = Driver(plan, log)
         found = driver.result()
     finally:
         driver.kill()
 
-    entries = server.call("XRANGE", "out", "-", "+")
-    assert isinstance(entries, list)
-    numbers = Counter(int(row[1]) for _, row in entries)
-    assert len(entries) == ROWS
-    assert set(numbers) == set(range(ROWS)), "lost"
-    assert set(numbers.values()) == {1}, "twice"
+    entries = {key: server.call("XRANGE", key, "-", "+") for key in ("in", "out")}
+    assert isinstance(entries["out"], list)
+    numbers = Counter(int(row[1]) for _, row in entries["out"])
     facts = server.call("XINFO", "STREAM", "out")
     assert isinstance(facts, list)
-    assert facts[facts.index(b"iids-duplicates") + 1] > 0, "nothing was written twice: no test"
-    if LONG:
-        assert found["kept"] == found["ids"] == ROWS
-        assert found["wrong"] == []
+    known_again = facts[facts.index(b"iids-duplicates") + 1]
+    ended = (tmp_path / "ended").read_text().splitlines()
+    lost = len(set(range(ROWS)) - set(numbers))
+    print(
+        f"\nidentity {identity}: {ROWS} rows, {len(ended)} attempts ended, {known_again} rows "
+        f"known again; {len(entries['out'])} entries, {len(entries['out']) - len(numbers)} "
+        f"duplicates, {lost} lost; archived {found['kept']}, wrong {found['wrong']}"
+    )
+    assert len(entries["out"]) == ROWS
+    assert set(numbers) == set(range(ROWS)), "lost"
+    assert set(numbers.values()) == {1}, "twice"
+    assert known_again > 0, "nothing was written twice: no test"
+    assert ended
+
+    assert found["kept"] == {"in": ROWS, "out": ROWS}
+    assert found["ids"] == 2 * ROWS
+    assert found["wrong"] == []
+    for key, rows in entries.items():
+        assert isinstance(rows, list)
+        assert sorted(kept_ids(tmp_path, key)) == sorted(row[0].decode() for row in rows)
+        links = chain(tmp_path, key)
+        assert [after for after, _, _ in links] == ["0-0", *(upto for _, upto, _ in links[:-1])]
+        assert links[-1][1] == rows[-1][0].decode()
+        assert sum(count for _, _, count in links) == ROWS

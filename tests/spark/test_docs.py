@@ -90,7 +90,7 @@ def test_the_examples_run(
 def test_the_tables_name_every_option() -> None:
     rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
     told = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
-    options = set(NAMES) - {"path"}
+    options = set(NAMES) - {"path", "paths"}
     assert sorted(options - told) == []
     for name in META:
         assert f"`{name}`" in PAGE
@@ -103,16 +103,18 @@ def test_defaults() -> None:
     reading = read_options({"path": "s"}, STREAM)
     writing = write_options({"stream": "s"})
     real: dict[str, object] = {
-        "maxTriggerDelayMs": reading.max_delay_ms,
+        "maxTriggerDelay": f"{reading.max_delay_ms // 60_000}m",
         "minRowsPerPartition": reading.min_rows_per_partition,
         "failOnDataLoss": str(reading.fail_on_loss).lower(),
         "fetchCount": reading.fetch_count,
         "planWalkLimit": reading.walk_limit,
         "pollTimeoutMs": reading.poll_ms,
-        "fieldsFormat": reading.fields_format,
+        "includeId": str(reading.frame.include_id).lower(),
+        "includeHeaders": str(reading.frame.include_headers).lower(),
+        "fieldsFormat": reading.frame.fields_format,
         "badValue": reading.bad_value,
         "encoding": reading.encoding,
-        "resource": reading.resource,
+        "resource": reading.frame.resource,
         "requestTimeoutMs": Connection().timeout_ms,
         "fetchOffset.numRetries": Connection().retries,
         "fetchOffset.retryIntervalMs": Connection().retry_ms,

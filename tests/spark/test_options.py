@@ -17,6 +17,7 @@ from pyspark_headrace.options import (
     STREAM,
     Bound,
     Connection,
+    Frame,
     Given,
     connection_from,
     frame_options,
@@ -108,6 +109,46 @@ def test_names_have_no_case_and_spark_adds_some() -> None:
     assert found.keys == ("a", "b")
     assert found.max_rows == 7
     assert read_options({"path": "rides"}, READ).keys == ("rides",)
+    assert read_options({"paths": '["b","a"]'}, READ).keys == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "meant"),
+    [
+        (STREAM, "kafka.bootstrap.servers", "redis.url"),
+        (STREAM, "groupIdPrefix", "mirrorGroup"),
+        (STREAM, "stream.keys", "subscribe"),
+        (STREAM, "stream.read.batch.size", "fetchCount"),
+        (STREAM, "maxTriggerDelayMs", "maxTriggerDelay"),
+    ],
+)
+def test_names_of_other_sources(use: str, name: str, meant: str) -> None:
+    with pytest.raises(OptionError, match=rf"did you mean {meant}\?"):
+        read_options({name: "1"}, use)
+
+
+def test_another_name_for_the_mirror() -> None:
+    assert read_options({"path": "s", "redis.group": "g"}, STREAM).mirror_group == "g"
+    with pytest.raises(OptionError, match="mirrorGroup is for readStream"):
+        read_options({"path": "s", "redis.group": "g"}, READ)
+
+
+def test_lengths_of_time() -> None:
+    def of(text: str) -> int:
+        return read_options({"path": "s", "maxTriggerDelay": text}, STREAM).max_delay_ms
+
+    assert [of(text) for text in ("250", "500ms", "30s", " 15 M", "2min", "3h", "1d")] == [
+        250,
+        500,
+        30_000,
+        900_000,
+        120_000,
+        10_800_000,
+        86_400_000,
+    ]
+    for text in ("soon", "-1s", "1.5h", "5 parsecs", "s"):
+        with pytest.raises(OptionError, match="is no time such as 500ms"):
+            of(text)
 
 
 def test_where_to_start_and_end() -> None:
@@ -165,8 +206,10 @@ def test_a_password_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.Mo
         Connection(password_file=os.devnull + "/x").password()
 
 
-def test_columns_depend_on_two_options() -> None:
-    assert frame_options({"subscribe": "a"}) == ("entries", "map")
-    assert frame_options({"subscribe": "a", "resource": "pending"}) == ("pending", "map")
+def test_what_columns_depend_on() -> None:
+    assert frame_options({"subscribe": "a"}) == Frame("entries", "map", True, False)
+    assert frame_options({"subscribe": "a", "resource": "pending"}) == Frame("pending")
+    given = {"fieldsFormat": "pairs", "includeId": "false", "includeHeaders": "true"}
+    assert frame_options(given) == Frame("entries", "pairs", False, True)
     with pytest.raises(OptionError, match="unknown option"):
         frame_options({"wat": "1"})

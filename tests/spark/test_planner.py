@@ -270,6 +270,7 @@ def test_a_stream_that_was_made_anew(live: Process, last: str) -> None:
         ({"startingTimestamp": "2100-01-01"}, []),
         ({"startingOffsetsByTimestamp": '{"s": 9}'}, [9, 10]),
         ({"assign": '{"s":["3-0","5"]}', "subscribe": None}, [3, 4, 5]),
+        ({"startingTimestamp": "4", "endingTimestamp": "6"}, [4, 5]),
     ],
 )
 def test_where_a_query_starts(
@@ -349,7 +350,7 @@ def test_fewer_than_the_least_wait(server: Process) -> None:
         assert not query.step()
         query.close()
         query = Query(
-            server, startingOffsets="earliest", minOffsetsPerTrigger=30, maxTriggerDelayMs=1
+            server, startingOffsets="earliest", minOffsetsPerTrigger=30, maxTriggerDelay=1
         )
         time.sleep(0.002)
         assert query.step()

@@ -35,7 +35,7 @@ from pyspark_headrace.errors import (
 )
 from pyspark_headrace.filters import Bounds
 from pyspark_headrace.offsets import Piece
-from pyspark_headrace.options import READ, read_options
+from pyspark_headrace.options import READ, Frame, read_options
 from pyspark_headrace.reader import (
     BatchReader,
     FilteringBatchReader,
@@ -45,6 +45,7 @@ from pyspark_headrace.reader import (
     read_piece,
 )
 from pyspark_headrace.resources import SCHEMAS, ResourceReader
+from pyspark_headrace.resp import Link
 from pyspark_headrace.shape import Shape, default_schema
 from pyspark_headrace.source import HeadraceSource
 from support.breaker import Breaker
@@ -53,8 +54,9 @@ from support.process import Process, ServerProcess, free_port
 
 pytestmark = pytest.mark.once
 
-SCHEMA = default_schema("map")
-SHAPE = Shape(SCHEMA, "map", "null", "utf-8")
+PAIRS = Frame(fields_format="pairs")
+SCHEMA = default_schema(Frame())
+SHAPE = Shape(SCHEMA, Frame(), "null", "utf-8")
 
 
 def add(client: RawClient, key: str, *ids: str) -> None:
@@ -364,7 +366,7 @@ def test_what_was_added_is_what_is_read(
         client.call("DEL", "s")
         for number, row in enumerate(rows):
             client.call("XADD", "s", f"{number + 1}-0", *[word for pair in row for word in pair])
-    shape = Shape(default_schema("pairs"), "pairs", "fail", "utf-8")
+    shape = Shape(default_schema(PAIRS), PAIRS, "fail", "utf-8")
     options = read_options({"path": "s", "port": str(server.port), "fetchCount": str(count)}, READ)
     found = [
         pairs
@@ -374,3 +376,19 @@ def test_what_was_added_is_what_is_read(
     assert found == [
         [{"name": name.encode(), "value": value} for name, value in row] for row in rows
     ]
+
+
+def test_a_user_that_needs_no_password(server: Process, redis_server: Process) -> None:
+    redis_server.call("ACL", "SETUSER", "ada", "on", "nopass", "~*", "&*", "+@all")
+    try:
+        for process, user in (
+            (server, "default"),
+            (redis_server, "default"),
+            (redis_server, "ada"),
+        ):
+            options = read_options({"port": str(process.port), "username": user, "path": "x"}, READ)
+            link = Link(options.connection)
+            assert link.call("ACL", "WHOAMI") == user.encode()
+            link.close()
+    finally:
+        redis_server.call("ACL", "DELUSER", "ada")

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_headrace.columnar import Page
 from pyspark_headrace.errors import OptionError, ValueTrouble
+from pyspark_headrace.options import Frame
 from pyspark_headrace.shape import Shape, default_schema
 
 pytestmark = pytest.mark.once
@@ -48,7 +49,7 @@ def rows_in(
     bad: str = "null",
     encoding: str = "utf-8",
 ) -> list[dict[str, object]]:
-    shape = Shape(schema, form, bad, encoding)
+    shape = Shape(schema, Frame(fields_format=form), bad, encoding)
     found: list[dict[str, object]] = shape.batch("s", page_of(rows, columnar)).to_pylist()
     return found
 
@@ -59,7 +60,7 @@ both_ways = pytest.mark.parametrize("columnar", [True, False])
 
 @both_ways
 def test_map(columnar: bool) -> None:
-    found = rows_in(default_schema("map"), TWO, columnar=columnar)
+    found = rows_in(default_schema(Frame()), TWO, columnar=columnar)
     assert found[1] == {
         "key": "s",
         "id": "1700000000000-2",
@@ -73,15 +74,77 @@ def test_map(columnar: bool) -> None:
 @both_ways
 def test_pairs_keep_everything(columnar: bool) -> None:
     row: Row = [(b"a", b"\xff\x00"), (b"a", b""), (b"\xfe", b"\r\n")]
-    found = rows_in(default_schema("pairs"), [row, row], columnar=columnar, form="pairs")
+    found = rows_in(
+        default_schema(Frame(fields_format="pairs")), [row, row], columnar=columnar, form="pairs"
+    )
     assert found[1]["pairs"] == [{"name": name, "value": value} for name, value in row]
 
 
 @both_ways
 def test_json(columnar: bool) -> None:
     rows: list[Row] = [[(b"a", "ü".encode()), (b"b", b"\xff")]] * 2
-    found = rows_in(default_schema("json"), rows, columnar=columnar, form="json")
+    found = rows_in(
+        default_schema(Frame(fields_format="json")), rows, columnar=columnar, form="json"
+    )
     assert json.loads(str(found[1]["json"])) == {"a": "ü", "b": {"base64": "/w=="}}
+
+
+@both_ways
+def test_without_ids_and_with_headers(columnar: bool) -> None:
+    rows: list[Row] = [[(b"a", b"1"), (b"h:t", b"\xff"), (b"b", b"2"), (b"h:t", b"")]] * 2
+    headers = [{"key": "t", "value": b"\xff"}, {"key": "t", "value": b""}]
+    others = {
+        "map": [("a", "1"), ("b", "2")],
+        "pairs": [{"name": b"a", "value": b"1"}, {"name": b"b", "value": b"2"}],
+        "json": '{"a":"1","b":"2"}',
+    }
+    for form, fields in others.items():
+        frame = Frame(fields_format=form, include_id=False, include_headers=True)
+        shape = Shape(default_schema(frame), frame, "fail", "utf-8")
+        found = shape.batch("s", page_of(rows, columnar)).to_pylist()[1]
+        assert [*found.values()][2:] == [fields, headers]
+        assert [*found][:2] == ["key", "timestamp"]
+    frame = Frame(include_headers=True)
+    bare = Shape(default_schema(frame), frame, "fail", "utf-8")
+    only: list[Row] = [[(b"h:t", b"1")]] * 2
+    found = bare.batch("s", page_of(only, columnar)).to_pylist()[0]
+    assert (found["fields"], found["headers"]) == ([], [{"key": "t", "value": b"1"}])
+
+
+@both_ways
+def test_headers_beside_columns_of_ones_own(columnar: bool) -> None:
+    """In a schema as people write it, in which everything may be null."""
+    rows: list[Row] = [[(b"a", b"1"), (b"h:t", b"x"), (b"b", b"2")]] * 2
+    lists = {
+        name: {
+            "type": "array",
+            "containsNull": True,
+            "elementType": {
+                "type": "struct",
+                "fields": [
+                    {"name": field, "type": kind, "nullable": True, "metadata": {}}
+                    for field, kind in fields
+                ],
+            },
+        }
+        for name, fields in {
+            "_headers": (("key", "string"), ("value", "binary")),
+            "_pairs": (("name", "binary"), ("value", "binary")),
+        }.items()
+    }
+    schema = schema_of(("a", "long"), ("h:t", "string"), ("_rest", _MAP), *lists.items())
+    found = rows_in(schema, rows, columnar=columnar)[1]
+    assert found == {
+        "a": 1,
+        "h:t": "x",
+        "_rest": [("b", "2")],
+        "_headers": [{"key": "t", "value": b"x"}],
+        "_pairs": [{"name": b"a", "value": b"1"}, {"name": b"b", "value": b"2"}],
+    }
+    without = rows_in(schema_of(("_rest", _MAP)), rows, columnar=columnar)[0]
+    assert without["_rest"] == [("a", "1"), ("h:t", "x"), ("b", "2")]
+    with pytest.raises(ValueTrouble, match="a header's name"):
+        rows_in(schema_of(("_headers", lists["_headers"])), [[(b"h:\xff", b"1")]])
 
 
 @both_ways
@@ -177,24 +240,24 @@ def test_times_with_and_without_a_zone_side_by_side() -> None:
 @both_ways
 def test_binary_values_where_text_is_wanted(columnar: bool) -> None:
     rows: list[Row] = [[(b"a", b"\xff")], [(b"a", b"ok")]]
-    assert [row["fields"] for row in rows_in(default_schema("map"), rows, columnar=columnar)] == [
+    assert [row["fields"] for row in rows_in(default_schema(Frame()), rows, columnar=columnar)] == [
         [("a", None)],
         [("a", "ok")],
     ]
     with pytest.raises(ValueTrouble, match="fieldsFormat=pairs"):
-        rows_in(default_schema("map"), rows, columnar=columnar, bad="fail")
-    found = rows_in(default_schema("map"), rows, columnar=columnar, encoding="latin-1")
+        rows_in(default_schema(Frame()), rows, columnar=columnar, bad="fail")
+    found = rows_in(default_schema(Frame()), rows, columnar=columnar, encoding="latin-1")
     assert found[0]["fields"] == [("a", "ÿ")]
     with pytest.raises(ValueTrouble, match="a field name"):
-        rows_in(default_schema("map"), [[(b"\xff", b"1")]], columnar=columnar)
+        rows_in(default_schema(Frame()), [[(b"\xff", b"1")]], columnar=columnar)
 
 
 def test_ids_of_64_bits() -> None:
     page = Page([b"18446744073709551615-18446744073709551615"], [b"a"], [[b"1"]], [])
     with pytest.raises(ValueTrouble, match="beyond the 63 bits of column _id_ms"):
-        Shape(default_schema("map"), "map", "null", "utf-8").batch("s", page)
+        Shape(default_schema(Frame()), Frame(), "null", "utf-8").batch("s", page)
     schema = schema_of(("_id", "string"), ("_timestamp", "timestamp"))
-    found = Shape(schema, "map", "null", "utf-8").batch("s", page).to_pylist()
+    found = Shape(schema, Frame(), "null", "utf-8").batch("s", page).to_pylist()
     assert found == [{"_id": "18446744073709551615-18446744073709551615", "_timestamp": None}]
 
 
@@ -211,7 +274,7 @@ def test_ids_of_64_bits() -> None:
 )
 def test_schemas_that_cannot_be_filled(columns: list[tuple[str, object]], text: str) -> None:
     with pytest.raises(OptionError) as refused:
-        Shape(schema_of(*columns), "map", "null", "utf-8")
+        Shape(schema_of(*columns), Frame(), "null", "utf-8")
     assert text in str(refused.value)
 
 
@@ -227,7 +290,7 @@ Words = st.binary(max_size=3)
 )
 def test_both_ways_give_the_same(rows: list[Row]) -> None:
     for form in ("pairs", "json", "map"):
-        schema = default_schema(form)
+        schema = default_schema(Frame(fields_format=form))
         assert rows_in(schema, rows, columnar=True, form=form) == rows_in(
             schema, rows, columnar=False, form=form
         )

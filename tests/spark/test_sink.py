@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import logging
 import pickle
 import random
@@ -129,6 +130,32 @@ def test_the_text_of_values() -> None:
     assert text([1, None], pa.list_(pa.int32())) == b"[1,null]"
     inner = pa.struct([("a", pa.string()), ("d", pa.date32())])
     assert text({"a": "ü", "d": noon.date()}, inner) == '{"a":"ü","d":"2026-01-31"}'.encode()
+    assert text([("a", 1), ("b", None)], pa.map_(pa.string(), pa.int64())) == b'{"a":1,"b":null}'
+    assert text([(1, "x")], pa.map_(pa.int64(), pa.string())) == b'{"1":"x"}'
+    deep = pa.struct(
+        [
+            ("b", pa.list_(pa.binary())),
+            ("t", pa.timestamp("us", tz="UTC")),
+            ("f", pa.list_(pa.float64())),
+            ("d", pa.decimal128(5, 2)),
+        ]
+    )
+    values = {
+        "b": [b"text", b"\xff"],
+        "t": noon.replace(tzinfo=datetime.UTC),
+        "f": [0.5, float("nan"), None],
+        "d": decimal.Decimal("1.50"),
+    }
+    assert json.loads(text(values, deep)) == {
+        "b": ["text", {"base64": "/w=="}],
+        "t": "2026-01-31T12:00:00.000005Z",
+        "f": [0.5, "nan", None],
+        "d": "1.50",
+    }
+    small = decimal.Decimal("0.00000012")
+    assert text(small, pa.decimal128(38, 10)) == b"0.0000001200"
+    assert text(b"\xff", pa.large_binary()) == b"\xff"
+    assert text("x", pa.large_string()) == b"x"
 
 
 @given(st.lists(st.none() | st.binary(max_size=5)), st.integers(0, 4), st.integers(0, 4))
@@ -170,6 +197,45 @@ def test_what_the_source_gave_comes_out_again(server: Process) -> None:
     assert found[0][1] == [b"a", b"\xff", b"a", b""]
 
 
+def test_headers_are_fields_of_a_kind(server: Process) -> None:
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    kinds = {"fields": pa.map_(pa.string(), pa.string()), "headers": pa.list_(header)}
+    trace = [{"key": "trace", "value": b"\xff"}, {"key": "trace", "value": b"2"}]
+    rows: list[dict[str, Any]] = [
+        {"fields": [("a", "1")], "headers": trace},
+        {"fields": [("a", "2")], "headers": None},
+        {"fields": [], "headers": [{"key": "only", "value": b"x"}, {"key": "no", "value": None}]},
+    ]
+    write(server, table_of(rows, **kinds))
+    found = server.call("XRANGE", "out", "-", "+")
+    assert isinstance(found, list)
+    assert [row for _, row in found] == [
+        [b"a", b"1", b"h:trace", b"\xff", b"h:trace", b"2"],
+        [b"a", b"2"],
+        [b"h:only", b"x"],
+    ]
+    columns = {"n": pa.int64(), "headers": pa.string(), "_headers": pa.list_(header)}
+    write(server, table_of([{"n": 1, "headers": "no", "_headers": trace}], **columns), stream="c")
+    found = server.call("XRANGE", "c", "-", "+")
+    assert isinstance(found, list)
+    assert found[0][1] == [
+        *(b"n", b"1", b"headers", b"no"),
+        *(b"h:trace", b"\xff", b"h:trace", b"2"),
+    ]
+    with pytest.raises(OptionError, match="column headers holds headers, and must be array"):
+        sink_for(
+            server,
+            table_of([{"fields": [], "headers": "x"}], fields=kinds["fields"], headers=pa.string()),
+        )
+
+
+def test_a_name_that_is_null(server: Process) -> None:
+    pair = pa.struct([("name", pa.binary()), ("value", pa.binary())])
+    rows = [{"pairs": [{"name": name, "value": b"x"}]} for name in (b"a", None)]
+    with pytest.raises(ValueTrouble, match=r"row 1 .* has a null for a name in column pairs"):
+        write(server, table_of(rows, pairs=pa.list_(pair)))
+
+
 def test_a_column_names_the_stream(server: Process) -> None:
     rows = [{"key": f"out:{number % 3}", "n": number} for number in range(30)]
     table = table_of(rows)
@@ -208,6 +274,8 @@ def test_rows_that_cannot_be_written(
         ({"_a": "x"}, {}, "nothing to write"),
         ({"n": 1}, {"stream": None}, "which stream"),
         ({"key": 1, "n": 1}, {"stream": None}, "column key names the stream of each row"),
+        ({"n": datetime.timedelta(1)}, {}, "column n: interval day to second has no form"),
+        ({"n": [[datetime.timedelta(1)]]}, {}, "column n: interval day to second has no form"),
         ({"n": 1}, {"identity": "column"}, "there is no column _iid; name one with idColumn"),
         ({"n": 1}, {"idColumn": "m"}, "there is no column m"),
         ({"n": 1}, {"runId": "tonight"}, "runId is for batch jobs"),
@@ -318,6 +386,29 @@ def test_equal_rows_of_one_entry_are_all_written(server: Process) -> None:
     for _ in range(2):
         write(server, table_of(rows))
     assert [entry["word"] for entry in entries(server)] == ["a", "b", "a", "a"]
+
+
+def test_ids_that_are_not_unique_are_told(
+    server: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A row left out as another's twin is not left out in silence; a repetition is no twin."""
+    rows = [{"_iid": str(n % 40), "n": n} for n in range(50)]
+    table = table_of(rows)
+    with pytest.raises(Crash):
+        write(server, table, die_after=20, pipelineDepth=5)
+    sink = sink_for(server, table, pipelineDepth=5)
+    with task(), caplog.at_level(logging.WARNING):
+        sink.commit([sink.write(batches_of(table))], 7)
+    assert "batch 7: 10 of 50 rows were left out, because the value of their idCol" in caplog.text
+    assert [entry["n"] for entry in entries(server)] == [str(n) for n in range(40)]
+    caplog.clear()
+    for identity in ("content", "ordinal"):
+        twins = table_of([{"n": n % 5} for n in range(50)])
+        sink = sink_for(server, twins, stream=identity, identity=identity)
+        with task(), caplog.at_level(logging.WARNING):
+            sink.commit([sink.write(batches_of(twins)), sink.write(batches_of(twins))], 8)
+        assert len(entries(server, identity)) == 50
+    assert "left out" not in caplog.text
 
 
 def test_a_changed_plan_repeats_rather_than_drops(server: Process) -> None:

@@ -95,6 +95,37 @@ def test_it_is_found_by_itself(spark: SparkSession, where: Where, client: RawCli
     }
 
 
+def test_several_streams_and_other_settings(
+    spark: SparkSession, where: Where, client: RawClient
+) -> None:
+    """Several at once; and as Spark may be set: another time zone, Arrow's large types."""
+    fill(client, "rides", 20)
+    fill(client, "more", 5)
+    reader = spark.read.format("headrace").options(**where)
+    assert reader.load(["rides", "more"]).count() == 25
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+        spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+        shown = reader.load("rides").selectExpr("CAST(timestamp AS STRING) AS t", "fields", "id_ms")
+        last = shown.orderBy("id_ms", ascending=False).collect()[0]
+        assert last["t"] == "2023-11-15 03:58:39"
+        assert last["fields"] == {"rider": "r4", "distance": "4.75"}
+        spark.sql("SELECT 'ü' AS text, X'FF' AS raw, map('a', X'FE') AS deep").write.format(
+            "headrace"
+        ).options(**where).mode("append").save("odd")
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    odd = client.call_parsed("XRANGE", "odd", "-", "+")
+    assert isinstance(odd, list)
+    assert odd[0][1] == [
+        *(b"text", "ü".encode()),
+        *(b"raw", b"\xff"),
+        *(b"deep", b'{"a":{"base64":"/g=="}}'),
+    ]
+
+
 def test_a_schema_and_pieces(spark: SparkSession, where: Where, client: RawClient) -> None:
     fill(client, "rides", 100)
     client.call("XADD", "rides", "1700000200000-1", "rider", "odd", "note", b"\xff")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 WITH_SPARK = {
+    "tests/spark/test_database.py",
     "tests/spark/test_docs.py",
     "tests/spark/test_jobs.py",
     "tests/spark/test_with_spark.py",

@@ -1,4 +1,4 @@
-"""A driver to be killed: copies a stream, while some of its tasks fail, and may archive it then.
+"""A driver to be killed: copies a stream, while some of its tasks fail, then archives both.
 
 Run as a program with one argument, JSON; prints one line of JSON when it has come to the end.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -29,8 +30,12 @@ def fate(percent: int, batch: str, partition: int, attempt: int) -> str:
     return "die" if number < percent else "fail"
 
 
-def failing(percent: int) -> Any:
-    """A filter that passes everything, and ends some attempts after their first rows."""
+def failing(percent: int, ended: Path) -> Any:
+    """A filter that passes everything, and ends some attempts after their first rows.
+
+    Args:
+        ended: gets a line for each attempt that was ended.
+    """
 
     @F.udf("boolean", useArrow=False)
     def passes(number: str) -> bool:
@@ -39,6 +44,9 @@ def failing(percent: int) -> Any:
         if int(number) % 200 == 160:  # Spark hands over a hundred rows at once; some are written
             batch = context.getLocalProperty(BATCH) or ""
             what = fate(percent, batch, context.partitionId(), context.attemptNumber())
+            if what:
+                with ended.open("a") as lines:
+                    lines.write(f"{batch} {context.partitionId()} {what}\n")
             if what == "die":
                 os._exit(1)
             if what == "fail":
@@ -61,7 +69,7 @@ def copy(spark: SparkSession, plan: dict[str, Any]) -> int:
             minPartitions=str(plan["parts"]),
         )
         .load()
-        .filter(failing(plan["percent"])(F.col("fields")["n"]))
+        .filter(failing(plan["percent"], Path(plan["folder"], "ended"))(F.col("fields")["n"]))
     )
     query = (
         entries.writeStream.format("headrace")
@@ -81,13 +89,13 @@ def copy(spark: SparkSession, plan: dict[str, Any]) -> int:
 
 
 def archive(spark: SparkSession, plan: dict[str, Any]) -> dict[str, Any]:
-    """Stream to Parquet; what the archive holds in the end."""
+    """Both streams to Parquet; what the archive holds in the end."""
     path, checkpoint = f"{plan['folder']}/archive", f"{plan['folder']}/kept"
     query = (
         spark.readStream.format("headrace")
         .options(
             port=str(plan["port"]),
-            subscribe="in",
+            subscribe="in,out",
             startingOffsets="earliest",
             fieldsFormat="pairs",
             maxOffsetsPerTrigger=str(4 * plan["batch_rows"]),
@@ -102,7 +110,8 @@ def archive(spark: SparkSession, plan: dict[str, Any]) -> dict[str, Any]:
     query.awaitTermination()
     kept = read_archive(spark, path)
     problems = [row["problem"] for row in verify(spark, path).collect()]
-    return {"kept": kept.count(), "ids": kept.select("id").distinct().count(), "wrong": problems}
+    rows = {row["key"]: row["count"] for row in kept.groupBy("key").count().collect()}
+    return {"kept": rows, "ids": kept.select("key", "id").distinct().count(), "wrong": problems}
 
 
 def main() -> None:
@@ -116,8 +125,7 @@ def main() -> None:
     spark = session("killed", f"local[{plan['cores']},8]", settings)
     spark.sparkContext.setLogLevel("OFF")
     rows = copy(spark, plan)
-    kept = archive(spark, plan) if plan["archive"] else {}
-    print(json.dumps({"rows": rows, **kept}), flush=True)
+    print(json.dumps({"rows": rows, **archive(spark, plan)}), flush=True)
     spark.stop()
 
 
