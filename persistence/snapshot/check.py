@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import MsgspecError
 
-from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
-
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Group
@@ -128,11 +126,6 @@ def _check_group(group: Group) -> None:
 
 
 def _check_idmp(stream: Stream) -> None:
-    if not (
-        0 < stream.idmp_duration_s <= IDMP_DURATION_S_MAX
-        and 0 < stream.idmp_maxsize <= IDMP_MAXSIZE_MAX
-    ):
-        raise Unsound("limits of the IDMP map out of range")
     if stream.iids_added < 0 or stream.iids_duplicates < 0:
         raise Unsound("counters of idempotent ids out of range")
     for pid, iid, ms, seq, _ in stream.idmp_records():

@@ -40,7 +40,7 @@ from persistence.snapshot.layout import (
 from storage.keyspace import Keyspace
 from storage.stream.block import Block
 from storage.stream.groups import Consumer, Group
-from storage.stream.stream import Stream
+from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 KEEP_ALL: Final = -1
 INT64_MIN: Final = -(2**63)
@@ -334,6 +334,8 @@ class Decoder:
     def _new_stream(self, table: list[int]) -> None:
         self._key = self._cut(table[0])
         self._expire_ms = table[1]
+        if not (0 < table[8] <= IDMP_DURATION_S_MAX and 0 < table[9] <= IDMP_MAXSIZE_MAX):
+            raise self.malformed("limits of iids that can be set")
         stream = Stream(table[8], table[9])
         stream.length = table[2]
         stream.last_ms = table[3]

@@ -311,6 +311,12 @@ def test_a_damaged_value_has_no_footer() -> None:
             check_footer(data[:length])
 
 
+@pytest.mark.parametrize("limits", [(0, 100), (86_401, 100), (100, 0), (100, 10_001)])
+def test_limits_of_iids_that_no_command_sets(limits: tuple[int, int]) -> None:
+    with pytest.raises(BadValue, match="limits of iids that can be set"):
+        load_value(dump_value(Stream(*limits)))
+
+
 def test_a_value_that_no_server_writes_is_refused_or_sound() -> None:
     """Each byte changed under a right checksum: what is taken can be worked with."""
     body = dump_value(odd_streams()[b"read"])[: -CHECKSUM.size]
