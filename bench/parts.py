@@ -130,6 +130,7 @@ def second_opinion(
     ]
     counts = []
     for server in servers:
+        server.control.call("FLUSHALL")
         workload.setup(server.control, workload.entries)
         probe = redis_benchmark(session, program, server, workload, shape, BENCHMARK_PROBE)
         counts.append(max(1_000, int(probe.per_s * plan.seconds)))

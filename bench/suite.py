@@ -232,6 +232,8 @@ def merged(paths: Sequence[Path]) -> Results:
         parts = set(other.parts())
         first.cells = [cell for cell in first.cells if cell.part not in parts] + other.cells
         first.figures = [f for f in first.figures if f.part not in parts] + other.figures
+        again = tuple(f"{part} ended early" for part in parts)
+        first.failures = [text for text in first.failures if not text.startswith(again)]
         first.failures += other.failures
     return first
 
