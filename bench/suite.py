@@ -215,12 +215,17 @@ def measure(options: argparse.Namespace) -> Results:
                 run(session)
             except (OSError, ServerError) as error:
                 # One server that fails must not cost what hours have measured.
-                results.failures.append(f"{name} ended early: {error}")
+                results.failures.append(f"{ended_early(name)}: {error}")
                 say(results.failures[-1])
     results.servers = {name: version for name, version in results.servers.items() if version}
     results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
     session.save()
     return results
+
+
+def ended_early(part: str) -> str:
+    """How a failure of a whole part begins; another run of that part makes up for it."""
+    return f"{part} ended early"
 
 
 def merged(paths: Sequence[Path]) -> Results:
@@ -232,7 +237,7 @@ def merged(paths: Sequence[Path]) -> Results:
         parts = set(other.parts())
         first.cells = [cell for cell in first.cells if cell.part not in parts] + other.cells
         first.figures = [f for f in first.figures if f.part not in parts] + other.figures
-        again = tuple(f"{part} ended early" for part in parts)
+        again = tuple(ended_early(part) for part in parts)
         first.failures = [text for text in first.failures if not text.startswith(again)]
         first.failures += other.failures
     return first

@@ -452,11 +452,14 @@ def test_results_of_several_runs_are_put_together(tmp_path: Path) -> None:
         cell("headrace", sample(2.0)),
         figures=(Figure("memory", "entry", "bytes", "headrace", (1.0,)),),
     )
+    first.failures += [f"{suite.ended_early(part)}: refused" for part in ("memory", "pauses")]
+    second.failures.append("one of its own")
     first.save(tmp_path / "first")
     second.save(tmp_path / "second")
     merged = suite.merged([tmp_path / "first", tmp_path / "second"])
     assert [found.samples[0].per_s for found in merged.cells] == [2.0]
     assert [figure.title for figure in merged.figures] == ["entry"]
+    assert merged.failures == ["pauses ended early: refused", "one of its own"]
 
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
