@@ -205,6 +205,7 @@ def test_a_scheduled_snapshot_follows_the_rewrite(server: Process) -> None:
         dump(server).unlink()
         client.call(*AT_ONCE)
         wait_until(dump(server).exists, 15.0)
+        wait_for_the_end(server)
         assert client.call("MULTI") == b"+OK\r\n"
         client.call("BGSAVE")
         assert client.call("EXEC") == b"*1\r\n+Background saving scheduled\r\n"
