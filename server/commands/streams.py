@@ -123,7 +123,7 @@ def xadd(call: Call) -> object:
     if created:
         call.put(key, stream)
     if idmp is not None and stream.last_ms == call.now_ms and not call.replaying:
-        idmp.record(pid, iid, call.now_ms, stream.last_seq, call.now_ms)  # as a rule
+        idmp.record_sought(pid, iid, call.now_ms, stream.last_seq, call.now_ms)  # as a rule
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))

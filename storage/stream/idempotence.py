@@ -57,9 +57,7 @@ class IdmpMap:
 
     def record(self, pid: bytes, iid: Iid, ms: int, seq: int, added_ms: i64) -> None:
         """Make ``iid`` the newest of its producer, whether it is known already or not."""
-        producer = self._last
-        if producer is None or self._asked is not pid:  # as a rule it is what was just looked for
-            producer = self._producer(pid)
+        producer = self._producer(pid)
         if producer is None:
             producer = Producer(pid)
             self.producers[pid] = producer
@@ -70,8 +68,21 @@ class IdmpMap:
             self.frozen.keep(producer)
         self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
 
+    def record_sought(self, pid: bytes, iid: Iid, ms: int, seq: int, added_ms: i64) -> None:
+        """As ``record``, of what ``find`` has just looked for; nothing was recorded since."""
+        producer = self._last
+        if producer is None:
+            self.record(pid, iid, ms, seq, added_ms)
+            return
+        if self.frozen is not None:
+            self.frozen.keep(producer)
+        sought = producer.sought
+        self.count += producer.add_at(sought, iid, ms, seq, added_ms, self.maxsize)
+
     def _producer(self, pid: bytes) -> Producer | None:
         last = self._last
+        if self._asked is pid and last is not None:  # in a pipeline
+            return last
         if last is None or last.pid != pid:
             last = self.producers.get(pid)
             self._last = last

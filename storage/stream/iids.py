@@ -9,7 +9,7 @@ eight tell those whole, overlapping where there are fewer than 16::
     b"0123 ... 012"   b"01234567"   b"56789012"   23    b"0123 ... 012"
 
 A word is its bytes with the lowest first; below eight bytes there is one, filled up with zeros.
-Beside them stands the tag, which tells where in a table to look.
+Beside them stands the hash, which tells where in a table to look, and for what.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mypy_extensions import i64
 
 WORD_BYTES: Final = 8
 SHORT_BYTES: Final = 16  # an iid that two words tell whole; of a longer one the text is kept, too
-TAG_BITS: Final = 16
-_TAG_MASK: Final = 0xFFFF
-_HALF: Final = 0xFFFFFFFF
+HASH_BITS: Final = 32
+HASH_MASK: Final = 0xFFFFFFFF
+_HALF: Final = 0xFFFFFFFF  # of a word
 _MIXED_BITS: Final = 62
 _MIXED_MASK: Final = 0x3FFFFFFFFFFFFFFF
 _FACTOR: Final = 0x1E3779B97F4A7C15  # odd, with its bits in no order
 _SECRET: Final[i64] = hash(b"iids") & 0x7FFFFFFF
 
-Iid = tuple[i64, i64, i64, bytes, i64]  # first, last, size, text, tag
+Iid = tuple[i64, i64, i64, bytes, i64]  # first, last, size, text, hash
 
 
 def iid_of(text: bytes) -> Iid:
@@ -53,14 +53,14 @@ def iid_of(text: bytes) -> Iid:
 def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
     """The iid of two words that is ``size`` bytes long; ``text`` only where they do not tell it.
 
-    The tag has ``TAG_BITS``. It depends on a secret of the process, so that which iids go to one
+    The hash has ``HASH_BITS``. It depends on a secret of the process, so that which iids go to one
     place cannot be told from outside.
     """
     if size > SHORT_BYTES:
         number: i64 = hash(text)
-        return first, last, size, text, number & _TAG_MASK
-    tag = _mix(_mix((_SECRET + size) ^ first) ^ last) >> (_MIXED_BITS - TAG_BITS)
-    return first, last, size, b"", tag
+        return first, last, size, text, number & HASH_MASK
+    mixed = _mix(_mix((_SECRET + size) ^ first) ^ last) >> (_MIXED_BITS - HASH_BITS)
+    return first, last, size, b"", mixed
 
 
 def text_of(iid: Iid) -> bytes:

@@ -7,18 +7,22 @@ bytes. A slot is four words::
     slot              0       1      2       3
     first, last       c       -      a       b       the oldest is in slot 2; slot 1 is free
     added             20      -      10      13      when it was added, milliseconds since 1970
-    seq << 8 | size   1       0      0       1       its entry's sequence, and the iid's bytes
+    rest              1       0      0       1       its entry's sequence, its hash, its bytes: how
+                                                     many; 0 when the slot is free
 
     _odd              {slot: ID} where the entry's milliseconds are not those of ``added``, or the
                       sequence does not fit in: that is ODD in the slot
     _texts            of iids of more than 16 bytes; empty as long as there was none
 
-    _table            tag << 15 | slot + 1 at the place that the tag says, or the next free one
+    _table            tag << 15 | slot + 1, at the place that the lower half of the hash says or the
+                      next free one; the tag is the upper half
 
-The table is at most two thirds full, and what is taken out of it leaves no mark: what stands behind
-moves up. An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over
-and the next growth closes. Which place an iid has depends on a secret of the process; what can be
-seen from outside does not.
+An iid that leaves frees its slot, and nothing else: what the table says of it is wrong from then
+on, which the slot tells, until the table is three quarters full and is filled anew from the ring.
+So nobody has to find the place of the oldest, which would be far from all that a command touches.
+An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over and the
+next growth closes. Which place an iid has depends on a secret of the process; what can be seen from
+outside does not.
 """
 
 from __future__ import annotations
@@ -29,19 +33,21 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i32, i64
 
-from storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, text_of
+from storage.stream.iids import HASH_BITS, HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
 
 NOT_DUE: Final = -1
 _WORDS: Final = 4  # of a slot
 _LAST: Final = 1
 _ADDED: Final = 2
 _REST: Final = 3
-_SIZE_BITS: Final = 8
+_SIZE_BITS: Final = 8  # of the rest: seq << 40 | hash << 8 | size
 _SIZE_MASK: Final = 0xFF
+_SEQ_SHIFT: Final = _SIZE_BITS + HASH_BITS
 _LONG: Final = 17  # the size of every iid of which the text is kept
 _ODD: Final = -1
-_SEQ_MAX: Final = 2**54 - 1
+_SEQ_MAX: Final = 2**22 - 1
 _MS_MAX: Final = 2**62 - 1  # what is above may be no i64, and is boxed
+_TAG_SHIFT: Final = HASH_BITS // 2
 _SLOT_BITS: Final = 15  # half as much again as Redis's limit of 10,000 iids fits in
 _SLOT_MASK: Final = 0x7FFF
 _FIRST_SLOTS: Final = 4
@@ -57,6 +63,7 @@ class Producer:
 
     Attributes:
         count: how many there are.
+        sought: the place in the table at which ``find`` ended last.
         due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
         shared: a frozen map reads it, too: it is to be told before this changes.
     """
@@ -64,6 +71,7 @@ class Producer:
     def __init__(self, pid: bytes) -> None:
         self.pid: Final = pid
         self.count: i64 = 0
+        self.sought: i64 = 0
         self.due_s = NOT_DUE
         self.shared = False
         self._latest_ms: i64 = 0  # the greatest of the times in the ring
@@ -71,6 +79,7 @@ class Producer:
         self._span: i64 = 0  # slots from the oldest to the newest, holes included
         self._capacity: i64 = 0
         self._mask: i64 = 0
+        self._filled: i64 = 0  # places of the table that say something, be it right or wrong
         self._table = vec[i32]()
         self._slots = vec[i64]()
         self._texts: list[bytes] = []
@@ -81,14 +90,15 @@ class Producer:
 
     def find(self, iid: Iid) -> i64:
         """The slot of ``iid``; -1 when it is not there. Complexity: O(1)."""
-        return (i64(self._table[self._place(iid)]) & _SLOT_MASK) - 1
+        self.sought = self._place(iid)
+        return (i64(self._table[self.sought]) & _SLOT_MASK) - 1
 
     def _place(self, iid: Iid) -> i64:
-        """The place in the table of ``iid``; where it is not there, the free one for it."""
+        """The place in the table of ``iid``; where it is not there, the empty one for it."""
         table = self._table
         mask = self._mask
-        tag = iid[4]
-        place = tag & mask
+        tag = iid[4] >> _TAG_SHIFT
+        place = iid[4] & mask
         while True:
             found = i64(table[place])
             if found == 0:
@@ -123,7 +133,7 @@ class Producer:
 
     def entry_id(self, slot: i64) -> tuple[int, int]:
         """The ID of the entry of the iid in ``slot``."""
-        seq = self._slots[slot * _WORDS + _REST] >> _SIZE_BITS
+        seq = self._slots[slot * _WORDS + _REST] >> _SEQ_SHIFT
         return self._odd[int(slot)] if seq == _ODD else (int(self.added_ms(slot)), int(seq))
 
     def oldest(self) -> i64:
@@ -159,19 +169,24 @@ class Producer:
 
         Returns: how many more there are: 1, or 0 where another one left.
         """
+        return self.add_at(self._place(iid), iid, ms, seq, added_ms, most)
+
+    def add_at(self, place: i64, iid: Iid, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
+        """As ``add``, where ``place`` is what ``find`` ended at and nothing was added since."""
         before = self.count
-        place = self._place(iid)
         known = i64(self._table[place]) & _SLOT_MASK
         if known:
             self.remove(known - 1)
-            place = self._place(iid)
         if self._span == self._capacity:
             self._make_room(most)
             place = self._place(iid)
-        slot = self._start + self._span
-        if slot >= self._capacity:
-            slot -= self._capacity
-        self._table[place] = i32(iid[4] << _SLOT_BITS | (slot + 1))
+        elif self._filled * 4 >= self._mask * 3:
+            self._fill_table()
+            place = self._place(iid)
+        slot = self._slot(self._span)
+        if not self._table[place]:
+            self._filled += 1
+        self._table[place] = i32(iid[4] >> _TAG_SHIFT << _SLOT_BITS | (slot + 1))
         size = iid[2]
         if size > SHORT_BYTES:
             size = _LONG
@@ -182,9 +197,9 @@ class Producer:
         slots[at + _LAST] = iid[1]
         slots[at + _ADDED] = added_ms
         if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
-            slots[at + _REST] = i64(seq) << _SIZE_BITS | size
+            slots[at + _REST] = i64(seq) << _SEQ_SHIFT | iid[4] << _SIZE_BITS | size
         else:
-            slots[at + _REST] = i64(_ODD) << _SIZE_BITS | size
+            slots[at + _REST] = i64(_ODD) << _SEQ_SHIFT | iid[4] << _SIZE_BITS | size
             self._odd[int(slot)] = (ms, seq)
         if added_ms > self._latest_ms:
             self._latest_ms = added_ms
@@ -201,30 +216,14 @@ class Producer:
 
     def remove(self, slot: i64) -> None:
         """Take out the iid in ``slot``. Complexity: O(1), amortised."""
-        table = self._table
-        mask = self._mask
-        hole = self._iid(slot)[4] & mask
-        while i64(table[hole]) & _SLOT_MASK != slot + 1:
-            hole = (hole + 1) & mask
-        place = (hole + 1) & mask
-        behind = i64(table[place])
-        while behind:  # what stands behind moves up, unless it is where it wants to be
-            wanted = (behind >> _SLOT_BITS) & mask
-            if ((place - wanted) & mask) >= ((place - hole) & mask):
-                table[hole] = i32(behind)
-                hole = place
-            place = (place + 1) & mask
-            behind = i64(table[place])
-        table[hole] = i32(0)
-        rest = self._slots[slot * _WORDS + _REST]
-        if rest >> _SIZE_BITS == _ODD:
-            del self._odd[int(slot)]
-        if rest & _SIZE_MASK == _LONG:
+        if self._odd:
+            self._odd.pop(int(slot), None)
+        if self._texts:
             self._texts[slot] = b""
         self._slots[slot * _WORDS + _REST] = 0
         self.count -= 1
         if slot == self._start:
-            self._start = 0 if slot + 1 == self._capacity else slot + 1
+            self._start = self._slot(1)
             self._span -= 1
         if self._span != self.count:
             self._trim_ends()
@@ -232,7 +231,7 @@ class Producer:
     def _trim_ends(self) -> None:
         """Leave no hole at either end of the ring."""
         while self._span and self._is_free(self._start):
-            self._start = 0 if self._start + 1 == self._capacity else self._start + 1
+            self._start = self._slot(1)
             self._span -= 1
         while self._span and self._is_free(self._slot(self._span - 1)):
             self._span -= 1
@@ -268,6 +267,7 @@ class Producer:
         twin._span = self._span
         twin._capacity = self._capacity
         twin._mask = self._mask
+        twin._filled = self._filled
         twin._table = self._table[:]
         twin._slots = self._slots[:]
         twin._texts = self._texts.copy()
@@ -295,26 +295,19 @@ class Producer:
         """Move what there is to a ring of ``capacity`` slots or a few more, without holes."""
         capacity = max(capacity, _FIRST_SLOTS)
         size: i64 = 8
-        while 2 * size < 3 * capacity:
+        while size < 2 * capacity:
             size *= 2
         places: list[i32] = [0] * int(size)
         words: list[i64] = [0] * int(capacity * _WORDS)
-        table = vec[i32](places)
         slots = vec[i64](words)
         texts: list[bytes] = [b""] * int(capacity) if self._texts and self.count else []
         odd: dict[int, tuple[int, int]] = {}
-        mask = size - 1
         filled: i64 = 0
         if self.count:
             for position in range(int(self._span)):
                 slot = self._slot(position)
                 if self._is_free(slot):
                     continue
-                tag = self._iid(slot)[4]
-                place = tag & mask
-                while table[place] != 0:
-                    place = (place + 1) & mask
-                table[place] = i32(tag << _SLOT_BITS | (filled + 1))
                 word: i64 = 0
                 while word < _WORDS:
                     slots[filled * _WORDS + word] = self._slots[slot * _WORDS + word]
@@ -329,8 +322,31 @@ class Producer:
         self._start = 0
         self._span = filled
         self._capacity = capacity
-        self._mask = mask
-        self._table = table
+        self._mask = size - 1
+        self._table = vec[i32](places)
         self._slots = slots
         self._texts = texts
         self._odd = odd
+        self._fill_table()
+
+    def _fill_table(self) -> None:
+        """Let the table say where the iids of the ring are, and nothing else."""
+        table = self._table
+        slots = self._slots
+        mask = self._mask
+        place: i64 = 0
+        while place <= mask:
+            table[place] = i32(0)
+            place += 1
+        position: i64 = 0
+        while position < self._span:
+            slot = self._slot(position)
+            rest = slots[slot * _WORDS + _REST]
+            if rest:
+                mixed = (rest >> _SIZE_BITS) & HASH_MASK
+                place = mixed & mask
+                while table[place]:
+                    place = (place + 1) & mask
+                table[place] = i32(mixed >> _TAG_SHIFT << _SLOT_BITS | (slot + 1))
+            position += 1
+        self._filled = self.count

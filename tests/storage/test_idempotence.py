@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from storage.stream.idempotence import Expiring, IdmpMap
 from storage.stream.ids import ID_MAX
-from storage.stream.iids import SHORT_BYTES, TAG_BITS, iid_of, text_of
+from storage.stream.iids import HASH_BITS, SHORT_BYTES, iid_of, text_of
 from storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]
@@ -217,19 +217,25 @@ def test_the_oldest_leave(maxsize: int) -> None:
         assert found == ((number, 0) if number in kept else None)
 
 
-def test_recorded_again_in_any_order() -> None:
-    """What is recorded again leaves a hole; holes are closed and nothing is lost or doubled."""
+@pytest.mark.parametrize("others", [100, 5000])
+def test_recorded_again_in_any_order(others: int) -> None:
+    """What is recorded again leaves a hole; holes are closed and nothing is lost or doubled.
+
+    With few others than fit in the map most are met again in it, with many most when they had left.
+    """
     chance = random.Random(3)
-    idmp = IdmpMap(1000, 500)
-    expected: list[bytes] = []
+    idmp = IdmpMap(100_000, 500)
+    expected: dict[bytes, int] = {}
     for number in range(20_000):
-        iid = b"%d" % chance.randrange(600)
-        idmp.record(b"p", iid_of(iid), number, 0, number)
-        if iid in expected:
-            expected.remove(iid)
-        expected.append(iid)
-        del expected[:-500]
-    assert [record[1] for record in idmp.records()] == expected
+        iid = b"%d" % chance.randrange(500 + others)
+        found = idmp.find(b"p", iid_of(iid), 0)
+        assert found == ((expected[iid], 7) if iid in expected else None)
+        idmp.record(b"p", iid_of(iid), number, 7, number)
+        expected.pop(iid, None)
+        expected[iid] = number
+        if len(expected) > 500:
+            del expected[next(iter(expected))]
+    assert [record[1:3] for record in idmp.records()] == list(expected.items())
 
 
 @pytest.mark.parametrize("size", [*range(1, 20), 23, 24, 25, 36, 1000])
@@ -239,7 +245,7 @@ def test_written_and_read(size: int) -> None:
     texts += [bytes((7 * number + start) % 256 for number in range(size)) for start in (0, 130)]
     for text in texts:
         assert text_of(iid_of(text)) == text
-        assert 0 <= iid_of(text)[4] < 2**TAG_BITS
+        assert 0 <= iid_of(text)[4] < 2**HASH_BITS
     assert len({iid_of(text) for text in texts}) == len(set(texts))
     assert len({iid_of(b"\0" * number) for number in range(1, SHORT_BYTES + 3)}) == SHORT_BYTES + 2
 
