@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.stream.block import Run
 from storage.stream.ids import following
+from storage.stream.run import Run
 from storage.stream.stream import Stream, nth_live
 
 ID = tuple[int, int]

@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from storage.errors import StorageError
-from storage.stream.block import Block, Run, append, open_block
+from storage.stream.block import Block, append, open_block
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.ids import ID_MAX, is_below
 from storage.stream.iids import iid_of
 from storage.stream.index import BlockIndex
+from storage.stream.run import Run
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 NODE_BYTES_MAX: Final = 1 << 30
@@ -233,7 +234,7 @@ class Stream:
         block = index.blocks[place] if place < len(index.blocks) else self.tail
         if block is None or not block.live:
             return None
-        run = block.entries()
+        run = block.some((ms, seq), (ms, seq), 1, False)
         number = run.position(ms, seq)
         if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
             return None
@@ -326,12 +327,18 @@ class Stream:
         self, block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
     ) -> Part | None:
         """What of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
-        run = block.entries()
+        starts_inside = is_below(block.first_ms, block.first_seq, start[0], start[1])
+        ends_inside = is_below(end[0], end[1], block.last_ms, block.last_seq)
+        most = wanted if 0 < wanted < block.total else block.total
+        if starts_inside or ends_inside or most < block.total:
+            run = block.some(start, end, most, reverse)
+        else:
+            run = block.entries()
         low = 0
         high = len(run.ms)
-        if is_below(block.first_ms, block.first_seq, start[0], start[1]):
+        if starts_inside:
             low = run.position(start[0], start[1])
-        if is_below(end[0], end[1], block.last_ms, block.last_seq):
+        if ends_inside:
             high = run.position(end[0], end[1])
             if high < len(run.ms) and run.ms[high] == end[0] and run.seq[high] == end[1]:
                 high += 1

@@ -1,0 +1,305 @@
+"""The sealed form of a block: its entries in one ``bytes``, the payload.
+
+It is two msgpack values, one after the other:
+
+1. IDs: a flat array ``[dms, dseq, dms, dseq, ...]``. ``dms`` is the difference to the entry
+   before (to 0 for the first); ``dseq`` is the difference in sequence where ``dms`` is 0, else
+   the sequence itself. A run of entries of one millisecond takes two bytes each.
+2. Values: ``[names, values]``, the field names that all entries share and the values in a row, or
+   ``[names, values, columns]`` where the values of some columns are integers; or ``[nil, rows]``
+   with each entry's fields and values in a row of its own.
+
+Values are bytes, and field order and repeated names are kept. Where every value of a field spells a
+64-bit integer, the column holds integers: that takes about half the space. For example the entries
+5-0 a=x b=10 and 5-1 a=y b=20 are ``[5, 0, 0, 1]`` and ``[["a", "b"], ["x", 10, "y", 20], [1]]``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from msgspec import MsgspecError, json
+from msgspec.msgpack import Decoder, Encoder
+from mypy_extensions import i64
+
+from storage.stream.run import Run
+
+_pack: Final = Encoder().encode
+_unpack: Final = Decoder().decode
+# JSON has one way to write an integer, the canonical one, and msgspec turns a hundred of them from
+# text to numbers and back in C.
+_to_json: Final = json.Encoder().encode
+_from_json: Final = json.Decoder(list[int]).decode
+_DIGITS_MAX: Final = 20  # of a 64-bit integer, its sign included
+_NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
+# How a msgpack value begins.
+_FIX_ARRAY: Final = 0x90
+_NIL: Final = 0xC0
+_BIN_8: Final = 0xC4
+_BIN_16: Final = 0xC5
+_UINT_8: Final = 0xCC
+_UINT_16: Final = 0xCD
+_UINT_32: Final = 0xCE
+_INT_64: Final = 0xD3
+_ARRAY_16: Final = 0xDC
+_ARRAY_32: Final = b"\xdd"
+
+
+def pack(run: Run) -> tuple[bytes, int]:
+    """The payload of a run's entries, and how many bytes of it are the IDs."""
+    ids = _pack(_deltas(run))
+    return ids + _pack_values(run), len(ids)
+
+
+def unpack(payload: bytes, ids_bytes: int) -> Run:
+    """The entries of a payload."""
+    body = cast("list[object]", _unpack(memoryview(payload)[ids_bytes:]))
+    if body[0] is None:
+        run = Run(None)
+        run.rows = cast("list[list[bytes]]", body[1])
+    else:
+        run = Run(cast("list[bytes]", body[0]))
+        run.flat = cast("list[bytes]", body[1])
+        if len(body) > 2:
+            _spell(run.flat, len(run.names or ()), cast("list[int]", body[2]))
+    unpack_ids(payload, ids_bytes, run)
+    return run
+
+
+def unpack_ids(payload: bytes, ids_bytes: int, run: Run) -> None:
+    """Give ``run`` the IDs of a payload."""
+    ms = 0
+    seq = 0
+    deltas = cast("list[int]", _unpack(memoryview(payload)[:ids_bytes]))
+    all_ms = run.ms
+    all_seq = run.seq
+    for number in range(0, len(deltas), 2):
+        delta = deltas[number]
+        if delta:
+            ms += delta
+            seq = deltas[number + 1]
+        else:
+            seq += deltas[number + 1]
+        all_ms.append(ms)
+        all_seq.append(seq)
+
+
+def count_ids(payload: bytes) -> int:
+    """How many entries a payload holds."""
+    return int(_array(payload, 0)[0]) // 2
+
+
+def unpack_some(
+    payload: bytes,
+    ids_bytes: i64,
+    start: tuple[int, int],
+    end: tuple[int, int],
+    most: i64,
+    reverse: bool,
+) -> Run | None:
+    """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
+
+    The others are passed over, which costs a fraction of making them.
+
+    Returns: None where entries have other names than their neighbours, or very great IDs.
+    """
+    names_at = ids_bytes + 1
+    if payload[names_at] == _NIL:
+        return None
+    width, at = _array(payload, names_at)
+    values_at = _pass_over(payload, at, width)
+    run = Run(cast("list[bytes]", _unpack(payload[names_at:values_at])))
+    first = _take_ids(payload, run, start, end, most, reverse)
+    if first < 0:
+        return None
+    size = len(run.ms) * width
+    if size:
+        at = _pass_over(payload, _array(payload, values_at)[1], first * width)
+        packed = payload[at : _pass_over(payload, at, size)]
+        values = cast("list[object]", _unpack(_ARRAY_32 + int(size).to_bytes(4, "big") + packed))
+        columns = [column for column in range(int(width)) if isinstance(values[column], int)]
+        run.flat = cast("list[bytes]", values)
+        _spell(run.flat, int(width), columns)
+    return run
+
+
+def _take_ids(
+    payload: bytes,
+    run: Run,
+    start: tuple[int, int],
+    end: tuple[int, int],
+    most: i64,
+    reverse: bool,
+) -> i64:
+    """Give ``run`` the IDs that ``unpack_some`` is asked for; the number of the first of them.
+
+    Returns: -1 where an ID is too great to be told.
+    """
+    low_ms: i64 = min(start[0], _NUMBER_MAX)
+    low_seq: i64 = min(start[1], _NUMBER_MAX)
+    high_ms: i64 = min(end[0], _NUMBER_MAX)
+    high_seq: i64 = min(end[1], _NUMBER_MAX)
+    all_ms = run.ms
+    all_seq = run.seq
+    size, at = _array(payload, 0)
+    ms: i64 = 0
+    seq: i64 = 0
+    number: i64 = 0
+    first: i64 = 0
+    while 2 * number < size:
+        delta, at = _number(payload, at)
+        step, at = _number(payload, at)
+        if delta:
+            ms += delta
+            seq = step
+        else:
+            seq += step
+        if delta < 0 or step < 0 or ms >= _NUMBER_MAX or seq >= _NUMBER_MAX:
+            return -1
+        number += 1
+        if ms < low_ms or (ms == low_ms and seq < low_seq):
+            first = number
+            continue
+        if ms > high_ms or (ms == high_ms and seq > high_seq):
+            break
+        all_ms.append(int(ms))
+        all_seq.append(int(seq))
+        if number - first == most and not reverse:
+            break
+    excess = len(all_ms) - most
+    if excess > 0:
+        del all_ms[: int(excess)]
+        del all_seq[: int(excess)]
+        first += excess
+    return first
+
+
+def _array(payload: bytes, at: i64) -> tuple[i64, i64]:
+    """How many values the array at ``at`` has, and where the first one stands."""
+    head: i64 = payload[at]
+    if head < _NIL:
+        return head - _FIX_ARRAY, at + 1
+    if head == _ARRAY_16:
+        return i64(read_i16_be(payload, at + 1)) & 0xFFFF, at + 3
+    return i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF, at + 5
+
+
+def _number(payload: bytes, at: i64) -> tuple[i64, i64]:
+    """The number at ``at``, not below 0, and where the next one stands; -1 for a very great one."""
+    head: i64 = payload[at]
+    if head < _NIL:
+        return head, at + 1
+    if head == _UINT_8:
+        return payload[at + 1], at + 2
+    if head == _UINT_16:
+        return i64(read_i16_be(payload, at + 1)) & 0xFFFF, at + 3
+    if head == _UINT_32:
+        return i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF, at + 5
+    number = read_i64_be(payload, at + 1)
+    return number if 0 <= number < _NUMBER_MAX else -1, at + 9
+
+
+def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
+    """Where the value stands that is ``count`` texts and integers behind the one at ``at``."""
+    while count:
+        head: i64 = payload[at]
+        if head == _BIN_8:
+            at += 2 + i64(payload[at + 1])
+        elif head < _NIL or head > _INT_64:
+            at += 1
+        elif head >= _UINT_8:
+            at += 1 + (1 << (head & 3))
+        elif head == _BIN_16:
+            at += 3 + (i64(read_i16_be(payload, at + 1)) & 0xFFFF)
+        else:
+            at += 5 + (i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF)
+        count -= 1
+    return at
+
+
+def has_names(words: list[bytes], at: int, names: list[bytes]) -> bool:
+    """Whether the entry ``words[at:]`` has these field names in this order."""
+    if len(words) - at != 2 * len(names):
+        return False
+    for name in names:
+        if words[at] != name:
+            return False
+        at += 2
+    return True
+
+
+def _deltas(run: Run) -> list[int]:
+    deltas: list[int] = []
+    last_ms = 0
+    last_seq = 0
+    all_seq = run.seq
+    for number, ms in enumerate(run.ms):
+        seq = all_seq[number]
+        if ms == last_ms and number:
+            deltas.append(0)
+            deltas.append(seq - last_seq)
+        else:
+            deltas.append(ms - last_ms)
+            deltas.append(seq)
+        last_ms = ms
+        last_seq = seq
+    return deltas
+
+
+def _pack_values(run: Run) -> bytes:
+    """The payload's second part."""
+    names = run.names
+    flat = run.flat
+    if names is None:
+        rows = run.rows
+        names = rows[0][0::2]
+        for row in rows:
+            if not has_names(row, 0, names):
+                return _pack([None, rows])
+        flat = []
+        for row in rows:
+            for number in range(1, len(row), 2):
+                flat.append(row[number])
+    columns: list[int] = []
+    values = _with_integers(flat, len(names), columns)
+    if columns:
+        try:
+            return _pack([names, values, columns])
+        except OverflowError:  # an integer of more than 64 bits
+            pass
+    return _pack([names, flat])
+
+
+def _with_integers(flat: list[bytes], width: int, columns: list[int]) -> list[object]:
+    """The values in a row, those of whole columns as integers; ``columns`` takes their numbers."""
+    values: list[object] = []
+    for column in range(width):
+        first = flat[column]
+        if not first or first[0] > 0x39 or (first[0] < 0x30 and first[0] != 0x2D):
+            continue
+        numbers = _integers(flat[column::width])
+        if numbers:
+            if not columns:
+                values.extend(flat)
+            columns.append(column)
+            values[column::width] = numbers
+    return values
+
+
+def _integers(texts: list[bytes]) -> list[int]:
+    """The integers that these texts spell canonically; none when one of them does not."""
+    joined = b"[%b]" % b",".join(texts)
+    if len(joined) > (_DIGITS_MAX + 1) * len(texts) + 1:
+        return []
+    try:
+        numbers = _from_json(joined)
+    except MsgspecError:
+        return []
+    return numbers if len(numbers) == len(texts) and _to_json(numbers) == joined else []
+
+
+def _spell(flat: list[bytes], width: int, columns: list[int]) -> None:
+    """Turn the integers in these columns back into texts."""
+    for column in columns:
+        flat[column::width] = _to_json(flat[column::width])[1:-1].split(b",")

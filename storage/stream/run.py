@@ -1,0 +1,76 @@
+"""Runs: entries of a stream in order, decoded."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+
+class Run:
+    """Entries in order, decoded.
+
+    Either every entry has the same field ``names`` and ``flat`` holds the values in a row, or
+    ``names`` is None and ``rows`` holds each entry's fields and values.
+    """
+
+    def __init__(self, names: list[bytes] | None) -> None:
+        self.ms: list[int] = []
+        self.seq: list[int] = []
+        self.names = names
+        self.flat: list[bytes] = []
+        self.rows: list[list[bytes]] = []
+        self._near: i64 = 0  # what ``position`` found last
+
+    def row(self, number: int) -> list[bytes]:
+        """The fields and values of entry ``number`` in a row; not to be changed."""
+        names = self.names
+        if names is None:
+            return self.rows[number]
+        width = len(names)
+        if width == 1:
+            return [names[0], self.flat[number]]
+        row: list[bytes] = []
+        start = number * width
+        for offset in range(width):
+            row.append(names[offset])
+            row.append(self.flat[start + offset])
+        return row
+
+    def mix(self) -> None:
+        """Give each entry a row of its own: an entry with other names is about to come."""
+        self.rows = [self.row(number) for number in range(len(self.ms))]
+        self.names = None
+        self.flat = []
+
+    def copy(self) -> Run:
+        """An equal run; rows are shared, for they never change."""
+        twin = Run(self.names)
+        twin.ms = self.ms.copy()
+        twin.seq = self.seq.copy()
+        twin.flat = self.flat.copy()
+        twin.rows = self.rows.copy()
+        return twin
+
+    def position(self, ms: int, seq: int) -> int:
+        """The number of the first entry whose ID is not below (ms, seq).
+
+        Who reads in order asks for the entry after the last one, which is looked at first.
+        """
+        all_ms = self.ms
+        all_seq = self.seq
+        low: i64 = 0
+        high: i64 = len(all_ms)
+        middle = self._near
+        if middle >= high:
+            middle = high >> 1
+        step: i64 = 1
+        while low < high:
+            found = all_ms[middle]
+            if found < ms or (found == ms and all_seq[middle] < seq):
+                low = middle + 1
+            else:
+                high = middle
+            # First the neighbour, then as in any binary search.
+            middle = low if step and low < high and low == middle + 1 else (low + high) >> 1
+            step = 0
+        self._near = low
+        return int(low)

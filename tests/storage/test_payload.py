@@ -1,0 +1,136 @@
+"""The sealed form of blocks: what is read out of the middle is what was put in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from storage.stream.block import Block, append, open_block
+from storage.stream.payload import count_ids, pack, unpack, unpack_some
+from storage.stream.run import Run
+
+ID_MAX = 2**64 - 1
+TEXTS = st.one_of(
+    st.binary(max_size=6),
+    st.integers(-(2**63), 2**64 - 1).map(lambda number: b"%d" % number),
+    st.integers(-200, 70_000).map(lambda number: b"%d" % number),
+    st.sampled_from([255, 256, 65_535, 65_536]).map(lambda size: b"x" * size),
+)
+STEPS = st.tuples(
+    st.sampled_from([0, 0, 0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32]),
+    st.sampled_from([0, 1, 127, 128, 255, 256, 65_536, 2**32]),
+)
+BOUNDS = st.tuples(st.integers(-2, 45), st.sampled_from([-1, 0, 1]))
+
+
+def run_of(steps: list[tuple[int, int]], width: int, texts: list[bytes]) -> Run:
+    """A run with the IDs that these steps lead to, its values taken from ``texts`` in turn."""
+    run = Run([b"name:%d" % number for number in range(width)])
+    ms, seq = 1, 0
+    for number, (ms_step, seq_step) in enumerate(steps):
+        ms, seq = (ms + ms_step, seq_step) if ms_step else (ms, seq + seq_step + 1)
+        run.ms.append(ms)
+        run.seq.append(seq)
+        run.flat += [texts[(number * width + offset) % len(texts)] for offset in range(width)]
+    return run
+
+
+def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
+    """An ID at an entry or beside it, or below all of them, or above."""
+    number, aside = bound
+    if number < 0:
+        return 0, 0
+    if number >= len(run.ms):
+        return ID_MAX, ID_MAX
+    return run.ms[number], max(0, run.seq[number] + aside)
+
+
+@given(
+    st.lists(STEPS, min_size=1, max_size=40),
+    st.integers(1, 3),
+    st.lists(TEXTS, min_size=1, max_size=5),
+    BOUNDS,
+    BOUNDS,
+    st.integers(1, 45),
+    st.booleans(),
+)
+@example([(0, 0)] * 40, 1, [b"7"], (3, 0), (45, 0), 10, False)
+@example([(0, 0)] * 40, 2, [b"7", b"x"], (-1, 0), (30, 0), 10, True)
+@settings(deadline=None, max_examples=300)
+def test_some_of_a_payload(
+    steps: list[tuple[int, int]],
+    width: int,
+    texts: list[bytes],
+    first: tuple[int, int],
+    last: tuple[int, int],
+    most: int,
+    reverse: bool,
+) -> None:
+    run = run_of(steps, width, texts)
+    payload, ids_bytes = pack(run)
+    start, end = near(run, first), near(run, last)
+    ids = list(zip(run.ms, run.seq, strict=True))
+    wanted = [number for number, found in enumerate(ids) if start <= found <= end]
+    wanted = wanted[-most:] if reverse else wanted[:most]
+    some = unpack_some(payload, ids_bytes, start, end, most, reverse)
+    assert some is not None
+    assert list(zip(some.ms, some.seq, strict=True)) == [ids[number] for number in wanted]
+    taken = [some.row(number) for number in range(len(some.ms))]
+    assert taken == [run.row(number) for number in wanted]
+    whole = unpack(payload, ids_bytes)
+    assert (whole.ms, whole.seq, whole.names, whole.flat) == (run.ms, run.seq, run.names, run.flat)
+    assert count_ids(payload) == len(run.ms)
+
+
+@pytest.mark.parametrize("width", [1, 16, 40, 70_000])
+def test_many_names(width: int) -> None:
+    run = run_of([(1, 0)] * 5, width, [b"1", b"a", b"1000"])
+    some = unpack_some(*pack(run), (run.ms[1], 0), (run.ms[3], 0), 2, True)
+    assert some is not None
+    assert [some.row(0), some.row(1)] == [run.row(2), run.row(3)]
+
+
+@pytest.mark.parametrize("great", [(2**61, 0), (5, 2**61), (2**63, 1), (ID_MAX, ID_MAX)])
+def test_very_great_ids_are_left_to_the_whole(great: tuple[int, int]) -> None:
+    run = run_of([(1, 0)] * 3, 1, [b"a"])
+    run.ms[2], run.seq[2] = great
+    assert unpack_some(*pack(run), (0, 0), (ID_MAX, ID_MAX), 3, False) is None
+    below = unpack_some(*pack(run), (0, 0), (ID_MAX, ID_MAX), 2, False)
+    assert below is not None
+    assert below.ms == run.ms[:2]
+
+
+def test_entries_with_names_of_their_own_are_left_to_the_whole() -> None:
+    block = open_block(1, 0, [b"a", b"1"], 0)
+    append(block, 1, 0, [b"a", b"1"], 0)
+    append(block, 2, 0, [b"b", b"2"], 0)
+    block.seal()
+    assert unpack_some(block.payload, block.ids_bytes, (0, 0), (2, 0), 2, False) is None
+    found = block.some((2, 0), (2, 0), 1, False)
+    assert found.row(found.position(2, 0)) == [b"b", b"2"]
+
+
+def block_of(count: int) -> Block:
+    block = open_block(1, 0, [b"a", b"0"], 0)
+    for number in range(count):
+        append(block, 1 + number, 0, [b"a", b"%d" % number], 0)
+    block.seal()
+    return block
+
+
+def test_a_block_is_decoded_whole_when_it_is_read_again_and_again() -> None:
+    block = block_of(100)
+    sizes = [len(block.some((50, 0), (60, 0), 5, False).ms) for _ in range(4)]
+    assert sizes == [5, 5, 100, 100]
+    for _ in range(8):  # others take its place
+        block_of(10).some((2, 0), (2, 0), 1, False)
+    assert block.recent is None
+    assert len(block.some((50, 0), (60, 0), 5, True).ms) == 5
+
+
+def test_what_was_deleted_is_passed_over() -> None:
+    block = block_of(100)
+    block.bury(51)
+    run = block.some((50, 0), (60, 0), 5, False)
+    assert len(run.ms) == 100, "which of them are dead is told by their numbers"
