@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
+
+from protocol.replies import bulk_header
 
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127
@@ -20,20 +23,43 @@ PLAIN_BYTES: Final = 2 * PLAIN_DIGITS + 1
 _DASH: Final = 0x2D
 _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
+_LINE_END: Final = b"\r\n"
+_SEQUENCE_LINES: Final = [seq + _LINE_END for seq in _SEQUENCES]
+_THOUSANDTHS: Final = [b"%03d" % ms for ms in range(1000)]
+_SECONDS_MAX: Final = 2**62 - 1  # of milliseconds in a machine word, as all times are
 
 
 class _Writer:
-    """Writes IDs; the text of the last millisecond is kept, for the next ID often shares it."""
+    """Writes IDs; the texts of the last second and millisecond are kept, for the next ID's."""
 
     def __init__(self) -> None:
         self._ms = 0
         self._text = b"0"
+        self._second: i64 = 0
+        self._second_text = b""
 
     def write(self, ms: int, seq: int) -> bytes:
         if ms != self._ms:
             self._ms = ms
             self._text = b"%d" % ms
         return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+
+    def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
+        if not 1000 <= ms <= _SECONDS_MAX:
+            text = b"%d-%d\r\n" % (ms, seq)
+            out.write(bulk_header(len(text) - 2))
+            out.write(text)
+            return
+        second = i64(ms) // 1000
+        if second != self._second:
+            self._second = second
+            self._second_text = b"%d" % int(second)
+        head = self._second_text
+        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
+        out.write(bulk_header(len(head) + 3 + len(tail) - 2))
+        out.write(head)
+        out.write(_THOUSANDTHS[i64(ms) - 1000 * second])
+        out.write(tail)
 
 
 _writer: Final = _Writer()
@@ -42,6 +68,11 @@ _writer: Final = _Writer()
 def format_id(ms: int, seq: int) -> bytes:
     """``<ms>-<seq>``."""
     return _writer.write(ms, seq)
+
+
+def write_id(out: BytesWriter, ms: int, seq: int) -> None:
+    """Append ``<ms>-<seq>`` to ``out`` as a bulk string."""
+    _writer.write_to(out, ms, seq)
 
 
 def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:

@@ -139,6 +139,22 @@ def bulk(data: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (size, data)
 
 
+def write_bulk(out: BytesWriter, data: bytes) -> None:
+    """Append ``bulk(data)`` to ``out``."""
+    size: i64 = len(data)
+    if size < 10:
+        write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
+    else:
+        out.write(bulk_header(int(size)))
+    out.write(data)
+    write_i16_le(out, _END_OF_LINE)
+
+
+def bulk_header(size: int) -> bytes:
+    """The line that opens a bulk string of ``size`` bytes."""
+    return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size
+
+
 def array_header(size: int) -> bytes:
     """The line that opens an array of ``size`` items."""
     return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
@@ -159,13 +175,7 @@ def write_request(out: BytesWriter, argv: list[bytes]) -> None:
     else:
         out.write(array_header(int(count)))
     for argument in argv:
-        size: i64 = len(argument)
-        if size < 10:
-            write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
-        else:
-            out.write(_BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % int(size))
-        out.write(argument)
-        write_i16_le(out, _END_OF_LINE)
+        write_bulk(out, argument)
 
 
 def double(value: float) -> bytes:

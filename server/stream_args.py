@@ -1,21 +1,18 @@
-"""What stream commands share: reading their arguments, finding their stream, showing entries."""
+"""What stream commands share: reading their arguments, finding their stream."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
 from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, plain_id
-from protocol.replies import Encoded, array_header, bulk
 from server.call import Call
 from storage.stream.ids import following
 from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from storage.stream.references import trim as trim_referenced
-from storage.stream.stream import Part, Stream
+from storage.stream.stream import Stream
 
 NO_TRIM: Final = 0
 MAXLEN: Final = 1
@@ -23,7 +20,6 @@ MINID: Final = 2
 DEFAULT_LIMIT: Final = 10_000
 HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
 REFERENCE_MODES: Final = {b"keepref": KEEPREF, b"delref": DELREF, b"acked": ACKED}
-PAIR: Final = b"*2\r\n"
 # Those that stand in many requests, as nearly everybody writes them.
 _OPTIONS: Final = {
     spelling: name
@@ -257,74 +253,3 @@ def stream_to_read(call: Call, key: bytes) -> Stream | None:
     if value is None or isinstance(value, Stream):
         return value
     raise CommandError(errors.WRONGTYPE)
-
-
-def write_entries(
-    out: list[bytes], parts: list[Part], reverse: bool, head: bytes = PAIR, tail: bytes = b""
-) -> int:
-    """Append the wire form of all entries of ``parts`` to ``out``; how many there are.
-
-    Args:
-        head, tail: what stands before the ID and after the fields of each entry.
-    """
-    count = 0
-    for part in parts:
-        dead = part.dead
-        run = part.run
-        all_ms = run.ms
-        all_seq = run.seq
-        flat = run.flat
-        names = run.names
-        before_values = [] if names is None else _names.before_values(names)
-        step: i64 = -1 if reverse else 1
-        number: i64 = part.high - 1 if reverse else part.low
-        end: i64 = part.low - 1 if reverse else part.high
-        while number != end:
-            if dead is not None and dead[number]:
-                number += step
-                continue
-            out.append(head)
-            out.append(bulk(format_id(all_ms[number], all_seq[number])))
-            if names is None:
-                row = run.rows[number]
-                out.append(array_header(len(row)))
-                for element in row:
-                    out.append(bulk(element))
-            else:
-                place: i64 = number * len(before_values)
-                for before in before_values:
-                    out.append(before)
-                    out.append(bulk(flat[place]))
-                    place += 1
-            if tail:
-                out.append(tail)
-            count += 1
-            number += step
-    return count
-
-
-class _Names:
-    """Writes field names; what was written last is kept, for the entries of a block share it."""
-
-    def __init__(self) -> None:
-        self._names: list[bytes] = []
-        self._written: list[bytes] = []
-
-    def before_values(self, names: list[bytes]) -> list[bytes]:
-        """What stands before each value of an entry whose fields have these names."""
-        if names is not self._names:
-            written = [bulk(name) for name in names]
-            written[0] = array_header(2 * len(names)) + written[0]
-            self._names = names
-            self._written = written
-        return self._written
-
-
-_names: Final = _Names()
-
-
-def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
-    """The array of all entries of ``parts``; alike in RESP2 and RESP3."""
-    out: list[bytes] = [b""]
-    out[0] = array_header(write_entries(out, parts, reverse))
-    return Encoded(b"".join(out))

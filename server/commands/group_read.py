@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from compat import errors
 from compat.errors import CommandError, no_key_or_group
-from compat.stream_ids import format_id
-from protocol.replies import NULL_ARRAY, bulk
+from compat.stream_ids import format_id, write_id
+from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
 from server.commands.streams_read import (
     GREATEST,
     NO_CLAIM,
     ReadOptions,
-    StreamsReply,
     parts_after,
     read_options,
-    within,
 )
 from server.effects import EVENT_STREAM
+from server.entries import PAIR, StreamsReply, within, write_entries
 from server.group_args import (
     claim_record,
     claims_are_awaited,
@@ -32,7 +33,7 @@ from server.group_args import (
 )
 from server.keyspecs import xread_keys
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
-from server.stream_args import PAIR, stream_to_read, strict_id, write_entries
+from server.stream_args import stream_to_read, strict_id
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
@@ -82,10 +83,10 @@ class _Reading:
         """Whether a limit on the whole reply is reached."""
         return self.taken > 0 and (self.entries_left == 0 or self.bytes_left == 0)
 
-    def fits(self, pieces: list[bytes]) -> bool:
+    def fits(self, entry: bytes) -> bool:
         """Count the bytes of an entry; False when they are too many for it to be taken."""
         if self.bytes_left != NO_LIMIT:
-            size = sum([len(piece) for piece in pieces])
+            size = len(entry)
             if self.taken and size > self.bytes_left:
                 self.bytes_left = 0
                 return False
@@ -184,15 +185,18 @@ def _read_history(
     gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0
     for nack in consumer.pel.from_id(start[0], start[1], max(0, limit)):
-        pieces: list[bytes] = []
+        out = BytesWriter()
         part = source.stream.one(nack.ms, nack.seq)
         if part is None:
-            pieces = [PAIR, bulk(format_id(nack.ms, nack.seq)), gone]
+            out.write(PAIR)
+            write_id(out, nack.ms, nack.seq)
+            out.write(gone)
         else:
-            write_entries(pieces, [part], False)
-        if not reading.fits(pieces):
+            write_entries(out, [part], False)
+        entry = out.getvalue()
+        if not reading.fits(entry):
             break
-        reply.pieces.extend(pieces)
+        reply.entries.write(entry)
         shown += 1
         reading.took(1)
         if part is not None:
@@ -245,14 +249,15 @@ def _claim(
     for claim in claimable(source.stream, group, latest_ms, limit):
         nack = claim.nack
         idle_ms = max(0, call.now_ms - nack.delivery_ms)
-        pieces: list[bytes] = []
+        out = BytesWriter()
         tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
-        write_entries(pieces, [claim.part], False, _WITH_CLAIM, tail)
-        if not reading.fits(pieces):
+        write_entries(out, [claim.part], False, _WITH_CLAIM, tail)
+        entry = out.getvalue()
+        if not reading.fits(entry):
             break
         if not count:
             reply.add(source.key)
-        reply.pieces.extend(pieces)
+        reply.entries.write(entry)
         count += 1
         reading.took(1)
         group.assign(nack, consumer, call.now_ms)
@@ -280,9 +285,9 @@ def _hand_out(
     if first:
         reply.add(source.key)
     if reading.options.claim_ms == NO_CLAIM:
-        count = write_entries(reply.pieces, parts, False)
+        count = write_entries(reply.entries, parts, False)
     else:
-        count = write_entries(reply.pieces, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
+        count = write_entries(reply.entries, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
     reading.took(count)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from compat import errors, group_dialect
 from compat.errors import CommandError
 from compat.numbers import INT64_MAX, parse_integer
-from compat.stream_ids import format_id, parse_id
-from protocol.replies import NULL_ARRAY, Encoded, array_header, bulk
+from compat.stream_ids import format_id, parse_id, write_id
+from protocol.replies import NULL_ARRAY, Encoded, array_header, write_bulk
 from server.call import Call
 from server.effects import EVENT_STREAM
+from server.entries import write_entries
 from server.group_args import (
     consumer_seen,
     group_to_use,
@@ -31,7 +34,6 @@ from server.stream_args import (
     stream_to_read,
     strict_id,
     strict_ids,
-    write_entries,
 )
 from storage.stream.delivery import Claim
 from storage.stream.groups import Consumer, Group
@@ -123,13 +125,14 @@ def xpending(call: Call) -> object:
     if len(argv) == 3:
         return _summary(group_to_use(call, argv[1], argv[2])[1])
     nacks = pending_range(call)
-    out: list[bytes] = [array_header(len(nacks))]
+    out = BytesWriter()
+    out.write(array_header(len(nacks)))
     for nack in nacks:
-        out.append(PENDING_FIELDS)
-        out.append(bulk(format_id(nack.ms, nack.seq)))
-        out.append(bulk(b"" if nack.consumer is None else nack.consumer.name))
-        out.append(b":%d\r\n:%d\r\n" % (idle_ms(nack, call.now_ms), nack.count))
-    return Encoded(b"".join(out))
+        out.write(PENDING_FIELDS)
+        write_id(out, nack.ms, nack.seq)
+        write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
+        out.write(b":%d\r\n:%d\r\n" % (idle_ms(nack, call.now_ms), nack.count))
+    return Encoded(out.getvalue())
 
 
 def idle_ms(nack: Nack, now_ms: int) -> int:
@@ -297,13 +300,14 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
 
 
 def _claimed_reply(claimed: list[Claim], just_id: bool) -> Encoded:
-    out: list[bytes] = [array_header(len(claimed))]
+    out = BytesWriter()
+    out.write(array_header(len(claimed)))
     if just_id:
         for claim in claimed:
-            out.append(bulk(format_id(claim.nack.ms, claim.nack.seq)))
+            write_id(out, claim.nack.ms, claim.nack.seq)
     else:
         write_entries(out, [claim.part for claim in claimed], False)
-    return Encoded(b"".join(out))
+    return Encoded(out.getvalue())
 
 
 class SweepOptions:

@@ -15,9 +15,10 @@ from protocol.replies import Encoded, Map
 from server.call import Call
 from server.commands.help import show_help
 from server.commands.streams_read import GREATEST, LEAST
+from server.entries import entries_reply
 from server.idle_consumers import reclaim_listed
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
-from server.stream_args import entries_reply, integer, stream_to_read
+from server.stream_args import integer, stream_to_read
 from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, lag
 from storage.stream.stream import Stream
 

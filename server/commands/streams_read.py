@@ -11,8 +11,9 @@ from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
-from protocol.replies import NULL_ARRAY, Encoded, array_header, bulk
+from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
+from server.entries import StreamsReply, count_entries, entries_reply, within, write_entries
 from server.keyspecs import xread_keys
 from server.registry import (
     BLOCKING,
@@ -23,15 +24,12 @@ from server.registry import (
     command,
 )
 from server.stream_args import (
-    PAIR,
-    entries_reply,
     integer,
     option_name,
     range_end,
     range_start,
     stream_to_read,
     strict_id,
-    write_entries,
 )
 from server.timeouts import deadline_of
 from storage.stream.ids import following, is_below
@@ -152,7 +150,7 @@ def xread(call: Call) -> object:
             bytes_left -= taken
         if parts:
             reply.add(keys[number])
-            reply.close(write_entries(reply.pieces, parts, False))
+            reply.close(write_entries(reply.entries, parts, False))
         if options.max_count:
             entries_left -= count_entries(parts)
         if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
@@ -162,40 +160,6 @@ def xread(call: Call) -> object:
     if not options.block or not call.may_block:
         return NULL_ARRAY
     return _park(call, options, keys, after)
-
-
-class StreamsReply:
-    """The reply of a read, as it grows: streams, each with its entries.
-
-    Attributes:
-        pieces: where the entries of the stream at hand are to be appended.
-        streams: how many streams there are.
-    """
-
-    def __init__(self, resp3: bool) -> None:
-        self.pieces: list[bytes] = [b""]
-        self.streams = 0
-        self._resp3: Final = resp3
-        self._header_at = 0
-
-    def add(self, key: bytes) -> None:
-        """Begin a stream."""
-        self.streams += 1
-        pieces = self.pieces
-        if not self._resp3:
-            pieces.append(PAIR)
-        pieces.append(bulk(key))
-        self._header_at = len(pieces)
-        pieces.append(b"")
-
-    def close(self, entries: int) -> None:
-        """End a stream to which so many entries have been appended."""
-        self.pieces[self._header_at] = array_header(entries)
-
-    def whole(self) -> Encoded:
-        """All of it: a map in RESP3, in RESP2 an array of pairs."""
-        self.pieces[0] = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
-        return Encoded(b"".join(self.pieces))
 
 
 def read_options(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
@@ -289,34 +253,6 @@ def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part
 def _least(count: int, other: int) -> int:
     """The smaller of two limits of which 0 is none."""
     return min(count, other) if count and other else count or other
-
-
-def count_entries(parts: list[Part]) -> int:
-    """How many live entries ``parts`` hold."""
-    count = 0
-    for part in parts:
-        dead = part.dead
-        count += part.high - part.low if dead is None else dead.count(0, part.low, part.high)
-    return count
-
-
-def within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
-    """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
-    kept: list[Part] = []
-    taken = 0
-    for part in parts:
-        number = part.low
-        while number < part.high:
-            if part.dead is None or not part.dead[number]:
-                size = len(entries_reply([Part(part.run, None, number, number + 1)], False).wire)
-                if taken + size > most and not (at_least_one and taken == 0):
-                    if number > part.low:
-                        kept.append(Part(part.run, part.dead, part.low, number))
-                    return kept, max(taken, most)
-                taken += size
-            number += 1
-        kept.append(part)
-    return kept, taken
 
 
 def _park(

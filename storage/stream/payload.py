@@ -33,6 +33,9 @@ _to_json: Final = json.Encoder().encode
 _from_json: Final = json.Decoder(list[int]).decode
 _DIGITS_MAX: Final = 20  # of a 64-bit integer, its sign included
 _NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
+_BYTE: Final = 0xFF
+_BYTE_BITS: Final = 8
+_NO_PAIR: Final = 0x8080  # of two bytes one, or both, are no small number
 # How a msgpack value begins.
 _FIX_ARRAY: Final = 0x90
 _NIL: Final = 0xC0
@@ -148,14 +151,22 @@ def _take_ids(
     number: i64 = 0
     first: i64 = 0
     while 2 * number < size:
-        delta, at = _number(payload, at)
-        step, at = _number(payload, at)
+        pair = i64(read_i16_be(payload, at))
+        if pair & _NO_PAIR == 0:
+            delta = pair >> _BYTE_BITS
+            step = pair & _BYTE
+            at += 2
+        else:
+            delta, at = _number(payload, at)
+            step, at = _number(payload, at)
+            if delta < 0 or step < 0:
+                return -1
         if delta:
             ms += delta
             seq = step
         else:
             seq += step
-        if delta < 0 or step < 0 or ms >= _NUMBER_MAX or seq >= _NUMBER_MAX:
+        if ms >= _NUMBER_MAX or seq >= _NUMBER_MAX:
             return -1
         number += 1
         if ms < low_ms or (ms == low_ms and seq < low_seq):

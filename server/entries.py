@@ -1,0 +1,150 @@
+"""How entries of streams look in replies: ``[ID, [field, value, ...]]``, alike in RESP2 and RESP3.
+
+They are written one after the other into one buffer; nothing is made for each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from compat.stream_ids import write_id
+from protocol.replies import Encoded, array_header, bulk, write_bulk
+from storage.stream.stream import Part
+
+PAIR: Final = b"*2\r\n"
+
+
+class StreamsReply:
+    """The reply of a read, as it grows: streams, each with its entries.
+
+    Attributes:
+        entries: where the entries of the stream at hand are to be written.
+        streams: how many streams there are.
+    """
+
+    def __init__(self, resp3: bool) -> None:
+        self.entries = BytesWriter()
+        self.streams = 0
+        self._pieces: list[bytes] = [b""]
+        self._resp3: Final = resp3
+
+    def add(self, key: bytes) -> None:
+        """Begin a stream."""
+        if self.streams:
+            self.entries = BytesWriter()
+        self.streams += 1
+        if not self._resp3:
+            self._pieces.append(PAIR)
+        self._pieces.append(bulk(key))
+
+    def close(self, entries: int) -> None:
+        """End a stream of which so many entries have been written."""
+        self._pieces.append(array_header(entries))
+        self._pieces.append(self.entries.getvalue())
+
+    def whole(self) -> Encoded:
+        """All of it: a map in RESP3, in RESP2 an array of pairs."""
+        self._pieces[0] = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
+        return Encoded(b"".join(self._pieces))
+
+
+def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
+    """The array of all entries of ``parts``."""
+    out = BytesWriter()
+    count = write_entries(out, parts, reverse)
+    return Encoded(array_header(count) + out.getvalue())
+
+
+def write_entries(
+    out: BytesWriter, parts: list[Part], reverse: bool, head: bytes = PAIR, tail: bytes = b""
+) -> int:
+    """Append the wire form of all entries of ``parts`` to ``out``; how many there are.
+
+    Args:
+        head, tail: what stands before the ID and after the fields of each entry.
+    """
+    count = 0
+    for part in parts:
+        dead = part.dead
+        run = part.run
+        all_ms = run.ms
+        all_seq = run.seq
+        flat = run.flat
+        names = run.names
+        before_values = [] if names is None else _names.before_values(names)
+        step: i64 = -1 if reverse else 1
+        number: i64 = part.high - 1 if reverse else part.low
+        end: i64 = part.low - 1 if reverse else part.high
+        while number != end:
+            if dead is not None and dead[number]:
+                number += step
+                continue
+            out.write(head)
+            write_id(out, all_ms[number], all_seq[number])
+            if names is None:
+                row = run.rows[number]
+                out.write(array_header(len(row)))
+                for element in row:
+                    write_bulk(out, element)
+            else:
+                place: i64 = number * len(before_values)
+                for before in before_values:
+                    out.write(before)
+                    write_bulk(out, flat[place])
+                    place += 1
+            if tail:
+                out.write(tail)
+            count += 1
+            number += step
+    return count
+
+
+class _Names:
+    """Writes field names; what was written last is kept, for the entries of a block share it."""
+
+    def __init__(self) -> None:
+        self._names: list[bytes] = []
+        self._written: list[bytes] = []
+
+    def before_values(self, names: list[bytes]) -> list[bytes]:
+        """What stands before each value of an entry whose fields have these names."""
+        if names is not self._names:
+            written = [bulk(name) for name in names]
+            written[0] = array_header(2 * len(names)) + written[0]
+            self._names = names
+            self._written = written
+        return self._written
+
+
+_names: Final = _Names()
+
+
+def count_entries(parts: list[Part]) -> int:
+    """How many live entries ``parts`` hold."""
+    count = 0
+    for part in parts:
+        dead = part.dead
+        count += part.high - part.low if dead is None else dead.count(0, part.low, part.high)
+    return count
+
+
+def within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
+    """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
+    kept: list[Part] = []
+    taken = 0
+    for part in parts:
+        number = part.low
+        while number < part.high:
+            if part.dead is None or not part.dead[number]:
+                size = len(entries_reply([Part(part.run, None, number, number + 1)], False).wire)
+                if taken + size > most and not (at_least_one and taken == 0):
+                    if number > part.low:
+                        kept.append(Part(part.run, part.dead, part.low, number))
+                    return kept, max(taken, most)
+                taken += size
+            number += 1
+        kept.append(part)
+    return kept, taken
