@@ -14,13 +14,16 @@ import pytest
 
 from support.build import ROOT
 
+# Caches, environments and what other tests change meanwhile: in pytest's cache is a node_modules.
+ELSEWHERE = (".venv", ".git", ".mypy", ".ruff", ".hypothesis", ".pytest_cache", "data")
+
 
 def listing() -> set[str]:
-    """What lies in the checkout, but for caches, environments and what the tests change."""
+    """What lies in the checkout."""
     return {
         path.relative_to(ROOT).as_posix()
         for top in ROOT.iterdir()
-        if not top.name.startswith((".venv", ".git", ".mypy", ".ruff", ".hypothesis", "data"))
+        if not top.name.startswith(ELSEWHERE)
         for path in [top, *top.rglob("*")]
         if "__pycache__" not in path.parts and path.suffix in ("", ".so", ".c", ".egg-info")
     }

@@ -19,7 +19,7 @@ from support.redis_py import Client, by_stream
 pytestmark = pytest.mark.once
 
 
-async def wait_until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 5.0) -> None:
+async def wait_until(condition: Callable[[], Awaitable[bool]], timeout_s: float = 20.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not await condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -114,7 +114,7 @@ def test_too_many_stars_fit_nothing() -> None:
     ],
 )
 def test_no_pattern_takes_long(pattern: bytes, text: bytes) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     for _ in range(3):
         Glob(pattern).matches(text)
-    assert time.monotonic() - start < 3.0
+    assert time.process_time() - start < 3.0

@@ -11,6 +11,7 @@ from conftest import Factory
 
 from support.client import RawClient, encode
 from support.process import Process
+from support.waiting import wait_until
 
 PRODUCERS = 4
 ROUNDS = 3
@@ -55,6 +56,12 @@ class Producer(threading.Thread):
         self.answered = numbers.stop
 
 
+def wait_for_batches(producers: list[Producer]) -> None:
+    """Wait until each producer has had another batch answered."""
+    before = {each: each.answered for each in producers}
+    wait_until(lambda: all(each.trouble or each.answered > before[each] for each in producers))
+
+
 @pytest.mark.parametrize("policy", ["always", "everysec"])
 def test_a_retry_adds_nothing_through_crashes_and_rewrites(
     fresh_server: Factory, policy: str
@@ -65,12 +72,13 @@ def test_a_retry_adds_nothing_through_crashes_and_rewrites(
     for producer in producers:
         producer.start()
     for turn in range(ROUNDS):
+        wait_for_batches(producers)
         time.sleep(chance.uniform(0.2, 0.5))
         if turn:
             server.call("BGREWRITEAOF")
             time.sleep(chance.uniform(0.0, 0.1))
         server.restart(crash=True)
-    time.sleep(0.2)
+    wait_for_batches(producers)
     for producer in producers:
         producer.enough.set()
     for producer in producers:

@@ -58,9 +58,9 @@ def test_a_reply_waits_for_the_sync_that_covers_it() -> None:
         assert two.read() == b"$1\r\n1\r\n"
         assert time.monotonic() - started >= 0.19
         assert one.read() == b"+OK\r\n"
-        started = time.monotonic()
+        syncs = server.syncs()
         assert two.call("GET", "k") == b"$1\r\n1\r\n"  # nothing is unsynced now
-        assert time.monotonic() - started < 0.15
+        assert server.syncs() == syncs
 
 
 def test_nobody_hears_of_what_is_not_on_the_disk_yet() -> None:
@@ -123,16 +123,16 @@ def test_one_sync_serves_many_clients() -> None:
     with slow_disk("always", 0.05) as server, server.client() as first:
         warm_up(first)
         clients = [server.client() for _ in range(30)]
-        started = time.monotonic()
+        before = server.syncs()
         for _ in range(5):
             for client in clients:
                 client.send_command("INCR", "n")
             for client in clients:
                 assert client.read().startswith(b":")
-        spent = time.monotonic() - started
+        spent = server.syncs() - before
         for client in clients:
             client.close()
-        assert spent < 5 * 0.05 * 4
+        assert spent < 5 * 8
 
 
 def test_quit_gets_the_replies_before_it() -> None:
@@ -219,7 +219,7 @@ def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
     """A write that has to wait for a sync a little keeps its promise: it comes before the reply."""
     rules = (
         Rule("fdatasync", "incr", delay_s=1.5),
-        Rule("write", "incr", during="fdatasync", delay_s=0.03),
+        Rule("write", "incr", during="fdatasync", delay_s=0.01),
     )
     with faulty_server("everysec", *rules) as server, server.client() as client:
         path = server.directory / "appendonlydir" / "appendonly.aof.1.incr.aof"
@@ -273,8 +273,8 @@ def test_a_write_that_is_stuck_for_long_is_waited_for() -> None:
 def test_waitaof_waits_for_the_sync() -> None:
     with slow_disk("everysec", 0.3) as server, server.client() as client:
         for number in range(3):
-            client.call("SET", "k", number)
             before = server.syncs()
+            client.call("SET", "k", number)
             assert client.call_parsed("WAITAOF", 1, 0, 20_000) == [1, 0]
             assert server.syncs() > before
         assert client.call_parsed("WAITAOF", 1, 0, 0) == [1, 0]  # nothing has been written since

@@ -285,7 +285,7 @@ def test_same_replies(pair: Pair, requests: list[Request]) -> None:
 def test_idle_times(pair: Pair) -> None:
     for number, key in enumerate(("big", "k")):
         pair.both("SET", key, 10_000 + number)
-        pair.both_about("OBJECT", "IDLETIME", key, within=1)
+        pair.both_about("OBJECT", "IDLETIME", key, within=10)
 
 
 def test_resp3_replies(pair3: Pair) -> None:
@@ -296,9 +296,9 @@ def test_resp3_replies(pair3: Pair) -> None:
 def test_relative_deadlines(pair: Pair) -> None:
     pair.both("SET", "k", "v")
     for request, least, most in (
-        (("EXPIRE", "k", 100), 99_000, 100_000),
-        (("PEXPIRE", "k", 5000), 4000, 5000),
-        (("EXPIREAT", "k", int(time.time()) + 100), 98_000, 100_000),
+        (("EXPIRE", "k", 100), 90_000, 100_000),
+        (("PEXPIRE", "k", 50_000), 40_000, 50_000),
+        (("EXPIREAT", "k", int(time.time()) + 100), 90_000, 100_000),
     ):
         pair.both(*request)
         for client in (pair.ours, pair.real):

@@ -117,8 +117,8 @@ GETEX: list[Request] = [
     ("GETEX", "k", "PX", -1),
     ("GETEX", "k", "PX", MAX),
     ("GETEX", "k", "EX", MAX),
-    ("GETEX", "k", "EX", 100, "EX", 200),
-    ("TTL", "k"),
+    ("GETEX", "k", "EXAT", 5, "EXAT", FAR_S),
+    ("PEXPIRETIME", "k"),
     ("GETEX", "k", "PXAT", 1),
     ("EXISTS", "k"),
 ]
@@ -374,12 +374,12 @@ def test_floats_add_up_alike(pair: Pair) -> None:
 
 def test_relative_deadlines(pair: Pair) -> None:
     for request, least, most in (
-        (("SET", "k", "v", "EX", 100), 99_000, 100_000),
-        (("SET", "k", "v", "PX", 5000), 4000, 5000),
-        (("SETEX", "k", 100, "v"), 99_000, 100_000),
-        (("PSETEX", "k", 5000, "v"), 4000, 5000),
-        (("GETEX", "k", "EX", 50), 49_000, 50_000),
-        (("GETEX", "k", "PX", 3000), 2000, 3000),
+        (("SET", "k", "v", "EX", 100), 90_000, 100_000),
+        (("SET", "k", "v", "PX", 50_000), 40_000, 50_000),
+        (("SETEX", "k", 100, "v"), 90_000, 100_000),
+        (("PSETEX", "k", 50_000, "v"), 40_000, 50_000),
+        (("GETEX", "k", "EX", 70), 60_000, 70_000),
+        (("GETEX", "k", "PX", 30_000), 20_000, 30_000),
     ):
         pair.both(*request)
         for client in (pair.ours, pair.real):

@@ -138,8 +138,8 @@ def test_unwatch_and_discard_forget(pair: Pair) -> None:
 
 
 def test_a_watched_key_that_expires(pair: Pair) -> None:
-    script(pair, "SET a 1 PX 30", "SET b 1 PX 30", "WATCH a", "MULTI", "PING")
-    time.sleep(0.1)
+    script(pair, "SET a 1 PX 600", "SET b 1 PX 600", "WATCH a", "MULTI", "PING")
+    time.sleep(0.7)
     script(pair, "EXEC")
 
 

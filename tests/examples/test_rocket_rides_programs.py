@@ -198,8 +198,15 @@ os.kill(os.getpid(), 9)
         timeout=60,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    child = Path("/proc") / done.stdout.strip() / "stat"
-    wait_until(lambda: not child.exists() or child.read_text().split()[2] in "ZX")
+    wait_until(lambda: has_ended(done.stdout.strip()))
+
+
+def has_ended(pid: str) -> bool:
+    """Whether a process is gone, or nothing of it is left but its exit code."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 @pytest.mark.usefixtures("cluster")  # or the test is skipped

@@ -196,7 +196,7 @@ def test_what_was_forgotten_stays_so(fresh_server: Factory, way: str) -> None:
         client.call("XCFGSET", "old", "IDMP-DURATION", 1)
         client.call("XIDMPRECORD", "old", "p", "i", "1-1")
         client.call("SELECT", 0)
-        wait_until(lambda: all(counters(server, key)[:2] == (0, 0) for key in ("now", "ahead")), 5)
+        wait_until(lambda: all(counters(server, key)[:2] == (0, 0) for key in ("now", "ahead")))
         lengths = [client.call_parsed("XLEN", key) for key in ("now", "ahead")]
         assert lengths == [3, 4]
     through_the_file(server, way)
@@ -262,7 +262,7 @@ def test_the_files_time_is_used_up_to_now(fresh_server: Factory) -> None:
     path.write_bytes(b"".join(map(request, commands)) + ahead + request(record))
     server.start()
     assert counters(server, "s")[2] == 1
-    wait_until(lambda: counters(server, "s")[:2] == (0, 0), 5)
+    wait_until(lambda: counters(server, "s")[:2] == (0, 0))
 
 
 LIMITS = ("--stream-idmp-duration", "50", "--stream-idmp-maxsize", "3")

@@ -159,7 +159,7 @@ def test_clients_are_answered_while_a_snapshot_is_loaded(
     fresh_server: Factory, tmp_path: Path
 ) -> None:
     dbs = databases()
-    for number in range(150_000):
+    for number in range(300_000):
         dbs[0].put(b"key:%d" % number, b"value:%d" % number, 1)
     dbs[0].put(b"s", make_stream(((n, 0, [b"f", b"v"]) for n in range(1, 20_000)), 100), 1)
     (tmp_path / "dump.hrs").write_bytes(snapshot(dbs))
@@ -179,5 +179,5 @@ def test_clients_are_answered_while_a_snapshot_is_loaded(
     assert seen == {b"-LOADING", b"+PONG", b"$-1"}
     for name in ("start_time", "total_bytes", "loaded_bytes", "loaded_perc", "eta_seconds"):
         assert f"loading_{name}" in fields
-    assert server.call("DBSIZE") == 150_001
+    assert server.call("DBSIZE") == 300_001
     assert server.call("XLEN", "s") == 19_999

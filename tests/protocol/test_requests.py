@@ -218,7 +218,7 @@ def test_longest_bulk_is_configured() -> None:
 
 
 def test_a_huge_array_costs_nothing() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     for data in (
         b"*2147483647\r\n",
         b"*1\r\n$4\r\nPING\r\n*2147483647\r\n$1\r\na\r\n",
@@ -232,7 +232,7 @@ def test_a_huge_array_costs_nothing() -> None:
         parse([data])
         for cut in range(1, len(data) - 1):
             parse([data[:cut], data[cut:]])
-    assert time.monotonic() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_time_grows_with_the_bytes_and_not_faster() -> None:
@@ -240,10 +240,10 @@ def test_time_grows_with_the_bytes_and_not_faster() -> None:
         pieces = [data[at : at + size] for at in range(0, len(data), size)]
         gc.collect()
         gc.disable()
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             parse(pieces)
-            return time.perf_counter() - start
+            return time.process_time() - start
         finally:
             gc.enable()
 

@@ -50,7 +50,7 @@ FIELDS = [
 ]
 
 
-def eventually(condition: Callable[[], bool], timeout_s: float = 5.0) -> None:
+def eventually(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -221,18 +221,17 @@ def test_pause_holds_writes_and_lets_reads_pass(server: ServerProcess, client: R
 
 
 def test_pause_ends_by_itself(server: ServerProcess, client: RawClient) -> None:
-    client.call("CLIENT", "PAUSE", 200)
     started = time.monotonic()
+    client.call("CLIENT", "PAUSE", 200)
     with server.client() as other:
         assert other.call("PING") == b"+PONG\r\n"
-    assert 0.1 < time.monotonic() - started < 2
+    assert 0.19 < time.monotonic() - started < 5
 
 
 def test_pause_hides_expired_keys_without_removing_them(
     server: ServerProcess, client: RawClient
 ) -> None:
-    client.call("SET", "a", 1, "PX", 50)
-    client.call("CLIENT", "PAUSE", 10_000, "WRITE")
+    client.pipeline(("SET", "a", 1, "PX", 100), ("CLIENT", "PAUSE", 100_000, "WRITE"))
     try:
         expired = server.info("stats")["expired_keys"]
         eventually(lambda: client.call("GET", "a") == b"$-1\r\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -282,10 +283,11 @@ def test_the_deadline_stays_when_a_wake_up_brings_nothing(scene: Scene) -> None:
     waiter = scene.waiter()
     started = time.monotonic()
     scene.block(waiter, *read("a", "BLOCK", 400))
-    while time.monotonic() - started < 0.3:
+    while not select.select([waiter.sock], [], [], 0)[0]:
         scene.do_at_once("XADD s * f v", "XTRIM s MAXLEN 0")
+        assert time.monotonic() - started < 20, "each time it begins to wait anew"
     assert waiter.read() == NULL_ARRAY
-    assert 0.395 <= time.monotonic() - started < 0.65
+    assert time.monotonic() - started >= 0.395
 
 
 def test_client_unblock(scene: Scene) -> None:
@@ -348,18 +350,18 @@ def claims(reply: object) -> list[tuple[str, int]]:
 
 def test_time_alone_lets_an_entry_be_claimed(scene: Scene) -> None:
     scene.do("XADD", "s", "1-0", "f", "v")
-    scene.do(*read("dead"))
-    started = time.monotonic()
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 150))
+    started = time.monotonic()
+    scene.do(*read("dead"))
+    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 600))
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
-    assert 0.145 <= time.monotonic() - started < 2
+    assert 0.595 <= time.monotonic() - started < 6
     assert owners(scene) == {"1-0": "a"}
 
 
 def test_an_entry_delivered_while_waiting_can_be_claimed_in_time(scene: Scene) -> None:
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 5000, "CLAIM", 100))
+    scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 500))
     # The new entry would go to the one who waits, were it not taken in the same transaction.
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
     assert scene.blocked() == 1
@@ -389,8 +391,8 @@ def test_claimers_take_turns_and_others_stay_asleep(scene: Scene) -> None:
     plain, patient, first, second = [scene.waiter() for _ in range(4)]
     scene.block(plain, *read("plain", "BLOCK", 0))
     scene.block(patient, *read("patient", "BLOCK", 0, "CLAIM", 60_000))
-    scene.block(first, *read("first", "BLOCK", 0, "COUNT", 1, "CLAIM", 80))
-    scene.block(second, *read("second", "BLOCK", 0, "COUNT", 1, "CLAIM", 120))
+    scene.block(first, *read("first", "BLOCK", 0, "COUNT", 1, "CLAIM", 800))
+    scene.block(second, *read("second", "BLOCK", 0, "COUNT", 1, "CLAIM", 1200))
     assert claims(first.read_parsed()) == [("1-0", 1)]
     assert claims(second.read_parsed()) == [("2-0", 1)]
     assert scene.blocked() == 2
@@ -402,7 +404,7 @@ def test_deleted_entries_are_waited_for_by_nobody(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XADD s 2-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
     scene.do("XDEL", "s", "1-0")
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 100))
+    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 500))
     assert claims(waiter.read_parsed()) == [("2-0", 1)]
     assert owners(scene) == {"1-0": "dead", "2-0": "a"}
 
@@ -411,10 +413,10 @@ def test_an_acknowledged_entry_is_not_claimed(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g x STREAMS s >")
     waiter = scene.waiter()
     started = time.monotonic()
-    scene.block(waiter, *read("a", "BLOCK", 300, "CLAIM", 100))
+    scene.block(waiter, *read("a", "BLOCK", 1000, "CLAIM", 700))
     scene.do("XACK", "s", "g", "1-0")
     assert waiter.read() == NULL_ARRAY
-    assert time.monotonic() - started >= 0.295
+    assert time.monotonic() - started >= 0.995
 
 
 def test_a_released_entry_goes_to_the_first_claimer(scene: Scene) -> None:
@@ -434,11 +436,11 @@ def test_a_released_entry_goes_to_the_first_claimer(scene: Scene) -> None:
 def test_a_pause_of_writes_holds_claims_back(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g x STREAMS s >")
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 50))
-    scene.do("CLIENT", "PAUSE", 300, "WRITE")
+    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 500))
     started = time.monotonic()
+    scene.do("CLIENT", "PAUSE", 900, "WRITE")
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
-    assert time.monotonic() - started >= 0.2
+    assert time.monotonic() - started >= 0.895
 
 
 # A crowd
@@ -476,10 +478,10 @@ def test_a_crowd_is_served_one_entry_each_at_a_flat_cost(
         try:
             spent: list[float] = []
             for part in range(4):
-                started = time.perf_counter()
+                started = server.cpu_s()
                 for number in range(part * CROWD // 4, (part + 1) * CROWD // 4):
                     actor.call("XADD", "s", f"{number + 1}-0", "f", "v")
-                spent.append(time.perf_counter() - started)
+                spent.append(server.cpu_s() - started)
             for number, sock in enumerate(crowd.sockets):
                 assert b"\r\n%d-0\r\n" % (number + 1) in sock.recv(1000)
             assert b"blocked_clients:0\r" in actor.call("INFO", "clients")

@@ -176,10 +176,12 @@ def test_few_workers_keep_the_order_of_many_streams(server: ServerProcess, strea
     busy: set[str] = set()
     trouble: list[str] = []
     lock = threading.Lock()
+    all_added = threading.Event()
 
     def work(name: str) -> None:
         with server.client() as client:
-            while got := read(client, name, "BLOCK", 1000, "STREAMS", *keys, *[">"] * streams):
+            words: list[str | int] = ["BLOCK", 1000, "STREAMS", *keys, *[">"] * streams]
+            while (got := read(client, name, *words)) or not all_added.is_set():
                 for key, numbers in got:
                     with lock:
                         if key in busy or len(numbers) != 1:
@@ -198,6 +200,7 @@ def test_few_workers_keep_the_order_of_many_streams(server: ServerProcess, strea
         for number in range(1, per_stream + 1):
             for key in keys:
                 add(client, key, number)
+    all_added.set()
     for worker in workers:
         worker.join(60)
     assert not trouble

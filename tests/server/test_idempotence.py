@@ -414,16 +414,16 @@ def test_the_greatest_limit(client: RawClient) -> None:
 def test_time_passes(c: RawClient) -> None:
     """Known for the duration, forgotten at most about a second later, with the producer."""
     c.call("XADD", "s", "1-1", "f", "v")
-    c.call("XCFGSET", "s", "IDMP-DURATION", 1)
+    c.call("XCFGSET", "s", "IDMP-DURATION", 2)
     start = time.monotonic()
     first = add(c, "s", "p", "i")
-    while (passed := time.monotonic() - start) < 0.8:
+    while (passed := time.monotonic() - start) < 1.0:
         again = add(c, "s", "p", "i")
-        if time.monotonic() - start < 0.95:
+        if time.monotonic() - start < 1.95:
             assert again == first, passed
         time.sleep(0.05)
-    wait_until(lambda: forgotten(c, "s"), 5)
-    assert time.monotonic() - start < 4
+    wait_until(lambda: forgotten(c, "s"))
+    assert time.monotonic() - start < 6
     assert c.call_parsed("XIDMP", "PRODUCERS", "s") == []
     second = add(c, "s", "p", "i")
     assert second != first
@@ -441,10 +441,10 @@ def test_what_is_too_old_is_not_known_however_late_it_is_forgotten(fresh_server:
         client.call("DEBUG", "PAUSE-CRON", 1)
         first = add(client, "s", "p", "i")
         add(client, "s", "p", "j")
-        wait_until(lambda: add(client, "s", "p", "i") != first, 5)
+        wait_until(lambda: add(client, "s", "p", "i") != first)
         assert counters(client, "s")[:3] == (1, 2, 3)  # it took the old one's place
         client.call("DEBUG", "PAUSE-CRON", 0)
-        wait_until(lambda: forgotten(client, "s"), 5)
+        wait_until(lambda: forgotten(client, "s"))
 
 
 def test_only_what_is_due_is_forgotten(client: RawClient) -> None:
@@ -453,7 +453,7 @@ def test_only_what_is_due_is_forgotten(client: RawClient) -> None:
         client.call("XCFGSET", key, "IDMP-DURATION", duration)
         for pid in ("p", "q"):
             add(client, key, pid, "i")
-    wait_until(lambda: forgotten(client, "short"), 5)
+    wait_until(lambda: forgotten(client, "short"))
     assert counters(client, "long") == (2, 2, 2, 0)
     add(client, "short", "p", "i")
     assert counters(client, "short") == (1, 1, 3, 0)
@@ -470,7 +470,7 @@ def test_a_stream_ahead_of_the_clock_forgets_too(client: RawClient, ahead: str) 
     first = add(client, "s", "p", "i")
     assert first == b"%d-8" % FAR_MS
     assert add(client, "s", "p", "i") == first
-    wait_until(lambda: forgotten(client, "s"), 5)
+    wait_until(lambda: forgotten(client, "s"))
     assert add(client, "s", "p", "i") == b"%d-9" % FAR_MS
 
 
@@ -814,7 +814,7 @@ def test_recordings_are_limited_too(client: RawClient) -> None:
     for number in range(1, 6):
         client.call("XIDMPRECORD", "s", "p", number, f"{number}-1")
     assert client.call_parsed("XIDMP", "PRODUCERS", "s") == [[b"p", 2, b"4-1", b"5-1"]]
-    wait_until(lambda: forgotten(client, "s"), 5)
+    wait_until(lambda: forgotten(client, "s"))
     assert counters(client, "s") == (0, 0, 5, 0)
 
 
@@ -840,7 +840,7 @@ def test_a_key_that_is_moved_takes_its_iids_along(client: RawClient) -> None:
     client.call("SWAPDB", 5, 6)
     client.call("SELECT", 6)
     assert counters(client, "c")[:2] == (1, 1)
-    wait_until(lambda: forgotten(client, "c"), 5)
+    wait_until(lambda: forgotten(client, "c"))
 
 
 def test_a_copy_is_whole_and_its_own(client: RawClient) -> None:
@@ -866,9 +866,9 @@ def test_a_copy_forgets_too(client: RawClient) -> None:
     client.call("COPY", "s", "t")
     client.call("COPY", "s", "s", "DB", 7)
     client.call("DEL", "s")
-    wait_until(lambda: forgotten(client, "t"), 5)
+    wait_until(lambda: forgotten(client, "t"))
     client.call("SELECT", 7)
-    wait_until(lambda: forgotten(client, "s"), 5)
+    wait_until(lambda: forgotten(client, "s"))
 
 
 ENDS: dict[str, tuple[tuple[Argument, ...], ...]] = {

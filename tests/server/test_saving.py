@@ -103,9 +103,9 @@ def test_a_snapshot_is_loaded_at_start(server: Process) -> None:
 
 
 def test_keys_that_expired_since_are_not_loaded(server: Process) -> None:
-    server.call("SET", "mortal", "x", "PX", 300)
     server.call("SET", "other", "x")
-    server.call("SAVE")
+    with server.client() as client:
+        client.pipeline(("SET", "mortal", "x", "PX", 300), ("SAVE",))
     server.kill()
     time.sleep(0.3)
     server.start()
@@ -219,8 +219,7 @@ def test_progress_is_told(server: Process) -> None:
         client.call("CONFIG", "SET", "rdb-key-save-delay", "8000")
         client.call("BGSAVE")
         seen = set()
-        for number in range(200):
-            client.call("SET", f"key:{number}", "y")
+        client.pipeline(*[("SET", f"key:{number}", "y") for number in range(200)])
         copied = 0
         while figure(server, "rdb_bgsave_in_progress") == "1":
             facts = server.info("persistence")

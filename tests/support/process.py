@@ -36,6 +36,23 @@ def free_port() -> int:
         return port
 
 
+def claim_port() -> tuple[int, socket.socket]:
+    """A free TCP port that is kept from other tests on this machine, until the socket is closed.
+
+    A server takes a while before it listens, and again when it is started anew. So that nobody
+    else is given its port meanwhile, the port's name is taken as an abstract Unix socket's.
+    """
+    while True:
+        port = free_port()
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0headrace-test-port-{port}")
+        except OSError:
+            claim.close()
+            continue
+        return port, claim
+
+
 class Process:
     """A server with a folder, a port and a log of its own.
 
@@ -61,6 +78,7 @@ class Process:
         self.directory = directory or Path(tempfile.mkdtemp(prefix="headrace-test-"))
         self.port = port
         self._any_port = port == 0
+        self._claim: socket.socket | None = None
         self.options = options
         self.config_path = self.directory / "server.conf"
         if config:
@@ -94,7 +112,8 @@ class Process:
         """Start the process without waiting for it to answer."""
         assert not self.running
         if self._any_port:
-            self.port = free_port()
+            self._let_go_of_port()
+            self.port, self._claim = claim_port()
         command = self.command()
         if self._has_config:
             command.append(str(self.config_path))
@@ -158,8 +177,14 @@ class Process:
     def discard(self) -> None:
         """End the process however it stands, and remove its temporary folder."""
         self.kill()
+        self._let_go_of_port()
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _let_go_of_port(self) -> None:
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
 
     def signal(self, sig: int) -> None:
         assert self._process is not None
@@ -191,6 +216,11 @@ class Process:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    def cpu_s(self) -> float:
+        """Processor time that the process has taken, whatever others take meanwhile."""
+        # MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED) of Linux; clock_getcpuclockid(3) in C.
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     def log(self) -> str:
         """Everything the process wrote so far, over all its starts."""

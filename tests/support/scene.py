@@ -54,7 +54,7 @@ class Scene:
         return self.figure("blocked_clients")
 
     def wait_for_blocked(self, count: int) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.blocked() != count:
             assert time.monotonic() < deadline, f"{self.blocked()} are blocked, not {count}"
 
