@@ -60,6 +60,7 @@ _DOLLAR_AND_CR: Final[i64] = 0x0D000024
 _END: Final[i64] = 0x0A0D
 _ONE_WORD: Final = [b""]
 _REPEATED_BYTES: Final = 24  # of a word on the wire, at most, to be compared
+_BYTES_AT_ONCE: Final = 8
 _find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
 _find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
 
@@ -334,12 +335,13 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
 
     In a pipeline most words stand in the request before at the same place: the command, a key, an
     option. Such a word is told by what is on the wire, header and line end included, and is not
-    made anew. What is compared is eight bytes at once, the last ones first: those of a short word
-    reach back to the line end before it.
+    made anew. Those at the front, as many as the request before had of them, are told all at once.
     """
     before: list[bytes] = []
     before_at: i64 = 0  # where the word stands there
     began: i64 = 0  # where that request stands
+    leading: i64 = 0  # words at its front that the one before it had, too
+    leading_bytes: i64 = 0  # of them on the wire
     size: i64 = len(chunk)
     total: i64 = 0
     while total + LEAST_REQUEST_BYTES <= size:
@@ -353,6 +355,7 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
             count, at = _plain_number(chunk, total + 1, size)
         if count <= 0 or count * LEAST_WORD_BYTES > size - at:
             break
+        taken: i64 = 0
         known: i64 = len(before)
         if known == count:
             words = before.copy()
@@ -360,7 +363,18 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
         else:
             words = _ONE_WORD * int(count)
             known = 0
-        taken: i64 = 0
+        if (
+            known
+            and leading
+            and at + leading_bytes <= size
+            and _is_same(chunk, at, before_at, leading_bytes)
+        ):
+            at += leading_bytes
+            before_at += leading_bytes
+            taken = leading
+        else:
+            leading = 0
+            leading_bytes = 0
         while taken < count:
             if at + LEAST_WORD_BYTES > size:
                 break
@@ -371,32 +385,18 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
                     if at + width <= size and _is_same(chunk, at, before_at, width):
                         at += width
                         before_at += width
+                        if taken == leading:
+                            leading += 1
+                            leading_bytes += width
                         taken += 1
                         continue
                 elif width > 1000:
                     known = 0
                 before_at += width
-            head = i64(read_i32_le(chunk, at))
-            length: i64 = ((head >> 8) & 0xFF) - _ZERO
-            second: i64 = ((head >> 16) & 0xFF) - _ZERO
-            if head & _ALL_BUT_SECOND == _DOLLAR_AND_END and 0 <= length <= 9:
-                at += 4
-            elif (
-                head & _FIRST_AND_LAST == _DOLLAR_AND_CR
-                and chunk[at + 4] == _LF
-                and 0 < length <= 9
-                and 0 <= second <= 9
-            ):
-                length = 10 * length + second
-                at += 5
-            elif head & 0xFF == _DOLLAR:
-                length, at = _plain_number(chunk, at + 1, size)
-            else:
+            first, end = _plain_word(chunk, at, size)
+            if end < 0:
                 break
-            end = at + length
-            if length < 0 or end + 1 >= size or read_i16_le(chunk, end) != _END:
-                break
-            words[taken] = chunk[at:end]
+            words[taken] = chunk[first:end]
             at = end + 2
             taken += 1
         if taken < count:
@@ -408,13 +408,50 @@ def _take_plain(chunk: bytes, requests: list[list[bytes]]) -> i64:
     return total
 
 
+def _plain_word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
+    """Where the word of which the header is at ``at`` starts and ends; the end is -1 if it is none.
+
+    Args:
+        size: the length of ``chunk``.
+    """
+    head = i64(read_i32_le(chunk, at))
+    length: i64 = ((head >> 8) & 0xFF) - _ZERO
+    second: i64 = ((head >> 16) & 0xFF) - _ZERO
+    if head & _ALL_BUT_SECOND == _DOLLAR_AND_END and 0 <= length <= 9:
+        at += 4
+    elif (
+        head & _FIRST_AND_LAST == _DOLLAR_AND_CR
+        and chunk[at + 4] == _LF
+        and 0 < length <= 9
+        and 0 <= second <= 9
+    ):
+        length = 10 * length + second
+        at += 5
+    elif head & 0xFF == _DOLLAR:
+        length, at = _plain_number(chunk, at + 1, size)
+    else:
+        return at, -1
+    end = at + length
+    if length < 0 or end + 1 >= size or read_i16_le(chunk, end) != _END:
+        return at, -1
+    return at, end
+
+
 def _is_same(chunk: bytes, at: i64, before_at: i64, width: i64) -> bool:
-    """Whether the same word stands at both places of ``chunk``; ``width`` is in bytes, up to 24."""
-    if read_i64_le(chunk, at + width - 8) != read_i64_le(chunk, before_at + width - 8):
+    """Whether the same ``width`` bytes, at least 6, stand at both places of ``chunk``.
+
+    They are compared eight at once, the last ones first: those of a short word reach back to the
+    line end before it.
+    """
+    last = width - _BYTES_AT_ONCE
+    if read_i64_le(chunk, at + last) != read_i64_le(chunk, before_at + last):
         return False
-    if width > 8 and read_i64_le(chunk, at) != read_i64_le(chunk, before_at):
-        return False
-    return width <= 16 or read_i64_le(chunk, at + 8) == read_i64_le(chunk, before_at + 8)
+    step: i64 = 0
+    while step < last:
+        if read_i64_le(chunk, at + step) != read_i64_le(chunk, before_at + step):
+            return False
+        step += _BYTES_AT_ONCE
+    return True
 
 
 def _plain_number(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:

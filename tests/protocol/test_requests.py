@@ -280,3 +280,28 @@ def test_words_that_come_again(requests: list[list[bytes]]) -> None:
     wire = b"".join(encode(*request) for request in requests)
     assert parse([wire])[0] == requests
     assert parse([wire, wire])[0] == requests + requests
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9),
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(WORDS)), max_size=60),
+    st.integers(0, 5000),
+)
+@settings(deadline=None)
+def test_requests_that_begin_alike(
+    words: list[bytes], changes: list[tuple[int, bytes]], cut: int
+) -> None:
+    """From each to the next one word changes, or none, or the last one comes or goes."""
+    requests = [words]
+    for place, word in changes:
+        after = requests[-1].copy()
+        if place < len(after):
+            after[place] = word
+        elif place == 11:
+            after.append(word)
+        elif place == 12 and len(after) > 1:
+            after.pop()
+        requests.append(after)
+    wire = b"".join(encode(*request) for request in requests)
+    assert parse([wire])[0] == requests
+    assert parse([wire[:cut], wire[cut:]])[0] == requests
