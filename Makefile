@@ -39,7 +39,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick bench-durability flame clean
+.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick bench-durability flame link-order clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ bench-quick: install $(BENCH_REQUIREMENTS) ## a selection within a minute, shown
 
 flame: install $(BENCH_REQUIREMENTS) ## where the time goes, as a picture (needs Linux's perf); ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.flame $(ARGS)
+
+link-order: install $(BENCH_REQUIREMENTS) ## which functions the linker puts side by side, as perf meets them
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.link_order $(ARGS)
 
 bench-durability: install $(BENCH_REQUIREMENTS) ## what durability costs, beside redis-server; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)

@@ -46,7 +46,7 @@ COLOURS: Final = {
     "libraries": "#9a9a9a",
 }
 _OURS: Final = re.compile(r"^CPy(?:Def|Py)_(.+)$")
-_FRAME: Final = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.+)\)$")
+FRAME: Final = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.+)\)$")
 
 
 class Box:
@@ -87,7 +87,7 @@ def frame_of(symbol: str, module: str) -> tuple[str, str]:
 def stacks(script: str) -> Iterator[list[tuple[str, str]]]:
     """The stacks in what ``perf script`` prints, each from the outermost function inwards."""
     for sample in script.split("\n\n"):
-        frames = [_FRAME.match(line) for line in sample.splitlines()]
+        frames = [FRAME.match(line) for line in sample.splitlines()]
         known = [found for found in frames if found is not None and found[1] != "[unknown]"]
         stack = [frame_of(found[1], found[2]) for found in known]
         if stack:
@@ -134,8 +134,12 @@ def told(data: Path) -> str:
     return subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def sample(workload: str, shape: Shape, seconds: float, command: str) -> Box:
-    """Put our server under the load of a workload, and look at it meanwhile.
+def sample(workload: str, shape: Shape, seconds: float, command: str, *options: str) -> str:
+    """Put our server under the load of a workload, and look at it meanwhile; what was seen.
+
+    Args:
+        command: how the server is started, ours where that is empty.
+        options: of the server.
 
     Raises: SystemExit where that cannot be done.
     """
@@ -145,7 +149,7 @@ def sample(workload: str, shape: Shape, seconds: float, command: str) -> Box:
     with tempfile.TemporaryDirectory(prefix="headrace-flame-") as name, Load(cores.load) as load:
         data = Path(name) / "perf.data"
         session = Session(plan, cores, load, Results({}, {peer.name: ""}, []))
-        with session.servers() as servers:
+        with session.servers(*options) as servers:
             _, ready = session.prepare([Entrant(servers[0])], plan.workloads[0])[0]
             if isinstance(ready, Missing):
                 raise SystemExit(f"{workload}: {ready}")
@@ -155,7 +159,7 @@ def sample(workload: str, shape: Shape, seconds: float, command: str) -> Box:
                 complaint = looking.communicate()[1]
             if looking.returncode != 0:
                 raise SystemExit(f"perf record failed: {complaint.strip()}")
-            return tree_of(told(data))
+            return told(data)
 
 
 def draw(root: Box, title: str, path: Path) -> None:
@@ -208,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made.add_argument("--output", type=Path, default=Path("flame.png"), metavar="PNG")
     asked = made.parse_args(arguments)
     shape = Shape(asked.clients, asked.depth)
-    root = sample(asked.workload, shape, asked.seconds, asked.ours)
+    root = tree_of(sample(asked.workload, shape, asked.seconds, asked.ours))
     clients = f"{shape.clients} clients, {shape.depth} deep"
     draw(root, f"{asked.workload}, {clients}: {root.samples:,} samples", asked.output)
     say(f"wrote {asked.output}")

@@ -225,6 +225,12 @@ def xadd_idmp(call: Call) -> bytes:
     return encode(*words)
 
 
+def xadd_idmpauto(call: Call) -> bytes:
+    """An append whose content is the idempotent ID, each client a producer."""
+    value = b"%0*d" % (len(VALUE), call.number)
+    return encode("XADD", STREAM, "IDMPAUTO", f"producer-{call.client}", "*", FIELD, value)
+
+
 def xrange_somewhere(count: int, call: Call) -> bytes:
     """So many entries from a place that changes."""
     start = entry_id(somewhere(call.number, call.entries - count))
@@ -293,6 +299,10 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     Workload(
         "xadd-idmp", "XADD IDMP", xadd_idmp, Reply.LINED,
+        distinct=4096, most=4_000_000, reset=empty_stream, check=partial(check_appended, 1),
+    ),
+    Workload(
+        "xadd-idmpauto", "XADD IDMPAUTO", xadd_idmpauto, Reply.LINED,
         distinct=4096, most=4_000_000, reset=empty_stream, check=partial(check_appended, 1),
     ),
     Workload(

@@ -1,0 +1,64 @@
+"""Which functions requests run through: the linker puts them side by side.
+
+    make link-order
+
+A server that has just been woken finds little of itself in the processor's caches. What it runs
+then should be in few pages: spread over the whole library, a pipelined XADD takes a tenth longer.
+Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
+functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bench.flame import FRAME, sample
+from bench.measure import Shape
+from bench.session import say
+from bench.workloads import WORKLOADS
+
+ORDER: Final = Path("server/link_order.txt")
+CLIENTS: Final = 50
+DEPTH: Final = 16
+HEADER: Final = """\
+# The functions of the compiled server that requests run through, as `make link-order` met them.
+# setup.py has the linker put them side by side.
+"""
+_OURS: Final = re.compile(r"__mypyc\.[^/]*so")
+
+
+def functions(script: str) -> set[str]:
+    """The functions of ours in what ``perf script`` prints."""
+    found = [FRAME.match(line) for line in script.splitlines()]
+    return {each[1] for each in found if each is not None and _OURS.search(each[2])}
+
+
+def write(names: Iterable[str], path: Path) -> None:
+    """Write the file that setup.py reads."""
+    path.write_text(HEADER + "".join(f"{name}\n" for name in sorted(names)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Look at every workload and write what was met."""
+    made = argparse.ArgumentParser(prog="make link-order ARGS=...", description=__doc__)
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument("--seconds", type=float, default=2.0, metavar="S", help="of each; default 2")
+    made.add_argument("--ours", default="", metavar="COMMAND", help="the server; default ours")
+    made.add_argument("--output", type=Path, default=ORDER, metavar="FILE")
+    asked = made.parse_args(arguments)
+    names: set[str] = set()
+    for workload in WORKLOADS:
+        shape = Shape(workload.clients[0] if workload.clients else CLIENTS, DEPTH)
+        seen = sample(workload.name, shape, asked.seconds, asked.ours, "--appendonly", "yes")
+        names |= functions(seen)
+        say(f"{workload.name}: {len(names)} functions by now")
+    write(names, asked.output)
+    say(f"wrote {asked.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What the linker puts side by side: how it is found, and that it lies there in the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.link_order import ORDER, functions, write
+from support.build import ROOT, location
+
+pytestmark = pytest.mark.once
+
+SCRIPT = """\
+\t      7f1a2b3c4d5e CPyDef_requests____take_plain+0x1be (/venv/headrace__mypyc.cpython-311.so)
+\t      7f1a2b3c4d11 CPyBytes_GetSlice+0x2 (/venv/headrace__mypyc.cpython-311.so)
+\t      7f1a2b3c4d01 uv__io_poll+0x44 (/venv/uvloop/loop.so)
+\t            5581f0 Py_BytesMain+0x1d (/usr/bin/python3.11)
+
+\t      7f1a2b3c4d5f CPyDef_requests____take_plain+0x1bf (/venv/headrace__mypyc.cpython-311.so)
+\t                 0 [unknown] ([unknown])
+"""
+
+
+def names_in(path: Path) -> list[str]:
+    """What setup.py reads of such a file."""
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def test_functions_of_ours(tmp_path: Path) -> None:
+    found = functions(SCRIPT)
+    assert found == {"CPyDef_requests____take_plain", "CPyBytes_GetSlice"}
+    write(found, tmp_path / "order.txt")
+    assert names_in(tmp_path / "order.txt") == sorted(found)
+
+
+@pytest.mark.skipif(
+    os.environ.get("HEADRACE_EXPECT_BUILD") != "compiled" or shutil.which("nm") is None,
+    reason="looks into the compiled library",
+)
+def test_what_requests_run_through_lies_together() -> None:
+    (library,) = location().parent.glob("headrace__mypyc*.so")
+    told = subprocess.run(["nm", "-S", library], stdout=subprocess.PIPE, text=True, check=True)
+    places: dict[str, tuple[int, int]] = {}
+    for line in told.stdout.splitlines():
+        words = line.split()
+        if len(words) == 4 and words[2] in "tT":
+            places[words[3]] = int(words[0], 16), int(words[1], 16)
+    wanted = names_in(ROOT / ORDER)
+    found = [places[name] for name in wanted if name in places]
+    assert len(found) > 0.9 * len(wanted), "functions have other names now: `make link-order`"
+    start = min(address for address, _ in found)
+    end = max(address + size for address, size in found)
+    assert end - start < 1.1 * sum(size for _, size in found)
