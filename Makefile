@@ -127,7 +127,7 @@ $(BENCH_REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
 	@mv $@.new $@
 
-$(STAMP): $(REQUIREMENTS) setup.py $(SOURCES)
+$(STAMP): $(REQUIREMENTS) setup.py server/link_order.txt $(SOURCES)
 	@rm -f $(VENV)/.installed-* $(VENV)/.build-kind
 	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -m pip install --quiet \
 		--disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .

@@ -85,7 +85,8 @@ def link_order() -> list[str]:
     section = f"  .text.frequent :\n  {{\n{wanted}  }}\n"
     script.write_text(f"SECTIONS\n{{\n{section}}}\nINSERT BEFORE .text;\n")
     order = f"-Wl,-T,{script}"
-    return [order] if compiles("int probe;\n", "-shared", "-fPIC", order) else []
+    how = ["-shared", "-fPIC", "-ffunction-sections", *shlex.split(os.environ.get("LDFLAGS", ""))]
+    return [order] if compiles("int probe(void) { return 0; }\n", *how, order) else []
 
 
 def extensions() -> list[Any]:

@@ -28,13 +28,15 @@ HEADER: Final = """\
 # The functions of the compiled server that requests run through, as `make link-order` met them.
 # setup.py has the linker put them side by side.
 """
+_NAME: Final = re.compile(r"\w+")  # and nothing that perf or the linker made up
 _OURS: Final = re.compile(r"__mypyc\.[^/]*so")
 
 
 def functions(script: str) -> set[str]:
     """The functions of ours in what ``perf script`` prints."""
     found = [FRAME.match(line) for line in script.splitlines()]
-    return {each[1] for each in found if each is not None and _OURS.search(each[2])}
+    ours = {each[1] for each in found if each is not None and _OURS.search(each[2])}
+    return {name for name in ours if _NAME.fullmatch(name)}
 
 
 def write(names: Iterable[str], path: Path) -> None:

@@ -26,7 +26,7 @@ _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
 _LINE_END: Final = b"\r\n"
 _SEQUENCE_LINES: Final = [seq + _LINE_END for seq in _SEQUENCES]
 _THOUSANDTHS: Final = [b"%03d" % ms for ms in range(1000)]
-_SECONDS_MAX: Final = 2**62 - 1  # of milliseconds in a machine word, as all times are
+_TIME_MS_MAX: Final = 2**62 - 1  # what is above is no time, and may be no machine word
 
 
 class _Writer:
@@ -40,20 +40,20 @@ class _Writer:
 
     def write(self, ms: int, seq: int) -> bytes:
         if ms != self._ms:
-            self._ms = ms
             self._text = b"%d" % ms
+            self._ms = ms
         return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
 
     def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
-        if not 1000 <= ms <= _SECONDS_MAX:
+        if not 1000 <= ms <= _TIME_MS_MAX:
             text = b"%d-%d\r\n" % (ms, seq)
             out.write(bulk_header(len(text) - 2))
             out.write(text)
             return
         second = i64(ms) // 1000
         if second != self._second:
-            self._second = second
             self._second_text = b"%d" % int(second)
+            self._second = second
         head = self._second_text
         tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
         out.write(bulk_header(len(head) + 3 + len(tail) - 2))

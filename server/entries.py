@@ -54,8 +54,9 @@ class StreamsReply:
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
     """The array of all entries of ``parts``."""
     out = BytesWriter()
-    count = write_entries(out, parts, reverse)
-    return Encoded(array_header(count) + out.getvalue())
+    out.write(array_header(count_entries(parts)))
+    write_entries(out, parts, reverse)
+    return Encoded(out.getvalue())
 
 
 def write_entries(

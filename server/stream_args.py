@@ -1,4 +1,4 @@
-"""What stream commands share: reading their arguments, finding their stream."""
+"""What stream commands share: reading their arguments and finding their stream."""
 
 from __future__ import annotations
 

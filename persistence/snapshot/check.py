@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import MsgspecError
 
+from storage.stream.payload import pack
+
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Group
@@ -23,6 +25,9 @@ class Unsound(Exception):
 
 def check_stream(stream: Stream) -> None:
     """Look at all of a stream that was decoded from records.
+
+    Its sealed blocks are packed as we pack them: there is more than one way to spell the same in
+    msgpack, and who reads a few entries of a block knows only ours.
 
     Raises:
         Unsound: it is none that appending, deleting and reading could have made.
@@ -94,6 +99,8 @@ def _check_block(block: Block, above: tuple[int, int]) -> None:
         _check_row(run.names)
         for value in run.flat:
             _check_text(value)
+    if block.run is None:
+        block.payload, block.ids_bytes = pack(run)
 
 
 def _check_row(row: object) -> None:

@@ -69,7 +69,7 @@ class IdmpMap:
         self.count += producer.add(iid, ms, seq, added_ms, self.maxsize)
 
     def record_sought(self, pid: bytes, iid: Iid, ms: int, seq: int, added_ms: i64) -> None:
-        """As ``record``, of what ``find`` has just looked for; nothing was recorded since."""
+        """As ``record``, of what ``find`` has just looked for; nothing has changed since."""
         producer = self._last
         if producer is None:
             self.record(pid, iid, ms, seq, added_ms)

@@ -4,11 +4,11 @@ A ring of slots, oldest first, beside a table that finds the slot of an iid. Bot
 vectors, and small, as XADD meets them with cold caches: of an iid of up to 16 bytes all is in 40
 bytes. A slot is four words::
 
-    slot              0       1      2       3
-    first, last       c       -      a       b       the oldest is in slot 2; slot 1 is free
-    added             20      -      10      13      when it was added, milliseconds since 1970
-    rest              1       0      0       1       its entry's sequence, its hash, its bytes: how
-                                                     many; 0 when the slot is free
+    slot              0        1      2        3
+    first, last       c        -      a        b       the oldest is in slot 2; slot 1 is free
+    added             20       -      10       13      when it was added, milliseconds since 1970
+    rest              1 h3 1   0      0 h1 1   1 h2 1  its entry's sequence, its hash, its bytes:
+                                                       how many; 0 when the slot is free
 
     _odd              {slot: ID} where the entry's milliseconds are not those of ``added``, or the
                       sequence does not fit in: that is ODD in the slot
@@ -33,7 +33,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i32, i64
 
-from storage.stream.iids import HASH_BITS, HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
+from storage.stream.iids import HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
 
 NOT_DUE: Final = -1
 _WORDS: Final = 4  # of a slot
@@ -42,12 +42,13 @@ _ADDED: Final = 2
 _REST: Final = 3
 _SIZE_BITS: Final = 8  # of the rest: seq << 40 | hash << 8 | size
 _SIZE_MASK: Final = 0xFF
-_SEQ_SHIFT: Final = _SIZE_BITS + HASH_BITS
+_SEQ_SHIFT: Final = 40
 _LONG: Final = 17  # the size of every iid of which the text is kept
 _ODD: Final = -1
+_ODD_REST: Final = -(2**40)  # in the sequence's place; compiled, -1 << 40 is one of C's short ints
 _SEQ_MAX: Final = 2**22 - 1
 _MS_MAX: Final = 2**62 - 1  # what is above may be no i64, and is boxed
-_TAG_SHIFT: Final = HASH_BITS // 2
+_TAG_SHIFT: Final = 16
 _SLOT_BITS: Final = 15  # half as much again as Redis's limit of 10,000 iids fits in
 _SLOT_MASK: Final = 0x7FFF
 _FIRST_SLOTS: Final = 4
@@ -168,11 +169,12 @@ class Producer:
             most: the limit on iids; for one above it the oldest leaves. It never changes.
 
         Returns: how many more there are: 1, or 0 where another one left.
+        Complexity: O(1), amortised: what the table says is swept now and then.
         """
         return self.add_at(self._place(iid), iid, ms, seq, added_ms, most)
 
     def add_at(self, place: i64, iid: Iid, ms: int, seq: int, added_ms: i64, most: i64) -> i64:
-        """As ``add``, where ``place`` is what ``find`` ended at and nothing was added since."""
+        """As ``add``, where ``place`` is what ``find`` ended at and nothing has changed since."""
         before = self.count
         known = i64(self._table[place]) & _SLOT_MASK
         if known:
@@ -199,7 +201,7 @@ class Producer:
         if ms <= _MS_MAX and ms == added_ms and seq <= _SEQ_MAX:
             slots[at + _REST] = i64(seq) << _SEQ_SHIFT | iid[4] << _SIZE_BITS | size
         else:
-            slots[at + _REST] = i64(_ODD) << _SEQ_SHIFT | iid[4] << _SIZE_BITS | size
+            slots[at + _REST] = _ODD_REST | iid[4] << _SIZE_BITS | size
             self._odd[int(slot)] = (ms, seq)
         if added_ms > self._latest_ms:
             self._latest_ms = added_ms
@@ -215,7 +217,7 @@ class Producer:
         self._texts[slot] = text
 
     def remove(self, slot: i64) -> None:
-        """Take out the iid in ``slot``. Complexity: O(1), amortised."""
+        """Take out the iid in ``slot``. Complexity: O(1), amortised over the holes."""
         if self._odd:
             self._odd.pop(int(slot), None)
         if self._texts:

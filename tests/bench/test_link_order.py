@@ -21,6 +21,8 @@ SCRIPT = """\
 \t            5581f0 Py_BytesMain+0x1d (/usr/bin/python3.11)
 
 \t      7f1a2b3c4d5f CPyDef_requests____take_plain+0x1bf (/venv/headrace__mypyc.cpython-311.so)
+\t      7f1a2b3c4d60 PyList_Append@plt+0x4 (/venv/headrace__mypyc.cpython-311.so)
+\t      7f1a2b3c4d61 [unknown] (/venv/headrace__mypyc.cpython-311.so)
 \t                 0 [unknown] ([unknown])
 """
 

@@ -317,6 +317,40 @@ def test_limits_of_iids_that_no_command_sets(limits: tuple[int, int]) -> None:
         load_value(dump_value(Stream(*limits)))
 
 
+IDS = b"\x9a\x05\x00" + b"\x01\x00" * 4  # 5-0 to 9-0
+DIGITS = [b"0", b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "values", "texts"),
+    [
+        (IDS, b"\x93\x91\xc4\x01a\x95\x00\x01\x02\x03\x04\x91\x00", DIGITS),
+        (b"\xdc\0\x0a\xd0\x05\xd3" + bytes(8) + b"\x01\xcc\x00" * 4, b"", DIGITS),
+        (b"\xdd\0\0\0\x0a" + IDS[1:], b"", DIGITS),
+        (IDS, b"\xdc\0\x03\x91\xc4\x01a\x95\x00\x01\x02\x03\x04\x91\x00", DIGITS),
+        (IDS, b"\x93\x91\xc6\0\0\0\x01a\xdc\0\x05\x00\xd1\0\x01\x02\x03\x04\x91\x00", DIGITS),
+        (IDS, b"\x93\x91\xc4\x01a\x95" + b"\xca\0\0\0\0" * 5 + b"\x91\x00", [b"0.0"] * 5),
+        (IDS, b"\x93\x91\xc4\x01a\x95\xc3\xc3\xc3\xc3\xc3\x91\x00", [b"true"] * 5),
+    ],
+)
+def test_a_payload_that_others_spelled_is_read_in_part(
+    ids: bytes, values: bytes, texts: list[bytes]
+) -> None:
+    """What RESTORE takes can be read like any other, a few entries of a block too."""
+    stream = Stream(100, 100)
+    for number in range(5):
+        stream.append(5 + number, 0, [b"a", b"%d" % number], 0, 0, 5)
+    stream.append(10, 0, [b"a", b"tail"], 0, 0, 5)
+    (block,) = stream.index.blocks
+    block.payload = ids + (values or block.payload[block.ids_bytes :])
+    block.ids_bytes = len(ids)
+    back = load_value(dump_value(stream))
+    assert isinstance(back, Stream)
+    for number in range(5):
+        (part,) = back.parts((5 + number, 0), (5 + number, 0), 1, False)
+        assert part.run.row(part.low) == [b"a", texts[number]]
+
+
 def test_a_value_that_no_server_writes_is_refused_or_sound() -> None:
     """Each byte changed under a right checksum: what is taken can be worked with."""
     body = dump_value(odd_streams()[b"read"])[: -CHECKSUM.size]
