@@ -217,8 +217,9 @@ def test_the_oldest_leave(maxsize: int) -> None:
         assert found == ((number, 0) if number in kept else None)
 
 
+@pytest.mark.parametrize("seq", [7, 2**22 - 1, 2**22, 2**64 - 1])
 @pytest.mark.parametrize("others", [100, 5000])
-def test_recorded_again_in_any_order(others: int) -> None:
+def test_recorded_again_in_any_order(others: int, seq: int) -> None:
     """What is recorded again leaves a hole; holes are closed and nothing is lost or doubled.
 
     With few others than fit in the map most are met again in it, with many most when they had left.
@@ -229,8 +230,8 @@ def test_recorded_again_in_any_order(others: int) -> None:
     for number in range(20_000):
         iid = b"%d" % chance.randrange(500 + others)
         found = idmp.find(b"p", iid_of(iid), 0)
-        assert found == ((expected[iid], 7) if iid in expected else None)
-        idmp.record(b"p", iid_of(iid), number, 7, number)
+        assert found == ((expected[iid], seq) if iid in expected else None)
+        idmp.record(b"p", iid_of(iid), number, seq, number)
         expected.pop(iid, None)
         expected[iid] = number
         if len(expected) > 500:
