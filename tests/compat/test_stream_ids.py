@@ -5,16 +5,27 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
-from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id
+from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, write_id
+from protocol.replies import bulk
 
 Halves = st.integers(0, ID_MAX)
+Edges = st.sampled_from([0, 1, 999, 1000, 1001, 1023, 1024, 2**62 - 1, 2**62, ID_MAX])
 
 
 @given(ms=Halves, seq=Halves)
 def test_what_is_written_reads_back(ms: int, seq: int) -> None:
     assert format_id(ms, seq) == b"%d-%d" % (ms, seq)
     assert parse_id(format_id(ms, seq)) == (ms, seq)
+
+
+@given(st.lists(st.tuples(Halves | Edges, Halves | Edges), max_size=20))
+def test_ids_in_a_reply_are_the_same(ids: list[tuple[int, int]]) -> None:
+    out = BytesWriter()
+    for ms, seq in ids:
+        write_id(out, ms, seq)
+    assert out.getvalue() == b"".join(bulk(b"%d-%d" % place) for place in ids)
 
 
 @given(st.binary(max_size=140))
