@@ -84,9 +84,11 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
     ms, seq = plain_id(text)
     if ms >= 0:
         return int(ms), int(seq)
+    if len(text) <= PLAIN_DIGITS and text.isdigit():
+        return int(text), missing_seq
     if len(text) > MOST_BYTES:
         return None
-    if b"\0" in text:
+    if 0 in text:
         text = text[: text.index(b"\0")]
     first, dash, second = text.partition(b"-")
     first_half = _unsigned(first)

@@ -46,7 +46,7 @@ class ErrorReply:
     """An error line, ``CODE text`` without the leading dash; line breaks become spaces."""
 
     def __init__(self, text: bytes) -> None:
-        if b"\n" in text or b"\r" in text:
+        if 0x0A in text or 0x0D in text:
             text = text.replace(b"\r", b" ").replace(b"\n", b" ")
         self.text: Final = text
 

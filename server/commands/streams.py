@@ -75,8 +75,10 @@ def xadd(call: Call) -> object:
     if not automatic:
         wanted = argv[at]
         next_seq = len(wanted) > 1 and wanted[-1] == 0x2A and wanted[-2] == 0x2D  # -*
-        given = parse_id(wanted[:-2] if next_seq else wanted)
-        if given is None or (next_seq and b"-" in wanted[:-2]):
+        if next_seq:
+            wanted = wanted[:-2]
+        given = parse_id(wanted)
+        if given is None or (next_seq and 0x2D in wanted):
             raise CommandError(errors.INVALID_STREAM_ID)
         if pid and not call.replaying:
             raise CommandError(errors.IDMP_WITH_ID)
