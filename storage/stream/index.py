@@ -6,20 +6,29 @@ lost its last entry stays in its place, empty, and does not count; the list is m
 of it is empty, so removing costs O(1) amortised and walking never meets long stretches of nothing:
 the next block that lives is found through the sums. When all of it is empty nothing stays, for what
 comes then may have lower IDs (XSETID).
+
+A search looks at ``_reach`` and not at blocks, which lie scattered in memory: with half a million
+of them each look would wait for it.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from storage.stream.block import Block
+
+REACH_MAX: Final = 2**62 - 1  # as much of an ID's milliseconds as is searched by
 
 
 class BlockIndex:
     """An ordered list of sealed blocks with counts.
 
     Invariants: ``blocks[i].live`` is what ``_sums`` says of place i; ``live_blocks`` counts the
-    blocks that have entries; places below ``_head`` are empty.
+    blocks that have entries; places below ``_head`` are empty; ``_reach[i]`` is the lesser of
+    ``blocks[i].last_ms`` and ``REACH_MAX``.
     """
 
     def __init__(self) -> None:
@@ -27,6 +36,7 @@ class BlockIndex:
         self.live_blocks = 0
         self.entries = 0
         self._sums: list[int] = []
+        self._reach = vec[i64]()
         self._head = 0
         self._near: i64 = 0  # what ``find`` found last
 
@@ -40,6 +50,7 @@ class BlockIndex:
             step <<= 1
         self.blocks.append(block)
         self._sums.append(total)
+        self._reach = append(self._reach, min(block.last_ms, REACH_MAX))
         self.live_blocks += 1
         self.entries += block.live
 
@@ -48,6 +59,7 @@ class BlockIndex:
         while True:
             block = self.blocks.pop()
             self._sums.pop()
+            self._reach, _ = pop(self._reach)
             if block.live:
                 break
         self.live_blocks -= 1
@@ -81,17 +93,18 @@ class BlockIndex:
 
         Where it was the last time, and behind that, is looked at first.
         """
-        blocks = self.blocks
+        reach = self._reach
+        wanted: i64 = min(ms, REACH_MAX)
         low: i64 = self._head
-        high: i64 = len(blocks)
+        high: i64 = len(reach)
         middle = self._near
         if middle < low or middle >= high:
             middle = (low + high) >> 1
         looks: i64 = 0
         while low < high:
             looks += 1
-            block = blocks[middle]
-            if block.is_below(ms, seq):
+            found = reach[middle]
+            if found < wanted or (found == wanted and self.blocks[middle].is_below(ms, seq)):
                 low = middle + 1
                 middle = low if looks == 1 and low < high else (low + high) >> 1
             else:
@@ -148,6 +161,7 @@ class BlockIndex:
         living = [block for block in self.blocks if block.live]
         self.blocks = []
         self._sums = []
+        self._reach = vec[i64]()
         self._head = 0
         self.live_blocks = 0
         self.entries = 0

@@ -235,3 +235,16 @@ def test_integers_take_less_room() -> None:
             stream.append(number + 1, 0, [b"f", text % (number * 77_777)], 0, 0, 100)
         sizes.append(len(stream.index.blocks[0].payload))
     assert sizes[0] < 0.75 * sizes[1]
+
+
+def test_ids_of_more_than_62_bits_are_found() -> None:
+    stream = Stream(100, 100)
+    places = [(2**62 - 2, 0), (2**62 - 1, 0), (2**62, 7), (2**62, 8), (2**63, 0), (ID_MAX, 0)]
+    for ms, seq in places:
+        stream.append(ms, seq, [b"f", b"v"], 0, 0, 1)  # a block for each
+    for number, (ms, seq) in enumerate(places):
+        assert stream.contains(ms, seq)
+        assert not stream.contains(ms, seq + 1) or (ms, seq + 1) in places
+        assert stream.count_before(ms, seq) == number
+        found = entries(stream.parts((ms, seq), GREATEST, 0, False))
+        assert [entry[:2] for entry in found] == places[number:]
