@@ -269,6 +269,19 @@ def test_pending_bytes() -> None:
     assert drain(parser) == [[b"abc", b"x" * 100_000]]
 
 
+def test_drained() -> None:
+    parser = RequestParser()
+    assert parser.is_drained
+    for data in (encode("SET", "k", "x" * 5000), encode("PING") + encode("TIME"), b"PING\r\n"):
+        parser.feed(data)
+        assert not parser.is_drained
+        assert parser.take()
+        assert parser.is_drained
+    parser.feed(encode("PING") + b"*x\r\n")
+    assert parser.take() == [[b"PING"]]
+    assert not parser.is_drained  # there is an error to tell
+
+
 WORDS = [b"a" * size for size in range(19)] + [b"a" * size + b"b" for size in range(17)]
 WORDS += [b"b" + b"a" * size for size in range(17)] + [b"aaaaaaaabaaaaaaa", b"\r\naaaa\r\n"]
 
