@@ -136,6 +136,7 @@ class Server:
         self.host = Host()
         self.write_error = b""  # why WRITES_REFUSED is set
         self.call: Final = Call(self, Session(0, self.dbs[0], self.started_ms, NOBODY))
+        self.sender_id = 0  # of the session that had replies to send last
         self.flushing: list[Session] = []  # sessions with output to send at the end of this turn
 
     # Sessions

@@ -211,3 +211,17 @@ def test_a_connection_leaves_no_cycles() -> None:
         gc.enable()
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+
+
+def test_replies_of_several_clients_leave_whoever_else_is_at_work(any_server: int) -> None:
+    """Who is alone is answered at once and who is not at the end of the turn: in order, always."""
+    with RawClient(any_server) as one, RawClient(any_server) as other:
+        for turn in range(50):
+            text = b"%d" % turn
+            one.send(encode("ECHO", text) + encode("ECHO", text + b"+"))
+            if turn % 3:
+                other.send(encode("ECHO", b"other " + text))
+            one.send(encode("ECHO", text + b"++"))
+            assert [one.read_parsed() for _ in range(3)] == [text, text + b"+", text + b"++"]
+            if turn % 3:
+                assert other.read_parsed() == b"other " + text
