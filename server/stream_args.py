@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
@@ -20,21 +22,40 @@ MINID: Final = 2
 DEFAULT_LIMIT: Final = 10_000
 HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
 REFERENCE_MODES: Final = {b"keepref": KEEPREF, b"delref": DELREF, b"acked": ACKED}
-# Those that stand in many requests, as nearly everybody writes them.
-_OPTIONS: Final = {
-    spelling: name
-    for name in (
-        *(b"group", b"count", b"block", b"noack", b"claim", b"streams", b"idle", b"justid"),
-        *(b"maxlen", b"minid", b"limit", b"nomkstream", b"keepref", b"delref", b"acked", b"ids"),
-    )
-    for spelling in (name, name.upper())
-}
+_SPELLINGS: Final = 64  # a power of two
+_OPTION_BYTES: Final = 16  # of a name of an option, at most
+
+
+class _Options:
+    """Options as they were spelled last, and their names.
+
+    A spelling has one place, told by its ends and its length: a client says the same ones again
+    and again, and a dict would have to hash them.
+    """
+
+    def __init__(self) -> None:
+        self._spellings = [b""] * _SPELLINGS
+        self._names = [b""] * _SPELLINGS
+
+    def name(self, word: bytes) -> bytes:
+        size: i64 = len(word)
+        if not 0 < size <= _OPTION_BYTES:
+            return word.lower()
+        first: i64 = word[0]
+        last: i64 = word[size - 1]
+        place = (first ^ (last << 1) ^ (size << 2)) & (_SPELLINGS - 1)
+        if self._spellings[place] != word:
+            self._names[place] = word.lower()
+            self._spellings[place] = word
+        return self._names[place]
+
+
+_options: Final = _Options()
 
 
 def option_name(word: bytes) -> bytes:
-    """``word`` in lower case: the name of an option, if it is one. Most need not be made anew."""
-    name = _OPTIONS.get(word)
-    return word.lower() if name is None else name
+    """``word`` in lower case: the name of an option, if it is one."""
+    return _options.name(word)
 
 
 class TrimOptions:
