@@ -32,7 +32,7 @@ from math import copysign, isinf, isnan
 from typing import Final
 
 from librt.strings import BytesWriter, write_i16_le, write_i32_le
-from mypy_extensions import i16, i32, i64
+from mypy_extensions import i16, i32, i64, mypyc_attr
 
 
 class Status:
@@ -109,6 +109,7 @@ class Replies:
         self.items: Final = items
 
 
+@mypyc_attr(acyclic=True)
 class Encoded:
     """Bytes that are a whole reply, or several, already."""
 

@@ -8,47 +8,48 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from compat.stream_ids import write_id
 from protocol.replies import Encoded, array_header, bulk, write_bulk
 from storage.stream.stream import Part
 
 PAIR: Final = b"*2\r\n"
+_NO_STREAMS: Final = b"*0\r\n"
+_NO_STREAMS_RESP3: Final = b"%0\r\n"
+_ZERO: Final = 0x30
 
 
+@mypyc_attr(acyclic=True)
 class StreamsReply:
     """The reply of a read, as it grows: streams, each with its entries.
 
     Attributes:
-        entries: where the entries of the stream at hand are to be written.
+        out: where the entries of the stream at hand are to be written.
         streams: how many streams there are.
     """
 
     def __init__(self, resp3: bool) -> None:
-        self.entries = BytesWriter()
+        self.out: Final = BytesWriter()
         self.streams = 0
-        self._pieces: list[bytes] = [b""]
         self._resp3: Final = resp3
+        self.out.write(_NO_STREAMS_RESP3 if resp3 else _NO_STREAMS)
 
-    def add(self, key: bytes) -> None:
-        """Begin a stream."""
-        if self.streams:
-            self.entries = BytesWriter()
+    def begin(self, key: bytes, entries: int) -> None:
+        """Begin a stream of which so many entries will be written."""
         self.streams += 1
         if not self._resp3:
-            self._pieces.append(PAIR)
-        self._pieces.append(bulk(key))
-
-    def close(self, entries: int) -> None:
-        """End a stream of which so many entries have been written."""
-        self._pieces.append(array_header(entries))
-        self._pieces.append(self.entries.getvalue())
+            self.out.write(PAIR)
+        write_bulk(self.out, key)
+        self.out.write(array_header(entries))
 
     def whole(self) -> Encoded:
         """All of it: a map in RESP3, in RESP2 an array of pairs."""
-        self._pieces[0] = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
-        return Encoded(b"".join(self._pieces))
+        if self.streams < 10:
+            self.out[1] = _ZERO + self.streams
+            return Encoded(self.out.getvalue())
+        header = b"%%%d\r\n" % self.streams if self._resp3 else array_header(self.streams)
+        return Encoded(header + self.out.getvalue()[len(_NO_STREAMS) :])
 
 
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
@@ -61,13 +62,12 @@ def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
 
 def write_entries(
     out: BytesWriter, parts: list[Part], reverse: bool, head: bytes = PAIR, tail: bytes = b""
-) -> int:
-    """Append the wire form of all entries of ``parts`` to ``out``; how many there are.
+) -> None:
+    """Append the wire form of all entries of ``parts`` to ``out``.
 
     Args:
         head, tail: what stands before the ID and after the fields of each entry.
     """
-    count = 0
     for part in parts:
         dead = part.dead
         run = part.run
@@ -98,9 +98,7 @@ def write_entries(
                     place += 1
             if tail:
                 out.write(tail)
-            count += 1
             number += step
-    return count
 
 
 class _Names:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
+from mypy_extensions import mypyc_attr
 
 from compat import errors
 from compat.errors import CommandError, no_key_or_group
@@ -24,7 +25,7 @@ from server.commands.streams_read import (
     read_options,
 )
 from server.effects import EVENT_STREAM
-from server.entries import PAIR, StreamsReply, within, write_entries
+from server.entries import PAIR, StreamsReply, count_entries, within, write_entries
 from server.group_args import (
     claim_record,
     claims_are_awaited,
@@ -47,6 +48,7 @@ _GONE: Final = b"*-1\r\n"
 _GONE_RESP3: Final = b"_\r\n"
 
 
+@mypyc_attr(acyclic=True)
 class _Source:
     """One stream of the request: where it is read from, and after which ID; None is ``>``."""
 
@@ -59,6 +61,7 @@ class _Source:
         self.after: Final = after
 
 
+@mypyc_attr(acyclic=True)
 class _Reading:
     """One XREADGROUP at work.
 
@@ -121,8 +124,9 @@ def xreadgroup(call: Call) -> object:
     reading = _Reading(call, options)
     for source in sources:
         group = source.group
-        made = options.consumer not in group.consumers
+        known = len(group.consumers)
         consumer = consumer_seen(call, source.key, group, options.consumer, options.noack)
+        made = len(group.consumers) > known
         if source.after is None:
             _read_new(reading, source, consumer)
         else:
@@ -175,10 +179,9 @@ def _read_history(
     reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
 ) -> None:
     """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
-    reply = reading.reply
-    reply.add(source.key)
     call = reading.call
     group = source.group
+    entries = BytesWriter()
     ms, seq = after
     start = following(ms, seq)
     limit = reading.limit()
@@ -196,13 +199,14 @@ def _read_history(
         entry = out.getvalue()
         if not reading.fits(entry):
             break
-        reply.entries.write(entry)
+        entries.write(entry)
         shown += 1
         reading.took(1)
         if part is not None:
             group.assign(nack, consumer, call.now_ms)
             nack.count_up()
-    reply.close(shown)
+    reading.reply.begin(source.key, shown)
+    reading.reply.out.write(entries.getvalue())
 
 
 def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
@@ -211,9 +215,10 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     limit = reading.limit()
     last = (group.last_ms, group.last_seq)
     records: list[list[bytes]] = []
+    claimed = b""
     count = 0
     if reading.options.claim_ms != NO_CLAIM:
-        count = _claim(reading, source, consumer, limit, records)
+        claimed, count = _claim(reading, source, consumer, limit, records)
         if limit != NO_LIMIT:
             limit -= count
     parts: list[Part] = []
@@ -223,11 +228,15 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
         if parts and reading.options.max_size:
             parts, size = within(parts, reading.bytes_left, not reading.taken)
             reading.bytes_left = max(0, reading.bytes_left - size)
-    if parts:
-        count += _hand_out(reading, source, consumer, parts, not count, records)
-    elif not count:
+    new = count_entries(parts)
+    if not count and not new:
         return
-    reading.reply.close(count)
+    reading.reply.begin(source.key, count + new)
+    if count:
+        reading.reply.out.write(claimed)
+    if new:
+        reading.took(new)
+        _hand_out(reading, source, consumer, parts, records)
     awaited = not reading.options.noack and claims_are_awaited(reading.call, source.key, group)
     _report(reading.call, source.key, records, awaited)
 
@@ -238,11 +247,14 @@ def _claim(
     consumer: Consumer,
     limit: int,
     records: list[list[bytes]],
-) -> int:
-    """Take over what has been idle for long enough, released entries first; how many."""
+) -> tuple[bytes, int]:
+    """Take over what has been idle for long enough, released entries first.
+
+    Returns: the entries as they are to be shown, and how many they are.
+    """
     call = reading.call
     group = source.group
-    reply = reading.reply
+    entries = BytesWriter()
     recording = call.server.aof is not None
     latest_ms = call.now_ms - reading.options.claim_ms
     count = 0
@@ -255,9 +267,7 @@ def _claim(
         entry = out.getvalue()
         if not reading.fits(entry):
             break
-        if not count:
-            reply.add(source.key)
-        reply.entries.write(entry)
+        entries.write(entry)
         count += 1
         reading.took(1)
         group.assign(nack, consumer, call.now_ms)
@@ -266,7 +276,7 @@ def _claim(
             records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
     if count:
         consumer.active_ms = call.now_ms
-    return count
+    return entries.getvalue(), count
 
 
 def _hand_out(
@@ -274,21 +284,17 @@ def _hand_out(
     source: _Source,
     consumer: Consumer,
     parts: list[Part],
-    first: bool,
     records: list[list[bytes]],
-) -> int:
-    """Put new entries into the reply and hand them out; how many."""
+) -> None:
+    """Put new entries into the reply and hand them out."""
     call = reading.call
     group = source.group
-    reply = reading.reply
+    out = reading.reply.out
     noack = reading.options.noack
-    if first:
-        reply.add(source.key)
     if reading.options.claim_ms == NO_CLAIM:
-        count = write_entries(reply.entries, parts, False)
+        write_entries(out, parts, False)
     else:
-        count = write_entries(reply.entries, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
-    reading.took(count)
+        write_entries(out, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
     if not noack:
@@ -307,7 +313,6 @@ def _hand_out(
                 b"%d" % group.entries_read,
             ]
         )
-    return count
 
 
 def _record_deliveries(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
@@ -83,6 +85,7 @@ def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bo
     return entries_reply(stream.parts(start, end, count, reverse), reverse)
 
 
+@mypyc_attr(acyclic=True)
 class ReadOptions:
     """The options of XREAD and XREADGROUP.
 
@@ -149,10 +152,11 @@ def xread(call: Call) -> object:
             parts, taken = within(parts, bytes_left, not reply.streams)
             bytes_left -= taken
         if parts:
-            reply.add(keys[number])
-            reply.close(write_entries(reply.entries, parts, False))
-        if options.max_count:
-            entries_left -= count_entries(parts)
+            count = count_entries(parts)
+            reply.begin(keys[number], count)
+            write_entries(reply.out, parts, False)
+            if options.max_count:
+                entries_left -= count
         if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
             break
     if reply.streams:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from storage.errors import StorageError
 from storage.stream.block import Block, append, open_block
 from storage.stream.frozen import FrozenStream
@@ -44,6 +46,7 @@ class ElementsTooLarge(StorageError):
     """The fields and values of an entry together are over a gibibyte."""
 
 
+@mypyc_attr(acyclic=True)
 class Part:
     """A stretch of a run: its entries from ``low`` up to and without ``high`` that are not dead."""
 

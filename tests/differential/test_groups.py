@@ -163,6 +163,19 @@ def stocked(
     pair.close()
 
 
+def test_more_streams_than_nine_in_one_reply(stocked: Pair) -> None:
+    keys = [f"s{number}" for number in range(12)]
+    for key in keys:
+        stocked.both("XADD", key, "1-1", "f", key)
+        stocked.both("XGROUP", "CREATE", key, "g", 0)
+        stocked.both("XGROUP", "CREATECONSUMER", key, "g", "a")
+    for some in (9, 10, 12):
+        stocked.both("XREAD", "STREAMS", *keys[:some], *[0] * some)
+        stocked.both("XREAD", "STREAMS", "nokey", *keys[:some], *[0] * (some + 1))
+    stocked.both("XREADGROUP", "GROUP", "g", "a", "STREAMS", *keys, *">>>>>>>>>>>>")
+    stocked.both("XREADGROUP", "GROUP", "g", "a", "STREAMS", *keys, *[0] * 12)
+
+
 @pytest.mark.parametrize("call", WRONG_CALLS)
 def test_wrong_and_odd_calls(stocked: Pair, call: str) -> None:
     words = call.split(" ")
