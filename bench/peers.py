@@ -15,6 +15,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -34,6 +35,7 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 BATCH: Final = 1000
 SLOW_BATCH: Final = 50  # fakeredis hangs up when its replies are not fetched soon enough
+SETTLE_S: Final = 0.005  # between looks at what is still to be freed
 CALL_TIMEOUT_S: Final = 600.0  # a fill, a rewrite, a FLUSHALL of tens of millions of entries
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -41,6 +43,8 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 OURS: Final = "headrace"
 OURS_PURE: Final = "headrace-pure"
 FAKEREDIS: Final = "fakeredis"
+
+_is_freeing: Final = re.compile(rb"^lazyfree_pending_objects:[1-9]", re.MULTILINE).search
 
 
 class ServerError(Exception):
@@ -204,6 +208,20 @@ class Control:
         if not isinstance(reply, int):
             raise ServerError(f"{words[0]!r} gave {reply!r}, not a number")
         return reply
+
+    def settle(self) -> None:
+        """Wait until the server has let go of what was deleted, which it may do behind its replies.
+
+        Else one server would pay for that while it is measured, and another before.
+        """
+        while True:
+            try:
+                info = self.call("INFO", "memory")
+            except ServerError:  # without INFO nothing is known to go on behind the replies
+                return
+            if not isinstance(info, bytes) or not _is_freeing(info):
+                return
+            time.sleep(SETTLE_S)
 
     def probe(self, request: bytes, replies: int = 1) -> bytes:
         """Send encoded requests that give so many replies; the bytes of all of these.

@@ -24,6 +24,7 @@ from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.results import Cell, Figure, Results, Sample
 from bench.workloads import Reply, Workload, the_same
 from support import build
+from support.process import ServerProcess
 
 pytestmark = pytest.mark.once
 
@@ -567,6 +568,19 @@ def test_scale(tmp_path: Path) -> None:
     found = run_suite(tmp_path, "--scale", "streams,pending", "--scale-most", "1000")
     assert [cell.missing for cell in found.cells] == [""] * len(found.cells)
     assert found.parts() == ["scale-streams", "scale-pending"]
+
+
+def test_what_was_deleted_is_gone_before_a_run(server: ServerProcess) -> None:
+    control = peers.Control(server.port)
+    workloads.fill(control, 0, 50_000)
+    workloads.all_pending(control, 50_000)
+    control.call("DEL", workloads.STREAM)
+    control.settle()
+    info = control.call("INFO", "memory")
+    control.close()
+    assert isinstance(info, bytes)
+    assert b"\nlazyfree_pending_objects:0\r" in info
+    assert b"\nlazyfreed_objects:0\r" not in info
 
 
 def test_only_results_that_were_asked_for_are_written(tmp_path: Path) -> None:
