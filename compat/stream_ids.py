@@ -83,9 +83,7 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
     """
     ms, seq = plain_id(text)
     if ms >= 0:
-        return int(ms), int(seq)
-    if len(text) <= PLAIN_DIGITS and text.isdigit():
-        return int(text), missing_seq
+        return int(ms), int(seq) if seq >= 0 else missing_seq
     if len(text) > MOST_BYTES:
         return None
     if 0 in text:
@@ -103,7 +101,8 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
 def plain_id(text: bytes) -> tuple[i64, i64]:
     """The ID that ``text`` writes as nearly all do, digits, a dash and digits; else (-1, -1).
 
-    Compiled, this takes a tenth of the time of the general way.
+    The sequence is -1, too, where there are digits and no dash. Compiled, this takes a tenth of the
+    time of the general way.
     """
     size: i64 = len(text)
     if size > PLAIN_BYTES:
@@ -116,10 +115,14 @@ def plain_id(text: bytes) -> tuple[i64, i64]:
             break
         ms = ms * 10 + char - 0x30
         at += 1
-    if not 0 < at <= PLAIN_DIGITS or at >= size - 1 or text[at] != _DASH:
+    if not 0 < at <= PLAIN_DIGITS:
+        return -1, -1
+    if at == size:
+        return ms, -1
+    if text[at] != _DASH:
         return -1, -1
     at += 1
-    if size - at > PLAIN_DIGITS:
+    if not 0 < size - at <= PLAIN_DIGITS:
         return -1, -1
     seq: i64 = 0
     while at < size:

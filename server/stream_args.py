@@ -186,7 +186,7 @@ def strict_id(text: bytes) -> tuple[int, int]:
     """A stream ID without ``-`` and ``+``, or the error for what is none."""
     ms, seq = plain_id(text)
     if ms >= 0:
-        return int(ms), int(seq)
+        return int(ms), int(seq) if seq >= 0 else 0
     found = parse_id(text)
     if found is None:
         raise CommandError(errors.INVALID_STREAM_ID)
