@@ -52,6 +52,7 @@ class Connection(Peer):
         self._queue: list[list[bytes]] = []  # requests parsed and not run
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
+        self._pausing = False  # the replies at hand are to be sent before more is run
         self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.dbs[0], 0, self)
@@ -287,6 +288,9 @@ class Connection(Peer):
         if self._ended:
             self._close_if_done()
         self._send()
+        if self._pausing:  # what the peer takes of it is to be known before more is run
+            self._pausing = False
+            self.resume_soon()
 
     def _close_if_done(self) -> None:
         """Close a peer that sends no more when all it sent has been run.
@@ -296,7 +300,13 @@ class Connection(Peer):
         session = self.session
         if session.special & BLOCKED:
             self._server.blocking.unpark(session)
-        elif self._queue or self._stalled or self._resuming or session.special & PAUSED:
+        elif (
+            self._queue
+            or self._stalled
+            or self._pausing
+            or self._resuming
+            or session.special & PAUSED
+        ):
             return
         session.special |= CLOSING
 
@@ -330,8 +340,7 @@ class Connection(Peer):
             if session.special & HOLD or held_bytes > OUTPUT_PAUSE_BYTES:
                 self._queue = requests[count:]
                 session.commands += count
-                if held_bytes > OUTPUT_PAUSE_BYTES:
-                    self.resume_soon()
+                self._pausing = held_bytes > OUTPUT_PAUSE_BYTES
                 return False
         session.commands += count
         return True

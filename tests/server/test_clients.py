@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.client import RawClient, WireError
+from support.client import RawClient, WireError, encode
 from support.process import Process, ServerProcess
 
 FIELDS = [
@@ -283,6 +283,21 @@ def test_a_reader_that_does_not_read_is_dropped(
         assert lazy.rest_until_close() == b""
         info = server.info("stats")
         assert info["client_output_buffer_limit_disconnections"] == "1"
+
+
+@pytest.mark.parametrize("appendonly", ["no", "yes"])
+def test_a_reader_that_reads_is_kept_whoever_else_is_at_work(
+    fresh_server: Callable[..., Process], appendonly: str
+) -> None:
+    server = fresh_server("--appendonly", appendonly)
+    with server.client() as client, server.client() as other:
+        client.call("SET", "big", "x" * 600_000)
+        client.call("CONFIG", "SET", "client-output-buffer-limit", "normal 2000000 0 0")
+        for _ in range(5):
+            assert other.call("PING") == b"+PONG\r\n"
+            client.send(encode("GET", "big") * 12)
+            for _ in range(12):
+                assert client.read_parsed() == b"x" * 600_000
 
 
 def test_a_request_over_the_input_limit_is_dropped(
