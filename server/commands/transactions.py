@@ -7,8 +7,6 @@ fails while EXEC runs is an error in its own place of the reply, and the rest ru
 
 from __future__ import annotations
 
-import time
-
 from compat.errors import (
     DISCARD_WITHOUT_MULTI,
     EXEC_ABORTED,
@@ -19,6 +17,7 @@ from compat.errors import (
 )
 from protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
 from server.call import Call
+from server.clock import read_ns
 from server.execute import count_call, invoke, show_monitors
 from server.registry import (
     ALLOW_BUSY,
@@ -90,14 +89,14 @@ def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
     session = call.session
     effects = call.effects
     pieces = [array_header(len(queue))]
-    started_ns = time.time_ns()
+    started_ns = read_ns()
     for row, argv in queue:
         call.db = session.db
         mark = len(effects)
         write_reply(pieces, invoke(call, row, argv), session.resp3)
         if len(effects) > mark:
             server.tell(effects[mark:])
-        ended_ns = time.time_ns()
+        ended_ns = read_ns()
         count_call(server, call, row, ended_ns - started_ns)
         started_ns = ended_ns
         if server.special & MONITORED:
