@@ -196,12 +196,12 @@ class Group:
             self.frozen.keep(nack)
         if nack.consumer is not consumer:
             if nack.consumer is not None:
-                nack.consumer.pel.remove(nack)
+                nack.consumer.pel.remove(nack, self.pel)
             else:
                 self.zone -= 1
             nack.consumer = consumer
             consumer.pel.add(nack)
-        self.by_time.remove(nack)
+        self.by_time.remove(nack, self.pel)
         nack.delivery_ms = delivery_ms
         nack.order_ms = delivery_ms
         self.by_time.add(nack)
@@ -211,10 +211,10 @@ class Group:
         if self.frozen is not None:
             self.frozen.keep(nack)
         if nack.consumer is not None:
-            nack.consumer.pel.remove(nack)
+            nack.consumer.pel.remove(nack, self.pel)
             nack.consumer = None
             self.zone += 1
-        self.by_time.remove(nack)
+        self.by_time.remove(nack, self.pel)
         nack.delivery_ms = 0
         nack.order_ms = IN_ZONE
         # The zone comes first by time, so its end is a place in the middle.
@@ -222,14 +222,14 @@ class Group:
 
     def drop(self, nack: Nack) -> None:
         """An entry is pending no more: acknowledged, or gone."""
-        self.pel.remove(nack)
+        self.pel.take(nack.ms, nack.seq)
         self._let_go(nack)
 
     def _let_go(self, nack: Nack) -> None:
         """Take an entry that has left ``pel`` out of the other lists."""
-        self.by_time.remove(nack)
+        self.by_time.remove(nack, self.pel)
         if nack.consumer is not None:
-            nack.consumer.pel.remove(nack)
+            nack.consumer.pel.remove(nack, self.pel)
         else:
             self.zone -= 1
 

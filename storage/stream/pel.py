@@ -4,7 +4,9 @@ One ``Nack`` for each pending entry stands in three ordered lists: its group's b
 consumer's by ID, and its group's by time. A list is cut into chunks of up to ``CHUNK`` entries, so
 finding, adding and removing cost a binary search and a short move: O(log n). New deliveries come
 last in all three, which costs O(1). Who acknowledges entries in order takes the next one from where
-the last one was, which is looked at first.
+the last one was, which is looked at first. Then comes where another list had it: entries delivered
+in order stand in the same place of all lists that hold the same. A search starts at the chunk where
+the last one was, too, and goes from there in steps that double.
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
@@ -77,15 +79,36 @@ class Dropped:
 
 
 class _Chunks:
-    """An ordered list in chunks, none of them empty, and where an entry was taken out last."""
+    """An ordered list in chunks, none of them empty.
+
+    Attributes:
+        taken_chunk, taken_place: where the entry stood that was taken out last.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
-        self._near_chunk: i64 = 0
+        self.taken_chunk: i64 = 0
+        self.taken_place: i64 = 0
+        self._near_chunk: i64 = 0  # where the one behind it stands
         self._near_place: i64 = 0
+
+    def _place_at_hand(self, nack: Nack, other: _Chunks) -> tuple[i64, i64]:
+        """Where an entry stands if it is the near one or stands where ``other`` had it; or -1."""
+        chunks = self.chunks
+        at = self._near_chunk
+        place = self._near_place
+        if at < len(chunks) and place < len(chunks[at]) and chunks[at][place] is nack:
+            return at, place
+        at = other.taken_chunk
+        place = other.taken_place
+        if at < len(chunks) and place < len(chunks[at]) and chunks[at][place] is nack:
+            return at, place
+        return -1, -1
 
     def _pop(self, at: i64, place: i64) -> None:
         """Take out the entry at a place of a chunk; the one behind it is near then."""
+        self.taken_chunk = at
+        self.taken_place = place
         chunk = self.chunks[at]
         chunk.pop(place)
         if not chunk:
@@ -136,9 +159,14 @@ class NacksById(_Chunks):
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
 
-    def remove(self, nack: Nack) -> None:
-        """Take an entry that is there out."""
-        self.take(nack.ms, nack.seq)
+    def remove(self, nack: Nack, other: _Chunks) -> None:
+        """Take an entry that is there out, which may stand where ``other`` had it just now."""
+        at, place = self._place_at_hand(nack, other)
+        if at < 0:
+            self.take(nack.ms, nack.seq)
+        else:
+            self._pop(at, place)
+            self.size -= 1
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
@@ -262,14 +290,19 @@ class NacksById(_Chunks):
         chunks = self.chunks
         low: i64 = 0
         high: i64 = len(chunks)
-        middle: i64 = 0  # the oldest are looked for most
+        middle = min(self._near_chunk, high - 1)
+        step: i64 = 1
         while low < high:
             found = chunks[middle][-1].ms
             if found < ms or (found == ms and chunks[middle][-1].seq < seq):
                 low = middle + 1
+                middle += step
             else:
                 high = middle
-            middle = (low + high) >> 1
+                middle -= step
+            step <<= 1
+            if middle < low or middle >= high:
+                middle = (low + high) >> 1
         return low
 
 
@@ -384,14 +417,12 @@ class NacksByTime(_Chunks):
                     found.append(nack)
         return None if len(found) > most else found
 
-    def remove(self, nack: Nack) -> None:
-        """Take an entry that is there out."""
-        chunks = self.chunks
-        at = self._near_chunk
-        place = self._near_place
-        if at >= len(chunks) or place >= len(chunks[at]) or chunks[at][place] is not nack:
+    def remove(self, nack: Nack, other: _Chunks) -> None:
+        """Take an entry that is there out, which may stand where ``other`` had it just now."""
+        at, place = self._place_at_hand(nack, other)
+        if at < 0:
             at = self._chunk_of(nack.order_ms, nack.ticket)
-            place = _place_by_time(chunks[at], nack.order_ms, nack.ticket)
+            place = _place_by_time(self.chunks[at], nack.order_ms, nack.ticket)
         self._own(at)
         self._pop(at, place)
 
@@ -399,7 +430,7 @@ class NacksByTime(_Chunks):
         """Put entries that are there behind all others, as ``GONE``."""
         if len(nacks) <= MOVE_ALL_ABOVE:
             for nack in nacks:
-                self.remove(nack)
+                self.remove(nack, self)
                 nack.order_ms = GONE
                 self.add(nack)
             return
@@ -415,7 +446,7 @@ class NacksByTime(_Chunks):
         gone: list[Nack] = []
         while self.chunks and self.chunks[-1][-1].order_ms == GONE:
             nack = self.chunks[-1][-1]
-            self.remove(nack)
+            self.remove(nack, self)
             gone.append(nack)
         for nack in reversed(gone):
             nack.order_ms = IN_ZONE if nack.consumer is None else nack.delivery_ms
@@ -477,14 +508,19 @@ class NacksByTime(_Chunks):
         chunks = self.chunks
         low: i64 = 0
         high: i64 = len(chunks)
-        middle: i64 = 0
+        middle = min(self._near_chunk, high - 1)
+        step: i64 = 1
         while low < high:
             found = chunks[middle][-1].order_ms
             if found < order_ms or (found == order_ms and chunks[middle][-1].ticket < ticket):
                 low = middle + 1
+                middle += step
             else:
                 high = middle
-            middle = (low + high) >> 1
+                middle -= step
+            step <<= 1
+            if middle < low or middle >= high:
+                middle = (low + high) >> 1
         return low
 
 

@@ -443,6 +443,31 @@ def test_many_entries_in_any_order(seed: int) -> None:
     world.agree()
 
 
+@pytest.mark.parametrize("consumers", [1, 3])
+def test_entries_are_acknowledged_around_a_place_that_wanders(consumers: int) -> None:
+    chance = random.Random(consumers)
+    total = 40 * CHUNK
+    group = Group(b"g", 0, 0, 0)
+    members = [group.create_consumer(b"%d" % number, 0) for number in range(consumers)]
+    for number in range(total):
+        group.deliver(number // 7, number % 7, members[number % consumers], number)
+    left = list(range(total))
+    while left:
+        around = chance.choice([0, 0, 0, len(left) // 2, len(left) - 1])
+        window = left[around : around + chance.choice([1, 50, 5 * CHUNK])]
+        chance.shuffle(window)
+        for number in window[:-3] or window:
+            assert group.ack(number // 7, number % 7)
+            assert not group.ack(number // 7, number % 7)
+            left.remove(number)
+        assert [7 * nack.ms + nack.seq for nack in group.pel.from_id(0, 0, 0)] == left
+        for member in members:
+            held = [7 * nack.ms + nack.seq for nack in member.pel.from_id(0, 0, 0)]
+            assert held == [n for n in left if members[n % consumers] is member]
+        by_time = [7 * nack.ms + nack.seq for chunk in group.by_time.chunks for nack in chunk]
+        assert by_time == left
+
+
 def test_few_idle_entries_of_many_are_found_by_time() -> None:
     world = World()
     world.create(b"g", (0, 0))
