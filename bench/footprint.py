@@ -77,7 +77,7 @@ def bytes_per_entry(server: Server, kind: EntryKind, divisor: int) -> float:
     # What appending needs once (buffers, requests at work) is not the price of an entry.
     server.control.send_all(entry_chunks(kind, min(BATCH, count)))
     server.control.call("DEL", STREAM)
-    server.control.settle()
+    server.settle()
     before = server.resident_bytes()
     server.control.send_all(entry_chunks(kind, count))
     grown = server.resident_bytes() - before

@@ -57,7 +57,7 @@ class Prepared:
                 server.control.call("FLUSHALL")
             workload.setup(server.control, self.entries)
             workload.reset(server.control, self.entries)
-            server.control.settle()
+            server.settle()
             self.sample = self._ask_once()
         except (OSError, ServerError) as error:
             server.hang_up()  # whatever was still on its way is not to be taken for later replies
