@@ -57,7 +57,6 @@ class Prepared:
                 server.control.call("FLUSHALL")
             workload.setup(server.control, self.entries)
             workload.reset(server.control, self.entries)
-            server.settle()
             self.sample = self._ask_once()
         except (OSError, ServerError) as error:
             server.hang_up()  # whatever was still on its way is not to be taken for later replies
@@ -85,6 +84,7 @@ class Prepared:
         left_s = seconds
         while left_s > seconds * 0.1 and len(outcomes) < MOST_LAPS:
             workload.reset(server.control, self.entries)
+            server.settle()
             task = Task(
                 port=server.port,
                 workload=workload,

@@ -34,7 +34,7 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 BATCH: Final = 1000
 SLOW_BATCH: Final = 50  # fakeredis hangs up when its replies are not fetched soon enough
-SETTLE_S: Final = 0.005  # between looks at what is still to be freed
+FREEING_LOOK_S: Final = 0.005  # between looks at what is still to be freed
 CALL_TIMEOUT_S: Final = 600.0  # a fill, a rewrite, a FLUSHALL of tens of millions of entries
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
@@ -412,7 +412,7 @@ class Server:
         """
         if self.peer.is_redis_like:  # fakeredis hangs up on INFO
             while self.info("memory").get("lazyfree_pending_objects", "0") != "0":
-                time.sleep(SETTLE_S)
+                time.sleep(FREEING_LOOK_S)
 
     def info(self, section: str) -> dict[str, str]:
         """A section of INFO; empty when the server has no INFO."""

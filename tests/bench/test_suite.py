@@ -583,6 +583,27 @@ def test_what_was_deleted_is_gone_before_a_run(monkeypatch: pytest.MonkeyPatch) 
         assert info["lazyfreed_objects"] != "0"
 
 
+def test_every_lap_begins_when_nothing_is_left_to_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in build.environment().items():
+        monkeypatch.setenv(name, value)
+    steps: list[str] = []
+    workload = replace(workloads.named("xack-1"), entries=200)
+    ours = peers.Peer(peers.OURS, (sys.executable, "-P", "-m", "server"))
+    with peers.Server(ours) as server, load.Load(frozenset(os.sched_getaffinity(0)), 1) as clients:
+        prepared = measure.Prepared(server, workload)
+        call = server.control.call
+
+        def watched(*words: str | bytes | int) -> object:
+            if words[:2] == ("XGROUP", "DESTROY"):
+                steps.append("reset")
+            return call(*words)
+
+        monkeypatch.setattr(server.control, "call", watched)
+        monkeypatch.setattr(server, "settle", lambda: steps.append("settle"))
+        prepared.run(clients, measure.Shape(1, 1), 60.0)
+    assert steps == ["reset", "settle"] * measure.MOST_LAPS
+
+
 def test_only_results_that_were_asked_for_are_written(tmp_path: Path) -> None:
     """Without ``--output`` a part of the suite is shown, and the report stays as it is."""
     report_path = Path(suite.__file__).with_name("report.md")
