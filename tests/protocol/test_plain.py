@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from protocol.plain import PlainParser
+from support.alike import changed
 from support.client import encode
 
 WORDS = [b"", b"a", b"b", b"ab", b"\r\n", b"a" * 9, b"a" * 10, b"a" * 65, b"a" * 66, b"a" * 99]
@@ -13,18 +14,6 @@ WORDS += [b"a" * 100, b"a" * 64 + b"b", b"b" + b"a" * 64, b"a" * 991, b"a" * 100
 UNTAKEN = [b"", b"*", b"*3\r\n$1\r\na\r\n", b"PING\r\n", b"*1\r\n$01\r\na\r\n", b"*1\r\n$1\r\nabc"]
 
 changes = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(WORDS)), max_size=6)
-
-
-def changed(words: list[bytes], place: int, word: bytes) -> list[bytes]:
-    """The next request: a word differs, or comes, or goes, or none does."""
-    after = words.copy()
-    if place < len(after):
-        after[place] = word
-    elif place == 5:
-        after.append(word)
-    elif place == 6 and len(after) > 1:
-        after.pop()
-    return after
 
 
 @given(
@@ -42,7 +31,7 @@ def test_chunk_after_chunk(
     for steps, untaken in chunks:
         expected = []
         for place, word in steps:
-            words = changed(words, place, word)
+            words = changed(words, place, word, 5)
             expected.append(words)
         wire = b"".join(encode(*request) for request in expected)
         requests: list[list[bytes]] = []

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from protocol.requests import ProtocolError, RequestParser
+from support.alike import changed
 from support.client import encode
 
 BIG = b"x" * 70_000
@@ -310,14 +311,7 @@ def test_requests_that_begin_alike(
     """From each to the next one word changes, or none, or the last one comes or goes."""
     requests = [words]
     for place, word in changes:
-        after = requests[-1].copy()
-        if place < len(after):
-            after[place] = word
-        elif place == 11:
-            after.append(word)
-        elif place == 12 and len(after) > 1:
-            after.pop()
-        requests.append(after)
+        requests.append(changed(requests[-1], place, word, 11))
     wire = b"".join(encode(*request) for request in requests)
     assert parse([wire])[0] == requests
     assert parse([wire[:cut], wire[cut:]])[0] == requests
