@@ -128,7 +128,9 @@ class Keyspace:
 
     def get(self, key: bytes, now_ms: i64) -> object | None:
         """The value of ``key``, or None; counts as an access."""
-        found = self.entry(key, now_ms)
+        found = self.entries.get(key)
+        if found is not None and found.expire_ms != NO_EXPIRY:
+            found = self.entry(key, now_ms)
         if found is None:
             return None
         found.access_ms = now_ms

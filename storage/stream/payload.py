@@ -244,10 +244,8 @@ def _deltas(run: Run) -> list[int]:
     deltas: list[int] = []
     last_ms = 0
     last_seq = 0
-    all_seq = run.seq
-    for number, ms in enumerate(run.ms):
-        seq = all_seq[number]
-        if ms == last_ms and number:
+    for ms, seq in zip(run.ms, run.seq, strict=True):
+        if ms == last_ms:
             deltas.append(0)
             deltas.append(seq - last_seq)
         else:
