@@ -70,6 +70,24 @@ def format_id(ms: int, seq: int) -> bytes:
     return _writer.write(ms, seq)
 
 
+def id_lines(ms: int, seq: int, count: int) -> bytes:
+    """``count`` IDs as bulk strings in a row, the first (ms, seq) and the others in sequence."""
+    text = b"%d" % ms
+    stretches: list[bytes] = []
+    end = seq + count
+    while seq < end:
+        digits = len(b"%d" % seq)
+        stop = min(end, 10**digits)
+        if stop <= len(_SEQUENCE_LINES):
+            tails = _SEQUENCE_LINES[seq:stop]
+        else:
+            tails = [b"-%d\r\n" % each for each in range(seq, stop)]
+        head = bulk_header(len(text) + 1 + digits) + text
+        stretches.append(head + head.join(tails))
+        seq = stop
+    return b"".join(stretches)
+
+
 def write_id(out: BytesWriter, ms: int, seq: int) -> None:
     """Append ``<ms>-<seq>`` to ``out`` as a bulk string."""
     _writer.write_to(out, ms, seq)

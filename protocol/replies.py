@@ -216,70 +216,83 @@ def _write_out(digits: bytes, exponent: int) -> bytes:
     return b"%be%b%d" % (mantissa, b"-" if leading < 0 else b"+", abs(leading))
 
 
-def write_reply(out: list[bytes], reply: object, resp3: bool) -> None:
-    """Append the wire form of ``reply`` to ``out``, as one or more pieces in order."""
+def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
+    """Append the wire form of ``reply`` to ``out``, as one or more pieces in order; its length."""
     if isinstance(reply, bytes):
-        out.append(bulk(reply))
+        wire = bulk(reply)
     elif isinstance(reply, Status):
-        out.append(reply.line)
+        wire = reply.line
     elif isinstance(reply, bool):
         if resp3:
-            out.append(b"#t\r\n" if reply else b"#f\r\n")
+            wire = b"#t\r\n" if reply else b"#f\r\n"
         else:
-            out.append(b":1\r\n" if reply else b":0\r\n")
+            wire = b":1\r\n" if reply else b":0\r\n"
     elif isinstance(reply, int):
-        out.append(_INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply)
+        wire = _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
     elif isinstance(reply, list):
-        out.append(array_header(len(reply)))
-        for item in reply:
-            write_reply(out, item, resp3)
+        return _write_items(out, array_header(len(reply)), reply, resp3)
     elif reply is None:
-        out.append(b"_\r\n" if resp3 else b"$-1\r\n")
+        wire = b"_\r\n" if resp3 else b"$-1\r\n"
     elif isinstance(reply, Encoded):
-        out.append(reply.wire)
+        wire = reply.wire
     elif isinstance(reply, ErrorReply):
-        out.append(b"-" + reply.text + b"\r\n")
-    elif not isinstance(reply, NoReply):
-        _write_rare(out, reply, resp3)
-
-
-def _write_rare(out: list[bytes], reply: object, resp3: bool) -> None:
-    if isinstance(reply, Map):
-        size = len(reply.pairs)
-        out.append(b"%%%d\r\n" % size if resp3 else b"*%d\r\n" % (2 * size))
-        for name, value in reply.pairs:
-            write_reply(out, name, resp3)
-            write_reply(out, value, resp3)
-    elif isinstance(reply, NullArray):
-        out.append(b"_\r\n" if resp3 else b"*-1\r\n")
-    elif isinstance(reply, tuple):
-        write_reply(out, list(reply), resp3)
-    elif isinstance(reply, float):
-        text = double(reply)
-        out.append(b"," + text + b"\r\n" if resp3 else bulk(text))
-    elif isinstance(reply, Decimal):
-        out.append(b"," + reply.digits + b"\r\n" if resp3 else bulk(reply.digits))
-    elif isinstance(reply, Set):
-        out.append((b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items))
-        for item in reply.items:
-            write_reply(out, item, resp3)
-    elif isinstance(reply, Push):
-        out.append((b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items))
-        for item in reply.items:
-            write_reply(out, item, resp3)
-    elif isinstance(reply, Replies):
-        for item in reply.items:
-            write_reply(out, item, resp3)
-    elif isinstance(reply, Verbatim):
-        if resp3:
-            out.append(b"=%d\r\n%b:%b\r\n" % (len(reply.text) + 4, reply.kind, reply.text))
-        else:
-            out.append(bulk(reply.text))
-    elif isinstance(reply, BigNumber):
-        digits = b"%d" % reply.value
-        out.append(b"(" + digits + b"\r\n" if resp3 else bulk(digits))
+        wire = b"-" + reply.text + b"\r\n"
+    elif isinstance(reply, NoReply):
+        return 0
     else:
-        raise TypeError(f"not a reply value: {type(reply).__name__}")
+        return _write_rare(out, reply, resp3)
+    out.append(wire)
+    return len(wire)
+
+
+def _write_items(out: list[bytes], header: bytes, items: list[object], resp3: bool) -> int:
+    out.append(header)
+    size = len(header)
+    for item in items:
+        size += write_reply(out, item, resp3)
+    return size
+
+
+def _write_rare(out: list[bytes], reply: object, resp3: bool) -> int:
+    if isinstance(reply, Map):
+        count = len(reply.pairs)
+        header = b"%%%d\r\n" % count if resp3 else b"*%d\r\n" % (2 * count)
+        items: list[object] = []
+        for name, value in reply.pairs:
+            items.append(name)
+            items.append(value)
+        return _write_items(out, header, items, resp3)
+    if isinstance(reply, tuple):
+        return write_reply(out, list(reply), resp3)
+    if isinstance(reply, Set):
+        header = (b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
+        return _write_items(out, header, reply.items, resp3)
+    if isinstance(reply, Push):
+        header = (b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
+        return _write_items(out, header, reply.items, resp3)
+    if isinstance(reply, Replies):
+        return sum([write_reply(out, item, resp3) for item in reply.items])
+    wire = _rare(reply, resp3)
+    out.append(wire)
+    return len(wire)
+
+
+def _rare(reply: object, resp3: bool) -> bytes:
+    if isinstance(reply, NullArray):
+        return b"_\r\n" if resp3 else b"*-1\r\n"
+    if isinstance(reply, float):
+        text = double(reply)
+        return b"," + text + b"\r\n" if resp3 else bulk(text)
+    if isinstance(reply, Decimal):
+        return b"," + reply.digits + b"\r\n" if resp3 else bulk(reply.digits)
+    if isinstance(reply, Verbatim):
+        if resp3:
+            return b"=%d\r\n%b:%b\r\n" % (len(reply.text) + 4, reply.kind, reply.text)
+        return bulk(reply.text)
+    if isinstance(reply, BigNumber):
+        digits = b"%d" % reply.value
+        return b"(" + digits + b"\r\n" if resp3 else bulk(digits)
+    raise TypeError(f"not a reply value: {type(reply).__name__}")
 
 
 def encode(reply: object, resp3: bool = False) -> bytes:

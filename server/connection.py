@@ -19,7 +19,7 @@ from typing import Final
 from compat import errors
 from protocol.replies import ErrorReply, write_reply
 from protocol.requests import ProtocolError, RequestParser
-from server.execute import HELD, execute
+from server.execute import OUTPUT_PAUSE_BYTES, execute
 from server.info.client_line import is_subscriber
 from server.session import (
     BLOCKED,
@@ -28,8 +28,6 @@ from server.session import (
     NEEDS_AUTH,
     NOBODY,
     PAUSED,
-    REPLY_SKIP,
-    REPLY_SKIP_NEXT,
     Peer,
     Session,
 )
@@ -39,7 +37,6 @@ log: Final = logging.getLogger("headrace")
 
 LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
-OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # replies in hand at which running requests pauses
 
 
 class Connection(Peer):
@@ -278,7 +275,7 @@ class Connection(Peer):
                     requests = parser.take()
                     if not requests:
                         break
-                if not self._run_batch(requests) or (parser.is_drained and not self._queue):
+                if not self._run_batch(requests) or parser.is_drained:
                     break
         except ProtocolError as error:
             line = errors.PROTOCOL % error.text
@@ -311,46 +308,14 @@ class Connection(Peer):
         session.special |= CLOSING
 
     def _run_batch(self, requests: list[list[bytes]]) -> bool:
-        """Run requests in order; False when some had to be left in the queue."""
-        server = self._server
+        """Run requests in order; False when more must not be run now."""
         session = self.session
-        out = session.out
-        held_bytes = 0
-        count = 0
-        for argv in requests:
-            pieces = len(out)
-            reply = execute(server, session, argv)
-            count += 1
-            if reply is HELD:
-                self._queue = requests[count - 1 :]
-                session.commands += count - 1
-                return False
-            if len(out) == pieces:
-                session.respond(reply)
-            else:
-                # The request made messages for its own client: they follow its reply.
-                messages = out[pieces:]
-                del out[pieces:]
-                session.respond(reply)
-                out.extend(messages)
-            if session.special & (REPLY_SKIP | REPLY_SKIP_NEXT) and not session.special & BLOCKED:
-                self._pass_skip()
-            for number in range(pieces, len(out)):
-                held_bytes += len(out[number])
-            if session.special & HOLD or held_bytes > OUTPUT_PAUSE_BYTES:
-                self._queue = requests[count:]
-                session.commands += count
-                self._pausing = held_bytes > OUTPUT_PAUSE_BYTES
-                return False
-        session.commands += count
-        return True
-
-    def _pass_skip(self) -> None:
-        """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
-        session = self.session
-        session.special &= ~REPLY_SKIP
-        if session.special & REPLY_SKIP_NEXT:
-            session.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
+        done = execute(self._server, session, requests)
+        session.commands += done
+        if done < len(requests):
+            self._queue = requests[done:]
+        self._pausing = session.answered_bytes > OUTPUT_PAUSE_BYTES
+        return not (self._pausing or session.special & HOLD)
 
     def _send(self) -> None:
         """Send the replies, at the end of the turn where other clients are at work, too.

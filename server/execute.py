@@ -12,7 +12,7 @@ from typing import Final
 from compat import errors
 from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from compat.storage_errors import storage_error_line
-from protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from protocol.replies import NO_REPLY, QUEUED, ErrorReply, write_reply
 from server.blocking import Place, Waiter
 from server.call import Call, Parked
 from server.clock import read_ns
@@ -30,11 +30,13 @@ from server.registry import (
     SKIP_SLOWLOG,
     TABLE,
     WRITE,
+    AlikeHandler,
     Command,
 )
 from server.session import (
     BLOCKED,
     CLOSING,
+    HOLD,
     IN_MULTI,
     MONITORING,
     NEEDS_AUTH,
@@ -60,6 +62,9 @@ from storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")
 
+OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
+MOST_ALIKE: Final = 128  # requests that are run at once
+QUICK_NS: Final = 2000  # calls that take less are not told apart
 MOST_NAMES: Final = 4096  # spellings of command names that are remembered
 _UNQUEUED: Final = (b"exec", b"discard", b"multi", b"watch", b"quit", b"reset")
 _FOR_SUBSCRIBERS: Final = (
@@ -83,32 +88,49 @@ class Held:
 HELD: Final = Held()
 
 
-def execute(server: Server, session: Session, argv: list[bytes]) -> object:
-    """Run one request; its reply, ``NO_REPLY`` when none is due now, or ``HELD``.
+def execute(server: Server, session: Session, requests: list[list[bytes]]) -> int:
+    """Run requests in order and answer them in ``session.out``; how many are done with.
 
-    ``server.clock_ns`` is the time of the command, and afterwards the time at which it ended.
+    The others are to be offered again: one was held back or made the session wait, or the answers
+    have come to more than ``OUTPUT_PAUSE_BYTES``.
+
+    ``server.clock_ns`` is the time of the first command, and afterwards that when the last ended.
     """
-    name = argv[0]
-    row = server.last_row
-    if row is None or name != server.last_name:
-        row = server.rows.get(name)
-        server.last_name = name
-        server.last_row = row
-    if row is None or row.run is None or not row.arity_fits(len(argv)):
-        try:
-            row = find_row(server, argv)
-        except CommandError as error:
-            return refuse(server, session, None, argv, error.line)
-    session.last_row = row
-    if not session.special and not server.special:
-        return run(server, session, row, argv)
-    verdict = _admit(server, session, row, argv)
-    if verdict is not None:
-        return verdict
-    reply = run(server, session, row, argv)
-    if server.special & MONITORED:
-        show_monitors(server, session, row, argv)
-    return reply
+    session.answered_bytes = 0
+    size = len(requests)
+    at = 0
+    while at < size and not (session.special & HOLD or session.answered_bytes > OUTPUT_PAUSE_BYTES):
+        argv = requests[at]
+        name = argv[0]
+        row = server.last_row
+        if row is None or name != server.last_name:
+            row = server.rows.get(name)
+            server.last_name = name
+            server.last_row = row
+        end = size
+        if row is None or row.run is None or not row.arity_fits(len(argv)):
+            end = at + 1  # the next one may be of another subcommand
+            try:
+                row = find_row(server, argv)
+            except CommandError as error:
+                session.answer(refuse(server, session, None, argv, error.line))
+                at = end
+                continue
+        session.last_row = row
+        if not session.special and not server.special:
+            at = run(server, session, row, requests, at, end)
+        else:
+            verdict = _admit(server, session, row, argv)
+            if verdict is HELD:
+                break
+            if verdict is None:
+                run(server, session, row, requests, at, at + 1)
+                if server.special & MONITORED:
+                    show_monitors(server, session, row, argv)
+            else:
+                session.answer(verdict)
+            at += 1
+    return at
 
 
 def find_row(server: Server, argv: list[bytes]) -> Command:
@@ -248,22 +270,87 @@ def _is_paused(server: Server, session: Session, row: Command) -> bool:
     return row.name == b"exec" and transaction is not None and transaction.writes
 
 
-def run(server: Server, session: Session, row: Command, argv: list[bytes]) -> object:
-    """Run an admitted request: the command, then its effects, then who was waiting for them."""
+def run(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> int:
+    """Run an admitted request and answer it, and those up to ``end`` that are alike.
+
+    Each one is the command, then its effects, then who was waiting for them. The next one is run
+    where it is the same command with as many words and nothing has come up that it would have to
+    be admitted for.
+
+    Returns: the place of the first request that was not run.
+    """
     call = server.call
     call.session = session
     call.db = session.db
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & (IN_MULTI | REPLAY)
-    reply = invoke(call, row, argv)
-    if isinstance(reply, Parked):
-        _park(server, session, row, reply)
-        call.row = None  # it counts once, when it is served
-        reply = NO_REPLY
-    finish(server, call)
-    if server.blocking.ready:
-        serve_ready(server)
-    return reply
+    if row.run_alike is not None and at + 1 < end:
+        done = _run_alike(server, call, row, row.run_alike, requests, at, end)
+        if done > at:
+            return done
+        end = at + 1
+    out = session.out
+    ready = server.blocking.ready
+    name = requests[at][0]
+    width = len(requests[at])
+    while True:
+        argv = requests[at]
+        pieces = len(out)
+        call.now_ms = server.clock_ns // 1_000_000
+        reply = invoke(call, row, argv)
+        at += 1
+        if isinstance(reply, Parked):
+            _park(server, session, row, reply)
+            call.row = None  # it counts once, when it is served
+            reply = NO_REPLY
+            finish(server, call)
+        else:
+            if call.effects or server.aof is not None:
+                _make_known(server, call)
+            count_call(server, call, row)
+        if ready:
+            serve_ready(server)
+            end = at
+        if len(out) == pieces and not session.special:
+            session.answered_bytes += write_reply(out, reply, session.resp3)
+        else:
+            session.answer(reply, pieces)
+        if at >= end or session.special or server.special:
+            return at
+        argv = requests[at]
+        if argv[0] != name or len(argv) != width or session.answered_bytes > OUTPUT_PAUSE_BYTES:
+            return at
+
+
+def _run_alike(
+    server: Server,
+    call: Call,
+    row: Command,
+    handler: AlikeHandler,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
+) -> int:
+    """Run and answer some requests at once, from ``at`` on; the place of the first that was not."""
+    call.row = row
+    call.argv = requests[at]
+    try:
+        count, wire = handler(call, requests, at, min(end, at + MOST_ALIKE))
+    except Exception:
+        log.exception("command %r failed with an internal error", row.name)
+        count = 1
+        wire = b"-" + _crashed(server, row).text + b"\r\n"
+    if count:
+        spent_ns = _count(server, row, count)
+        if spent_ns >= server.slow_ns:
+            for argv in requests[at : at + count]:
+                call.argv = argv
+                _note_slow(server, call, row, spent_ns)
+        call.session.out.append(wire)
+        call.session.answered_bytes += len(wire)
+    return at + count
 
 
 def _park(server: Server, session: Session, row: Command, parked: Parked) -> None:
@@ -278,6 +365,15 @@ def _park(server: Server, session: Session, row: Command, parked: Parked) -> Non
 
 def finish(server: Server, call: Call) -> None:
     """Make the effects of what has been run known and account for its time."""
+    _make_known(server, call)
+    row = call.row
+    if row is None:
+        server.clock_ns = read_ns()
+    else:
+        count_call(server, call, row)
+
+
+def _make_known(server: Server, call: Call) -> None:
     effects = call.effects
     if effects:
         server.tell(effects)
@@ -285,27 +381,35 @@ def finish(server: Server, call: Call) -> None:
     aof = server.aof
     if aof is not None and aof.pending:
         aof.end_command()
-    row = call.row
+
+
+def count_call(server: Server, call: Call, row: Command) -> None:
+    """Put the call that has just ended into the statistics of its row and, if slow, into the logs.
+
+    It has lasted from ``server.clock_ns``, which is set to its end.
+    """
+    spent_ns = _count(server, row, 1)
+    if spent_ns >= server.slow_ns:
+        _note_slow(server, call, row, spent_ns)
+
+
+def _count(server: Server, row: Command, count: int) -> int:
+    """Count calls that have just ended; what each one has taken of their time, in nanoseconds."""
     ended_ns = read_ns()
     spent_ns = ended_ns - server.clock_ns
     server.clock_ns = ended_ns
-    if row is not None:
-        count_call(server, call, row, spent_ns)
-
-
-def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
-    """Put one call into the statistics of its row and, where it was slow, into the logs."""
-    if spent_ns < 0:
+    if spent_ns < 0:  # the clock was set back
         spent_ns = 0
-    row.calls += 1
+    row.calls += count
     row.nsec += spent_ns
+    if count > 1:
+        spent_ns //= count
     if server.track_latency:
-        if spent_ns < 2000:
-            row.quick_calls += 1
+        if spent_ns < QUICK_NS:
+            row.quick_calls += count
         else:
-            row.histogram[min(63, (spent_ns // 1000).bit_length())] += 1
-    if spent_ns >= server.slow_ns:
-        _note_slow(server, call, row, spent_ns)
+            row.histogram[(spent_ns // 1000).bit_length()] += count
+    return spent_ns
 
 
 def serve_ready(server: Server) -> None:

@@ -89,6 +89,7 @@ class KeySpec:
 
 
 Handler = Callable[["Call"], object]
+AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, bytes]"]
 KeyFinder = Callable[[list[bytes]], list[int]]
 
 
@@ -114,6 +115,7 @@ class Command:
         self.acl: Final = acl  # categories besides those that follow from the flags
         self.tips: Final = tips
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
+        self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.subcommands: dict[bytes, Command] = {}
         self.calls = 0
         self.nsec = 0
@@ -153,6 +155,22 @@ def command(
 
     def declare(run: Handler) -> Handler:
         add_row(Command(name.lower().encode(), run, arity, flags, keys, acl, tips, find_keys))
+        return run
+
+    return declare
+
+
+def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
+    """Declare how a command is run for several requests of a pipeline at once.
+
+    The function is given a pipeline, the place of one that is of this command, and where to end. It
+    runs that one and those after it for as long as they are alike and ordinary, to the same effect
+    as one by one, and returns how many that were, maybe none, and their replies on the wire. None
+    of them fails: the first one that is out of the ordinary is run by itself.
+    """
+
+    def declare(run: AlikeHandler) -> AlikeHandler:
+        TABLE[name.lower().encode()].run_alike = run
         return run
 
     return declare

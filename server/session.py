@@ -112,6 +112,7 @@ class Session:
         self.bytes_out = 0
         self.commands = 0
         self.out: list[bytes] = []
+        self.answered_bytes = 0  # of answers to the requests being run
         self.transaction: Transaction | None = None
         self.watched: dict[tuple[int, bytes], bool] = {}  # value: it was expired when watched
         self.watch_broken = False
@@ -133,11 +134,32 @@ class Session:
         self.transaction = None
         self.special &= ~IN_MULTI
 
-    def respond(self, reply: object) -> None:
-        """Queue the reply of a request, unless CLIENT REPLY silenced it."""
-        if self.special & (REPLY_OFF | REPLY_SKIP) and not isinstance(reply, Replies):
-            return
-        write_reply(self.out, reply, self.resp3)
+    def answer(self, reply: object, pieces: int = -1) -> None:
+        """Queue the reply of a request, unless CLIENT REPLY silenced it.
+
+        Args:
+            pieces: how many there were in ``out`` before the request ran; what it has added since
+                is messages of its own making, which follow its reply. -1: it has added none.
+        """
+        out = self.out
+        messages: list[bytes] = []
+        if 0 <= pieces < len(out):
+            messages = out[pieces:]
+            del out[pieces:]
+        special = self.special
+        if not special & (REPLY_OFF | REPLY_SKIP) or isinstance(reply, Replies):
+            self.answered_bytes += write_reply(out, reply, self.resp3)
+        for message in messages:
+            self.answered_bytes += len(message)
+            out.append(message)
+        if special & (REPLY_SKIP | REPLY_SKIP_NEXT) and not special & BLOCKED:
+            self._pass_skip()
+
+    def _pass_skip(self) -> None:
+        """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
+        self.special &= ~REPLY_SKIP
+        if self.special & REPLY_SKIP_NEXT:
+            self.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
 
     def deliver(self, reply: object) -> None:
         """Queue a message that answers no request at hand, and see that it leaves."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 from compat import errors
 from compat.content_iid import content_iid
 from compat.errors import CommandError, wrong_arity
-from compat.stream_ids import format_id, parse_id
+from compat.stream_ids import format_id, id_lines, parse_id
 from protocol.replies import OK
 from server.add_options import AddOptions
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.idempotence import EVER, record_iid, record_limits, repeated, without_producer
-from server.registry import DENYOOM, FAST, WRITE, KeySpec, command
+from server.registry import DENYOOM, FAST, WRITE, KeySpec, alike, command
 from server.stream_args import (
     NO_TRIM,
     TrimOptions,
@@ -147,6 +147,40 @@ def xadd(call: Call) -> object:
     if created:
         record_limits(call, key, stream)
     return id_text
+
+
+@alike("XADD")
+def xadd_alike(call: Call, requests: list[list[bytes]], at: int, end: int) -> tuple[int, bytes]:
+    """Append several entries at once: ``XADD key * field value ...`` with one key and its fields.
+
+    They get IDs in sequence, as entries of one millisecond do.
+    """
+    name, key, wanted = requests[at][:3]
+    width = len(requests[at])
+    if wanted != b"*" or width % 2 == 0 or not call.is_unheeded(key):
+        return 0, b""
+    stream = call.db.get(key, call.now_ms)
+    if not isinstance(stream, Stream):
+        return 0, b""
+    number = at + 1
+    for words in requests[number:end]:
+        if len(words) != width or words[2] != wanted or words[1] != key or words[0] != name:
+            break
+        number += 1
+    config = call.server.config
+    count = stream.append_alike(
+        call.now_ms,
+        requests,
+        at,
+        number,
+        3,
+        config.stream_node_max_bytes,
+        config.stream_node_max_entries,
+    )
+    if not count:
+        return 0, b""
+    call.server.dirty += count
+    return count, id_lines(stream.last_ms, stream.last_seq - count + 1, count)
 
 
 def new_stream(call: Call) -> Stream:

@@ -9,12 +9,21 @@ from __future__ import annotations
 from typing import Final
 
 from storage.stream.ids import is_below
-from storage.stream.listpack import EMPTY_BYTES, delta_bytes, integer_bytes, text_bytes
+from storage.stream.listpack import (
+    EMPTY_BYTES,
+    SHORT_TEXT_BYTES,
+    SMALL_DELTA,
+    delta_bytes,
+    integer_bytes,
+    text_bytes,
+)
 from storage.stream.payload import count_ids, has_names, pack, unpack, unpack_ids, unpack_some
 from storage.stream.run import Run
 
+NODE_BYTES_MAX: Final = 1 << 30
 RECENT_BLOCKS: Final = 8
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
+_NINE: Final = 0x39  # a value that starts above it is no number
 _NO_NAMES: Final[list[bytes]] = []
 
 
@@ -206,6 +215,80 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     block.names_of_node = names
     block.node_bytes = size
     return block
+
+
+def append_alike(
+    block: Block,
+    ms: int,
+    seq: int,
+    requests: list[list[bytes]],
+    first: int,
+    end: int,
+    at: int,
+    node_bytes_max: int,
+    node_entries_max: int,
+) -> int:
+    """Add the entries ``requests[first:end]``, of each ``[at:]``, to an open block, while they fit.
+
+    All have as many words. They fit while they have the names that all entries before have, and
+    Redis would not start a new node.
+
+    Args:
+        ms, seq: the ID of the first of them, above all that the block has; the next ones follow.
+
+    Returns: how many were added.
+    """
+    run = block.run
+    assert run is not None
+    names = run.names
+    if names is None or len(requests[first]) != at + 2 * len(names):
+        return 0
+    if node_entries_max > 0:
+        end = min(end, first + max(0, node_entries_max - block.total))
+    if not 0 < node_bytes_max < NODE_BYTES_MAX:
+        node_bytes_max = NODE_BYTES_MAX
+    width = len(names)
+    flat = run.flat
+    size = block.node_bytes
+    # Flags, the ID's two halves, the values, how many elements that were.
+    head = 4 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
+    near_seq = block.first_seq + SMALL_DELTA
+    next_seq = seq
+    for words in requests[first:end]:
+        filled = size + head
+        if not block.first_seq <= next_seq <= near_seq:
+            filled += delta_bytes(next_seq - block.first_seq) - 2
+        compared = size
+        place = at
+        for name in names:
+            if words[place] != name:
+                break
+            value = words[place + 1]
+            length = len(value)
+            compared += len(name) + length
+            if 0 < length < SHORT_TEXT_BYTES and value[0] > _NINE:
+                filled += length + 2
+            else:
+                filled += text_bytes(value)
+            flat.append(value)
+            place += 2
+        if place < len(words) or compared >= node_bytes_max:
+            break
+        size = filled
+        next_seq += 1
+    added = next_seq - seq
+    del flat[(len(run.ms) + added) * width :]  # of an entry that does not fit
+    if added:
+        run.ms.extend([ms] * added)
+        run.seq.extend(range(seq, next_seq))
+        block.node_bytes = size
+        block.last_ms = ms
+        block.last_seq = next_seq - 1
+        block.total += added
+        block.live += added
+        if block.dead is not None:
+            block.dead.extend(bytes(added))
+    return added
 
 
 def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None:

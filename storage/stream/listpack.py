@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 EMPTY_BYTES: Final = 7
+SMALL_DELTA: Final = 127  # up to here from 0 on, a number takes two bytes
+SHORT_TEXT_BYTES: Final = 64  # below, text that is no number takes two bytes beside its own
 _U64: Final = 2**64
 _SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
 _I64_MAX: Final = 2**63 - 1
@@ -28,7 +30,7 @@ def text_bytes(text: bytes) -> int:
             found = _number_bytes(text, size)
             if found:
                 return found
-    if size < 64:
+    if size < SHORT_TEXT_BYTES:
         return size + 2
     size += 2 if size < 4096 else 5
     return size + _back_length(size)
@@ -47,7 +49,7 @@ def _number_bytes(text: bytes, size: int) -> int:
 
 def integer_bytes(number: int) -> int:
     """The size of one element that holds a signed 64-bit ``number``, back length included."""
-    if 0 <= number <= 127:
+    if 0 <= number <= SMALL_DELTA:
         return 2
     if -4096 <= number <= 4095:
         return 3

@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from storage.errors import StorageError
-from storage.stream.block import Block, append, open_block
+from storage.stream.block import NODE_BYTES_MAX, Block, append, append_alike, open_block
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
@@ -26,7 +26,6 @@ from storage.stream.index import BlockIndex
 from storage.stream.run import Run
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
-NODE_BYTES_MAX: Final = 1 << 30
 ENTRY_BYTES_MAX: Final = 1 << 30
 IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
 IDMP_MAXSIZE: Final = 100
@@ -116,15 +115,55 @@ class Stream:
         node_entries_max: int,
     ) -> None:
         """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
+        ms, seq = self._next_id(now_ms)
+        self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
+
+    def append_alike(
+        self,
+        now_ms: int,
+        requests: list[list[bytes]],
+        first: int,
+        end: int,
+        at: int,
+        node_bytes_max: int,
+        node_entries_max: int,
+    ) -> int:
+        """As ``append_next`` for the entries ``requests[first:end]``, of each ``[at:]``.
+
+        All have as many words. It goes on while they are like those before and fit into the open
+        node; the IDs are in sequence, and the last of them is the last ID afterwards.
+
+        Returns: how many were added; the next one is for ``append_next``.
+        """
+        tail = self.tail
+        if tail is None or self.last_ms == ID_MAX:
+            return 0
+        ms, seq = self._next_id(now_ms)
+        if seq > ID_MAX - (end - first) or self.entries_added > ADDED_MAX - (end - first):
+            return 0
+        added = append_alike(
+            tail, ms, seq, requests, first, end, at, node_bytes_max, node_entries_max
+        )
+        if added:
+            self.length += added
+            self.entries_added += added
+            self.last_ms = ms
+            self.last_seq = seq + added - 1
+        return added
+
+    def _next_id(self, now_ms: int) -> tuple[int, int]:
+        """The ID that ``*`` stands for.
+
+        Raises:
+            IDsExhausted: there is none above the last one.
+        """
         if now_ms > self.last_ms:
-            self.append(now_ms, 0, words, at, node_bytes_max, node_entries_max)
-        elif self.last_seq != ID_MAX:
-            seq = self.last_seq + 1
-            self.append(self.last_ms, seq, words, at, node_bytes_max, node_entries_max)
-        elif self.last_ms != ID_MAX:
-            self.append(self.last_ms + 1, 0, words, at, node_bytes_max, node_entries_max)
-        else:
-            raise IDsExhausted
+            return now_ms, 0
+        if self.last_seq != ID_MAX:
+            return self.last_ms, self.last_seq + 1
+        if self.last_ms != ID_MAX:
+            return self.last_ms + 1, 0
+        raise IDsExhausted
 
     def append(
         self,
@@ -149,6 +188,17 @@ class Stream:
             if last_ms == ID_MAX and self.last_seq == ID_MAX:
                 raise IDsExhausted
             raise IDNotGreater
+        self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
+
+    def _append(
+        self,
+        ms: int,
+        seq: int,
+        words: list[bytes],
+        at: int,
+        node_bytes_max: int,
+        node_entries_max: int,
+    ) -> None:
         size = 0
         for number in range(at, len(words)):
             size += len(words[number])

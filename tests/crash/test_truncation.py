@@ -55,7 +55,7 @@ def state_of(server: Server) -> dict[tuple[int, bytes], object]:
         for key, entry in db.entries.items():
             value = entry.value
             if isinstance(value, Stream):
-                facts = list(plain_stream(value))  # type: ignore[call-overload]
+                facts = list(plain_stream(value))
                 facts[6] = [
                     (*group[:4], [(name, ids) for name, _, _, ids in group[4]], group[5])
                     for group in facts[6]

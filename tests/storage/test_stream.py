@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.stream.ids import ID_MAX
-from storage.stream.stream import ElementsTooLarge, IDNotGreater, Part, Stream
+from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted, Part, Stream
+from support.snapshots import plain_stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
@@ -31,6 +32,23 @@ def entries(parts: list[Part], reverse: bool = False) -> list[tuple[int, int, li
                 run = part.run
                 found.append((run.ms[number], run.seq[number], run.row(number)))
     return found
+
+
+def append_several(
+    stream: Stream, now_ms: int, rows: list[list[bytes]], node_bytes: int, node_entries: int
+) -> list[list[bytes]]:
+    """Append entries with as many words each as a pipeline does: those that can be at once."""
+    requests = [[b"XADD", b"key", b"*", *row] for row in rows]
+    at = 0
+    while at < len(requests):
+        added = stream.append_alike(
+            now_ms, requests, at, len(requests), 3, node_bytes, node_entries
+        )
+        assert added <= len(requests) - at
+        if not added:
+            stream.append_next(now_ms, requests[at], 3, node_bytes, node_entries)
+        at += added or 1
+    return rows
 
 
 class StreamMachine(RuleBasedStateMachine):
@@ -58,6 +76,15 @@ class StreamMachine(RuleBasedStateMachine):
     @rule(steps=st.integers(1, 2), pairs=Rows)
     def append_next(self, steps: int, pairs: list[tuple[bytes, bytes]]) -> None:
         self.append((self.last[0] + steps - 1, self.last[1] + 1), pairs)
+
+    @rule(now_ms=st.integers(0, 40), several=st.lists(Rows, min_size=1, max_size=4))
+    def append_several(self, now_ms: int, several: list[list[tuple[bytes, bytes]]]) -> None:
+        rows = [[word for pair in pairs for word in pair] for pairs in several]
+        rows = [row for row in rows if len(row) == len(rows[0])]
+        for row in append_several(self.stream, now_ms, rows, 4096, NODE_ENTRIES):
+            self.last = (now_ms, 0) if now_ms > self.last[0] else (self.last[0], self.last[1] + 1)
+            self.model.append((*self.last, row))
+            self.added += 1
 
     @rule(which=IDs)
     def delete(self, which: tuple[int, int]) -> None:
@@ -134,6 +161,55 @@ def filled(count: int, node_entries: int = 100) -> Stream:
     for number in range(1, count + 1):
         stream.append(number, 0, [b"f", b"%d" % number], 0, 4096, node_entries)
     return stream
+
+
+TEXTS = (b"", b"v", b"0", b"-1", b"9" * 19, b"9" * 25, b":", b"x" * 63, b"y" * 64, b"7" * 64)
+Values = st.sampled_from([*TEXTS, b"z" * 5000])
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 400),
+            st.lists(st.tuples(st.integers(0, 9), Values, Values), min_size=1, max_size=8),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([0, 1, 60, 150, 400, 4096]),
+    st.sampled_from([0, 1, 2, 5, 100]),
+    st.integers(0, 3),
+)
+def test_entries_that_come_at_once_are_as_one_by_one(
+    pipelines: list[tuple[int, list[tuple[int, bytes, bytes]]]],
+    node_bytes: int,
+    node_entries: int,
+    deleted: int,
+) -> None:
+    at_once, by_one = Stream(100, 100), Stream(100, 100)
+    for now_ms, choices in pipelines:
+        rows = [[b"a", one, b"other" if odd == 9 else b"b", two] for odd, one, two in choices]
+        append_several(at_once, now_ms, rows, node_bytes, node_entries)
+        for row in rows:
+            by_one.append_next(now_ms, row, 0, node_bytes, node_entries)
+        for stream in (at_once, by_one):
+            for ms, seq, _ in entries(stream.parts((0, 0), GREATEST, deleted, True))[1:]:
+                stream.delete(ms, seq)
+        node_entries = max(0, node_entries - deleted)
+        assert plain_stream(at_once) == plain_stream(by_one)
+
+
+def test_what_comes_at_once_stops_in_front_of_the_last_id_there_is() -> None:
+    stream = Stream(100, 100)
+    stream.append(ID_MAX, ID_MAX - 3, [b"f", b"v"], 0, 4096, 100)
+    requests = [[b"f", b"v"]] * 4
+    assert stream.append_alike(5, requests, 0, 4, 0, 4096, 100) == 0
+    for _ in range(3):
+        stream.append_next(5, requests[0], 0, 4096, 100)
+    assert stream.append_alike(5, requests, 0, 1, 0, 4096, 100) == 0
+    with pytest.raises(IDsExhausted):
+        stream.append_next(5, requests[0], 0, 4096, 100)
+    assert stream.length == 4
 
 
 def test_entries_of_a_sealed_block_come_back_as_they_were() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from persistence.snapshot.encoder import SnapshotEncoder
 from storage.freezing import Freezing
@@ -148,7 +149,7 @@ def plain_block(block: Block) -> object:
     return ends, block.total, block.live, block.node_bytes, block.run is None, rows
 
 
-def plain_stream(stream: Stream) -> object:
+def plain_stream(stream: Stream) -> tuple[Any, ...]:
     return (
         (stream.length, stream.last_ms, stream.last_seq, stream.first_id()),
         (stream.max_deleted_ms, stream.max_deleted_seq, stream.entries_added),

@@ -1,0 +1,187 @@
+"""What a pipeline runs at once has the effects and replies that it has one by one."""
+
+from __future__ import annotations
+
+import time
+
+from conftest import Factory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import server.commands.families  # noqa: F401  (importing it fills the command table)
+from server.config.config import Config
+from server.execute import execute
+from server.registry import TABLE
+from server.session import NOBODY, Session
+from server.state import Server
+from storage.stream.stream import Stream
+from support.client import Argument, parse
+from support.process import ServerProcess
+from support.snapshots import plain_stream
+
+FUTURE = b"9999999999999-5"  # what `*` gives then does not depend on the time
+KEYS = (b"s", b"t", b"text")
+OPTIONS: tuple[list[bytes], ...] = (
+    [b"*"],
+    [b"*"],
+    [b"*"],
+    [b"9999999999999-*"],
+    [b"1-1"],
+    [b"NOMKSTREAM", b"*"],
+    [b"MAXLEN", b"~", b"3", b"*"],
+    [b"MAXLEN", b"=", b"4", b"*"],
+    [b"IDMP", b"p", b"1", b"*"],
+)
+FIELDS: tuple[list[bytes], ...] = (
+    [b"f", b"v"],
+    [b"f", b"v"],
+    [b"f", b"12"],
+    [b"g", b"v"],
+    [b"f", b"v", b"g"],
+    [b"f", b"v", b"g", b"x" * 300],
+)
+Adding = st.tuples(
+    st.sampled_from([b"XADD", b"XADD", b"xadd"]),
+    st.sampled_from(KEYS[:2] * 4 + KEYS),
+    st.sampled_from(OPTIONS),
+    st.sampled_from(FIELDS),
+).map(lambda words: [words[0], words[1], *words[2], *words[3]])
+Others = st.sampled_from(
+    [
+        [b"XADD"],
+        [b"XLEN", b"s"],
+        [b"XDEL", b"s", b"9999999999999-6"],
+        [b"XTRIM", b"s", b"MAXLEN", b"0"],
+        [b"XGROUP", b"CREATE", b"s", b"g", b"$"],
+        [b"XGROUP", b"DESTROY", b"s", b"g"],
+        [b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"],
+        [b"CONFIG", b"SET", b"stream-node-max-entries", b"2"],
+        [b"MULTI"],
+        [b"EXEC"],
+        [b"CLIENT", b"REPLY", b"SKIP"],
+        [b"SELECT", b"1"],
+        [b"SELECT", b"0"],
+        [b"HELLO", b"3"],
+        [b"NOSUCH"],
+    ]
+)
+
+
+class Side:
+    """A server, and a client of it."""
+
+    def __init__(self) -> None:
+        self.server = Server(Config())
+        self.session = Session(1, self.server.dbs[0], 0, NOBODY)
+        for db in (b"1", b"0"):
+            self.run([[b"SELECT", db], [b"SET", b"text", b"x"]])
+            self.run([[b"XADD", key, FUTURE, b"f", b"first"] for key in KEYS[:2]])
+
+    def run(self, requests: list[list[bytes]]) -> bytes:
+        """What the client gets."""
+        self.session.out.clear()
+        assert execute(self.server, self.session, [list(words) for words in requests]) == len(
+            requests
+        )
+        return b"".join(self.session.out)
+
+    def streams(self) -> list[object]:
+        """All there is of the streams, what has a time left out."""
+        found: list[object] = []
+        for db in self.server.dbs[:2]:
+            for key in KEYS[:2]:
+                stream = db.entries[key].value
+                assert isinstance(stream, Stream)
+                found.append((key, plain_stream(stream)[:-2], list(stream.groups)))
+        return found
+
+    def calls(self, before: dict[bytes, int] | None = None) -> dict[bytes, int]:
+        """Calls of each command, less those of ``before``."""
+        before = before or {}
+        return {name: row.calls - before.get(name, 0) for name, row in TABLE.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(Adding | Adding | Adding | Others, max_size=40))
+def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]]) -> None:
+    at_once, by_one = Side(), Side()
+    start = at_once.calls()
+    got = at_once.run(requests)
+    calls = at_once.calls(start)
+    start = at_once.calls()
+    assert got == b"".join([by_one.run([words]) for words in requests])
+    assert at_once.streams() == by_one.streams()
+    assert at_once.server.dirty == by_one.server.dirty
+    assert calls == by_one.calls(start)
+
+
+def entries(count: int, key: str = "s") -> list[tuple[Argument, ...]]:
+    return [("XADD", key, "*", "f", number) for number in range(count)]
+
+
+def test_calls_are_counted_one_by_one(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client:
+        client.pipeline(*entries(1))
+        client.call("CONFIG", "RESETSTAT")
+        client.pipeline(*entries(500))
+        assert server.info("commandstats")["cmdstat_xadd"].startswith("calls=500,usec=")
+        told = client.call_parsed("LATENCY", "HISTOGRAM", "xadd")
+        assert isinstance(told, list)
+        assert told[1][:2] == [b"calls", 500]
+
+
+def test_the_slow_log_has_every_one(fresh_server: Factory) -> None:
+    server = fresh_server("--slowlog-log-slower-than", "0", "--slowlog-max-len", "100")
+    with server.client() as client:
+        client.pipeline(*entries(1))
+        client.call("SLOWLOG", "RESET")
+        client.pipeline(*entries(20))
+        log = client.call_parsed("SLOWLOG", "GET", 100)
+        assert isinstance(log, list)
+        assert [words[4] for *_, words, _, _ in log if words[0] == b"XADD"] == [
+            b"%d" % number for number in reversed(range(20))
+        ]
+
+
+def test_a_reader_that_waits_gets_the_first_one_alone(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client, server.client() as reader:
+        client.pipeline(*entries(1))
+        reader.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        while server.info("clients")["blocked_clients"] == "0":
+            time.sleep(0.001)
+        ids = [parse(reply) for reply in client.pipeline(*entries(5))]
+        assert reader.read_parsed() == [[b"s", [[ids[0], [b"f", b"0"]]]]]
+
+
+def test_listeners_are_told_of_every_one(fresh_server: Factory) -> None:
+    server = fresh_server("--notify-keyspace-events", "Kt")
+    with server.client() as client, server.client() as listener:
+        client.pipeline(*entries(1))
+        listener.call("SUBSCRIBE", "__keyspace@0__:s")
+        client.pipeline(*entries(5))
+        for _ in range(5):
+            assert listener.read_parsed() == [b"message", b"__keyspace@0__:s", b"xadd"]
+        assert listener.silent()
+
+
+def test_who_watches_is_told(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client, server.client() as other:
+        client.pipeline(*entries(1))
+        client.pipeline(("WATCH", "s"), ("MULTI",), ("PING",))
+        other.pipeline(*entries(5))
+        assert client.call_parsed("EXEC") is None
+
+
+def test_all_of_them_are_in_the_file(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
+    assert isinstance(server, ServerProcess)
+    for count in (100, 1, 100):
+        with server.client() as client:
+            client.pipeline(*entries(count))
+    before = server.call("XRANGE", "s", "-", "+")
+    server.restart(crash=True)
+    assert server.call("XRANGE", "s", "-", "+") == before
+    assert server.call("XLEN", "s") == 201
