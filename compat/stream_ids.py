@@ -75,14 +75,16 @@ def id_lines(ms: int, seq: int, count: int) -> bytes:
     text = b"%d" % ms
     stretches: list[bytes] = []
     end = seq + count
+    power = 10
     while seq < end:
-        digits = len(b"%d" % seq)
-        stop = min(end, 10**digits)
+        while power <= seq:
+            power *= 10
+        stop = min(end, power)  # up to there all are of one length
         if stop <= len(_SEQUENCE_LINES):
             tails = _SEQUENCE_LINES[seq:stop]
         else:
             tails = [b"-%d\r\n" % each for each in range(seq, stop)]
-        head = bulk_header(len(text) + 1 + digits) + text
+        head = bulk_header(len(text) + len(tails[0]) - 2) + text
         stretches.append(head + head.join(tails))
         seq = stop
     return b"".join(stretches)

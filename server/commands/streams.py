@@ -150,37 +150,64 @@ def xadd(call: Call) -> object:
 
 
 @alike("XADD")
-def xadd_alike(call: Call, requests: list[list[bytes]], at: int, end: int) -> tuple[int, bytes]:
-    """Append several entries at once: ``XADD key * field value ...`` with one key and its fields.
+def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+    """Append several entries at once: ``XADD key [MAXLEN ~ n] * field value ...``, as the first.
 
     They get IDs in sequence, as entries of one millisecond do.
     """
-    name, key, wanted = requests[at][:3]
-    width = len(requests[at])
-    if wanted != b"*" or width % 2 == 0 or not call.is_unheeded(key):
+    words = requests[first]
+    options = None if words[2] == b"*" else _approximate_length(call, words)
+    at = 2 if options is None else options.threshold_at + 1
+    width = len(words)
+    key = words[1]
+    if words[at] != b"*" or (width - at) % 2 == 0 or not call.is_unheeded(key):
         return 0, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""
-    number = at + 1
+    name = words[0]
+    before = words[2:at]
+    number = first + 1
     for words in requests[number:end]:
-        if len(words) != width or words[2] != wanted or words[1] != key or words[0] != name:
+        if len(words) != width or words[at] != b"*" or words[1] != key or words[0] != name:
+            break
+        if options is not None and words[2:at] != before:
             break
         number += 1
     config = call.server.config
+    node_bytes = config.stream_node_max_bytes
+    node_entries = config.stream_node_max_entries
     count = stream.append_alike(
-        call.now_ms,
-        requests,
-        at,
-        number,
-        3,
-        config.stream_node_max_bytes,
-        config.stream_node_max_entries,
+        call.now_ms, requests, first, number, at + 1, node_bytes, node_entries
     )
     if not count:
         return 0, b""
     call.server.dirty += count
-    return count, id_lines(stream.last_ms, stream.last_seq - count + 1, count)
+    lines = id_lines(stream.last_ms, stream.last_seq - count + 1, count)
+    if options is not None:
+        for _ in range(count):  # each of them has a limit of its own
+            trimmed = options.trim(stream, False)
+            if not trimmed:
+                break
+            call.server.dirty += trimmed
+    return count, lines
+
+
+def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
+    """The options of an XADD that trims whole nodes and nothing else; None of any other.
+
+    At least one entry stays, and so the open node.
+    """
+    if option_name(words[2]) != b"maxlen":
+        return None
+    options = AddOptions()
+    try:
+        at = options.read(words)
+        options.settle(call)
+    except CommandError:
+        return None
+    alone = options.operator_at == 3 and at == 5 and options.threshold_at == 4
+    return options if alone and options.approximate and options.threshold > 0 else None
 
 
 def new_stream(call: Call) -> Stream:

@@ -241,10 +241,15 @@ def has_names(words: list[bytes], at: int, names: list[bytes]) -> bool:
 
 
 def _deltas(run: Run) -> list[int]:
-    deltas: list[int] = []
+    all_ms = run.ms
+    all_seq = run.seq
     last_ms = 0
     last_seq = 0
-    for ms, seq in zip(run.ms, run.seq, strict=True):
+    if all_ms and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == len(all_ms) - 1:
+        return [all_ms[0], all_seq[0]] + [0, 1] * (len(all_ms) - 1)
+    deltas: list[int] = []
+    for number, ms in enumerate(all_ms):
+        seq = all_seq[number]
         if ms == last_ms:
             deltas.append(0)
             deltas.append(seq - last_seq)

@@ -29,6 +29,10 @@ OPTIONS: tuple[list[bytes], ...] = (
     [b"1-1"],
     [b"NOMKSTREAM", b"*"],
     [b"MAXLEN", b"~", b"3", b"*"],
+    [b"MAXLEN", b"~", b"3", b"*"],
+    [b"maxlen", b"~", b"0", b"*"],
+    [b"MAXLEN", b"~", b"2", b"LIMIT", b"1", b"*"],
+    [b"MAXLEN", b"~", b"2", b"DELREF", b"*"],
     [b"MAXLEN", b"=", b"4", b"*"],
     [b"IDMP", b"p", b"1", b"*"],
 )
@@ -73,6 +77,7 @@ class Side:
     def __init__(self) -> None:
         self.server = Server(Config())
         self.session = Session(1, self.server.dbs[0], 0, NOBODY)
+        self.run([[b"CONFIG", b"SET", b"stream-node-max-entries", b"5"]])
         for db in (b"1", b"0"):
             self.run([[b"SELECT", db], [b"SET", b"text", b"x"]])
             self.run([[b"XADD", key, FUTURE, b"f", b"first"] for key in KEYS[:2]])
