@@ -23,7 +23,6 @@ processMultibulkBuffer), text for text.
 
 from __future__ import annotations
 
-import re
 from io import BytesIO
 from itertools import chain
 from types import FunctionType
@@ -38,17 +37,13 @@ INLINE_MAX_BYTES: Final = 64 * 1024
 MULTIBULK_MAX: Final = 2**31 - 1
 UNAUTHENTICATED_MULTIBULK_MAX: Final = 10
 UNAUTHENTICATED_BULK_MAX_BYTES: Final = 16 * 1024
-SMALL_CHUNK_BYTES: Final = 256
 BIG_BULK_BYTES: Final = 32 * 1024  # from here on an argument is received in place
-_GREATER: Final = 0x3E
-_BAR: Final = 0x7C
-_TILDE: Final = 0x7E
 _SHORT_MARKS: Final = b"+(~>|"
 _ONLY_LISTS: Final = {list}
 _ONE_DIGIT: Final = bytes(range(10))
 _TWO_DIGITS: Final = bytes(range(10, 100))
-_find_large_array: Final = re.compile(rb"\*[0-9]{7}").search
-_find_large_aggregate: Final = re.compile(rb"[*~>|][0-9]{7}").search
+_AGGREGATES: Final = bytes.maketrans(b"~>|123456789", b"***000000000")
+_LARGE_AGGREGATE: Final = b"*0000000"
 
 
 class ProtocolError(Exception):
@@ -326,18 +321,7 @@ _COMPILED: Final = not isinstance(PlainParser.take, FunctionType)
 
 def _may_be_a_bomb(chunk: bytes) -> bool:
     """Whether hiredis might make room for millions of items on the word of ``chunk``."""
-    if _TILDE in chunk or _GREATER in chunk or _BAR in chunk:
-        return _find_large_aggregate(chunk) is not None
-    if len(chunk) > SMALL_CHUNK_BYTES:
-        return _find_large_array(chunk) is not None
-    # One small request: looking at its few stars by hand takes half the time.
-    last = len(chunk) - 8
-    star = 0
-    while 0 <= star <= last:
-        if 0x30 <= chunk[star + 7] <= 0x39 and _find_large_array(chunk, star) is not None:
-            return True
-        star = chunk.find(b"*", star + 1)
-    return False
+    return _LARGE_AGGREGATE in chunk.translate(_AGGREGATES)
 
 
 def _are_canonical(chunk: bytes, found: list[object]) -> bool:

@@ -252,30 +252,35 @@ def append_alike(
     size = block.node_bytes
     # Flags, the ID's two halves, the values, how many elements that were.
     head = 4 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
-    near_seq = block.first_seq + SMALL_DELTA
+    names_bytes = 0
+    for name in names:
+        names_bytes += len(name)
+    near = 0 <= seq - block.first_seq <= SMALL_DELTA - (end - first)
     next_seq = seq
     for words in requests[first:end]:
         filled = size + head
-        if not block.first_seq <= next_seq <= near_seq:
+        if not near:
             filled += delta_bytes(next_seq - block.first_seq) - 2
-        compared = size
+        compared = size + names_bytes
         place = at
         for name in names:
             if words[place] != name:
                 break
             value = words[place + 1]
             length = len(value)
-            compared += len(name) + length
-            if 0 < length < SHORT_TEXT_BYTES and value[0] > _NINE:
+            compared += length
+            if length and length < SHORT_TEXT_BYTES and value[0] > _NINE:
                 filled += length + 2
             else:
                 filled += text_bytes(value)
             flat.append(value)
             place += 2
-        if place < len(words) or compared >= node_bytes_max:
-            break
-        size = filled
-        next_seq += 1
+        else:
+            if compared < node_bytes_max:
+                size = filled
+                next_seq += 1
+                continue
+        break
     added = next_seq - seq
     del flat[(len(run.ms) + added) * width :]  # of an entry that does not fit
     if added:
