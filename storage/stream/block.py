@@ -12,7 +12,7 @@ from storage.stream.ids import is_below
 from storage.stream.listpack import (
     EMPTY_BYTES,
     SHORT_TEXT_BYTES,
-    SMALL_DELTA,
+    are_as_long,
     delta_bytes,
     integer_bytes,
     text_bytes,
@@ -251,16 +251,18 @@ def append_alike(
     flat = run.flat
     size = block.node_bytes
     # Flags, the ID's two halves, the values, how many elements that were.
-    head = 4 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
+    head = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
+    delta = seq - block.first_seq
+    delta_size = delta_bytes(delta)
+    steady = are_as_long(delta, delta + end - first)
     names_bytes = 0
     for name in names:
         names_bytes += len(name)
-    near = 0 <= seq - block.first_seq <= SMALL_DELTA - (end - first)
     next_seq = seq
     for words in requests[first:end]:
-        filled = size + head
-        if not near:
-            filled += delta_bytes(next_seq - block.first_seq) - 2
+        if not steady:
+            delta_size = delta_bytes(next_seq - block.first_seq)
+        filled = size + head + delta_size
         compared = size + names_bytes
         place = at
         for name in names:

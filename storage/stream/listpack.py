@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 EMPTY_BYTES: Final = 7
-SMALL_DELTA: Final = 127  # up to here from 0 on, a number takes two bytes
 SHORT_TEXT_BYTES: Final = 64  # below, text that is no number takes two bytes beside its own
 _U64: Final = 2**64
 _SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
@@ -49,7 +48,7 @@ def _number_bytes(text: bytes, size: int) -> int:
 
 def integer_bytes(number: int) -> int:
     """The size of one element that holds a signed 64-bit ``number``, back length included."""
-    if 0 <= number <= SMALL_DELTA:
+    if 0 <= number <= 127:
         return 2
     if -4096 <= number <= 4095:
         return 3
@@ -68,6 +67,14 @@ def delta_bytes(delta: int) -> int:
         return integer_bytes(delta)
     wrapped = delta % _U64
     return integer_bytes(wrapped - _U64 if wrapped > _I64_MAX else wrapped)
+
+
+def are_as_long(first: int, last: int) -> bool:
+    """Whether all differences from ``first`` to ``last`` take the same, as ``delta_bytes`` has it.
+
+    False where that is not plain to see.
+    """
+    return (first < 0) == (last < 0) and delta_bytes(first) == delta_bytes(last)
 
 
 def _back_length(size: int) -> int:

@@ -247,17 +247,18 @@ def _deltas(run: Run) -> list[int]:
     last_seq = 0
     if all_ms and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == len(all_ms) - 1:
         return [all_ms[0], all_seq[0]] + [0, 1] * (len(all_ms) - 1)
-    deltas: list[int] = []
+    deltas = [0] * (2 * len(all_ms))
+    place = 0
     for number, ms in enumerate(all_ms):
         seq = all_seq[number]
         if ms == last_ms:
-            deltas.append(0)
-            deltas.append(seq - last_seq)
+            deltas[place + 1] = seq - last_seq
         else:
-            deltas.append(ms - last_ms)
-            deltas.append(seq)
-        last_ms = ms
+            deltas[place] = ms - last_ms
+            deltas[place + 1] = seq
+            last_ms = ms
         last_seq = seq
+        place += 2
     return deltas
 
 
