@@ -293,12 +293,9 @@ def run(
         end = at + 1
     out = session.out
     ready = server.blocking.ready
-    name = requests[at][0]
-    width = len(requests[at])
+    argv = requests[at]
     while True:
-        argv = requests[at]
         pieces = len(out)
-        call.now_ms = server.clock_ns // 1_000_000
         reply = invoke(call, row, argv)
         at += 1
         if isinstance(reply, Parked):
@@ -319,9 +316,13 @@ def run(
             session.answer(reply, pieces)
         if at >= end or session.special or server.special:
             return at
-        argv = requests[at]
-        if argv[0] != name or len(argv) != width or session.answered_bytes > OUTPUT_PAUSE_BYTES:
+        following = requests[at]
+        if len(following) != len(argv) or following[0] != argv[0]:
             return at
+        if session.answered_bytes > OUTPUT_PAUSE_BYTES:
+            return at
+        argv = following
+        call.now_ms = server.clock_ns // 1_000_000
 
 
 def _run_alike(
