@@ -25,6 +25,7 @@ from server.registry import (
     LOADING,
     NO_AUTH,
     NO_MULTI,
+    NONE_ALIKE,
     READONLY,
     SKIP_MONITOR,
     SKIP_SLOWLOG,
@@ -287,10 +288,11 @@ def run(
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & (IN_MULTI | REPLAY)
     if row.run_alike is not None and at + 1 < end:
-        done = _run_alike(server, call, row, row.run_alike, requests, at, end)
-        if done > at:
-            return done
-        end = at + 1
+        count = _run_alike(server, call, row, row.run_alike, requests, at, end)
+        if count > 0:
+            return at + count
+        if count != NONE_ALIKE:
+            end = at + 1  # this one by itself
     out = session.out
     ready = server.blocking.ready
     argv = requests[at]
@@ -334,7 +336,7 @@ def _run_alike(
     at: int,
     end: int,
 ) -> int:
-    """Run and answer some requests at once, from ``at`` on; the place of the first that was not."""
+    """Run and answer some requests at once, from ``at`` on; how many, or ``NONE_ALIKE``."""
     call.row = row
     call.argv = requests[at]
     try:
@@ -343,7 +345,7 @@ def _run_alike(
         log.exception("command %r failed with an internal error", row.name)
         count = 1
         wire = b"-" + _crashed(server, row).text + b"\r\n"
-    if count:
+    if count > 0:
         spent_ns = _count(server, row, count)
         if spent_ns >= server.slow_ns:
             for argv in requests[at : at + count]:
@@ -351,7 +353,7 @@ def _run_alike(
                 _note_slow(server, call, row, spent_ns)
         call.session.out.append(wire)
         call.session.answered_bytes += len(wire)
-    return at + count
+    return count
 
 
 def _park(server: Server, session: Session, row: Command, parked: Parked) -> None:

@@ -14,7 +14,7 @@ from server.add_options import AddOptions
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.idempotence import EVER, record_iid, record_limits, repeated, without_producer
-from server.registry import DENYOOM, FAST, WRITE, KeySpec, alike, command
+from server.registry import DENYOOM, FAST, NONE_ALIKE, WRITE, KeySpec, alike, command
 from server.stream_args import (
     NO_TRIM,
     TrimOptions,
@@ -161,7 +161,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     width = len(words)
     key = words[1]
     if words[at] != b"*" or (width - at) % 2 == 0 or not call.is_unheeded(key):
-        return 0, b""
+        return NONE_ALIKE, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""
