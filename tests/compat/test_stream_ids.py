@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, write_id
+from compat.stream_ids import ID_MAX, format_id, id_lines, parse_bound, parse_id, write_id
 from protocol.replies import bulk
 
 Halves = st.integers(0, ID_MAX)
@@ -26,6 +26,12 @@ def test_ids_in_a_reply_are_the_same(ids: list[tuple[int, int]]) -> None:
     for ms, seq in ids:
         write_id(out, ms, seq)
     assert out.getvalue() == b"".join(bulk(b"%d-%d" % place) for place in ids)
+
+
+@given(ms=Halves, first=st.integers(0, 1200) | Edges, count=st.integers(0, 300))
+def test_ids_in_sequence_are_the_same(ms: int, first: int, count: int) -> None:
+    seqs = range(first, min(first + count, ID_MAX))
+    assert id_lines(ms, first, len(seqs)) == b"".join(bulk(b"%d-%d" % (ms, seq)) for seq in seqs)
 
 
 @given(st.binary(max_size=140))
