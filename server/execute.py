@@ -127,7 +127,10 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
             if verdict is None:
                 run(server, session, row, requests, at, at + 1)
                 if server.special & MONITORED:
+                    pieces = len(session.out)
                     show_monitors(server, session, row, argv)
+                    for line in session.out[pieces:]:
+                        session.answered_bytes += len(line)
             else:
                 session.answer(verdict)
             at += 1
@@ -308,7 +311,7 @@ def run(
         else:
             if call.effects or server.aof is not None:
                 _make_known(server, call)
-            count_call(server, call, row)
+            count_call(server, call, row, _lap(server))
         if ready:
             serve_ready(server)
             end = at
@@ -346,11 +349,15 @@ def _run_alike(
         count = 1
         wire = b"-" + _crashed(server, row).text + b"\r\n"
     if count > 0:
-        spent_ns = _count(server, row, count)
-        if spent_ns >= server.slow_ns:
+        spent_ns = _lap(server)
+        each_ns = spent_ns // count
+        _count(server, row, count, each_ns)
+        if each_ns >= server.slow_ns:
             for argv in requests[at : at + count]:
                 call.argv = argv
-                _note_slow(server, call, row, spent_ns)
+                _note_slow(server, call, row, each_ns)
+        elif spent_ns >= server.slow_ns:  # one of them has held up everybody: which is not known
+            _note_slow(server, call, row, spent_ns)
         call.session.out.append(wire)
         call.session.answered_bytes += len(wire)
     return count
@@ -369,11 +376,9 @@ def _park(server: Server, session: Session, row: Command, parked: Parked) -> Non
 def finish(server: Server, call: Call) -> None:
     """Make the effects of what has been run known and account for its time."""
     _make_known(server, call)
-    row = call.row
-    if row is None:
-        server.clock_ns = read_ns()
-    else:
-        count_call(server, call, row)
+    spent_ns = _lap(server)
+    if call.row is not None:
+        count_call(server, call, call.row, spent_ns)
 
 
 def _make_known(server: Server, call: Call) -> None:
@@ -386,33 +391,30 @@ def _make_known(server: Server, call: Call) -> None:
         aof.end_command()
 
 
-def count_call(server: Server, call: Call, row: Command) -> None:
-    """Put the call that has just ended into the statistics of its row and, if slow, into the logs.
+def _lap(server: Server) -> int:
+    """Set the time to now; how long it has been since it was set, in nanoseconds."""
+    now_ns = read_ns()
+    spent_ns = now_ns - server.clock_ns
+    server.clock_ns = now_ns
+    return max(0, spent_ns)  # less where the clock was set back
 
-    It has lasted from ``server.clock_ns``, which is set to its end.
-    """
-    spent_ns = _count(server, row, 1)
+
+def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
+    """Put one call into the statistics of its row and, where it was slow, into the logs."""
+    _count(server, row, 1, spent_ns)
     if spent_ns >= server.slow_ns:
         _note_slow(server, call, row, spent_ns)
 
 
-def _count(server: Server, row: Command, count: int) -> int:
-    """Count calls that have just ended; what each one has taken of their time, in nanoseconds."""
-    ended_ns = read_ns()
-    spent_ns = ended_ns - server.clock_ns
-    server.clock_ns = ended_ns
-    if spent_ns < 0:  # the clock was set back
-        spent_ns = 0
+def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
+    """Put calls that took ``each_ns`` nanoseconds into the statistics of their row."""
     row.calls += count
-    row.nsec += spent_ns
-    if count > 1:
-        spent_ns //= count
+    row.nsec += count * each_ns
     if server.track_latency:
-        if spent_ns < QUICK_NS:
+        if each_ns < QUICK_NS:
             row.quick_calls += count
         else:
-            row.histogram[(spent_ns // 1000).bit_length()] += count
-    return spent_ns
+            row.histogram[(each_ns // 1000).bit_length()] += count
 
 
 def serve_ready(server: Server) -> None:

@@ -89,7 +89,7 @@ class KeySpec:
 
 
 Handler = Callable[["Call"], object]
-NONE_ALIKE: Final = -1  # of what follows, as far as can be seen
+NONE_ALIKE: Final = -1
 AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, bytes]"]
 KeyFinder = Callable[[list[bytes]], list[int]]
 
@@ -167,8 +167,9 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     The function is given a pipeline, the place of one that is of this command, and where to end. It
     runs that one and those after it for as long as they are alike and ordinary, to the same effect
     as one by one, and returns how many that were and their replies on the wire. None of them fails:
-    the first one that is out of the ordinary is run by itself. Where that is 0 it is asked again
-    for those behind it; after ``NONE_ALIKE`` all that follow are run by themselves.
+    the first one that is out of the ordinary is run by itself. After 0, which is one, it is asked
+    again for those behind it; after ``NONE_ALIKE`` those with as many words are run one by one, for
+    what stands against the first is likely to stand against them.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:

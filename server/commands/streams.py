@@ -160,23 +160,27 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     at = 2 if options is None else options.threshold_at + 1
     width = len(words)
     key = words[1]
-    if words[at] != b"*" or (width - at) % 2 == 0 or not call.is_unheeded(key):
+    fields = width - at - 1
+    if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
         return NONE_ALIKE, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""
+    config = call.server.config
+    node_bytes = config.stream_node_max_bytes
+    node_entries = config.stream_node_max_entries
+    room = stream.room_for(words, at + 1, node_bytes, node_entries)
+    if room <= 0:
+        return (0 if room == 0 else NONE_ALIKE), b""
     name = words[0]
     before = words[2:at]
     number = first + 1
-    for words in requests[number:end]:
+    for words in requests[number : min(end, first + room)]:
         if len(words) != width or words[at] != b"*" or words[1] != key or words[0] != name:
             break
         if options is not None and words[2:at] != before:
             break
         number += 1
-    config = call.server.config
-    node_bytes = config.stream_node_max_bytes
-    node_entries = config.stream_node_max_entries
     count = stream.append_alike(
         call.now_ms, requests, first, number, at + 1, node_bytes, node_entries
     )

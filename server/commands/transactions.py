@@ -89,19 +89,19 @@ def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
     session = call.session
     effects = call.effects
     pieces = [array_header(len(queue))]
-    started_ns = server.clock_ns
-    server.clock_ns = read_ns()
+    started_ns = read_ns()
     for row, argv in queue:
         call.db = session.db
         mark = len(effects)
         write_reply(pieces, invoke(call, row, argv), session.resp3)
         if len(effects) > mark:
             server.tell(effects[mark:])
-        count_call(server, call, row)
+        ended_ns = read_ns()
+        count_call(server, call, row, max(0, ended_ns - started_ns))
+        started_ns = ended_ns
         if server.special & MONITORED:
             show_monitors(server, session, row, argv)
     effects.clear()
-    server.clock_ns = started_ns  # of EXEC, which takes all of that time
     return Encoded(b"".join(pieces))
 
 

@@ -217,6 +217,28 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     return block
 
 
+def room_for(
+    block: Block, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
+) -> int:
+    """About how many entries like ``words[at:]`` an open block takes; -1 for those unlike its own.
+
+    Alike are those with the field names that all its entries have.
+    """
+    run = block.run
+    assert run is not None
+    if run.names is None or not has_names(words, at, run.names):
+        return -1
+    size = 0
+    for number in range(at, len(words)):
+        size += len(words[number])
+    if not 0 < node_bytes_max < NODE_BYTES_MAX:
+        node_bytes_max = NODE_BYTES_MAX
+    room = (node_bytes_max - block.node_bytes) // size + 1 if size else node_bytes_max
+    if node_entries_max > 0:
+        room = min(room, node_entries_max - block.total)
+    return max(0, room)
+
+
 def append_alike(
     block: Block,
     ms: int,
@@ -231,7 +253,7 @@ def append_alike(
     """Add the entries ``requests[first:end]``, of each ``[at:]``, to an open block, while they fit.
 
     All have as many words. They fit while they have the names that all entries before have, and
-    Redis would not start a new node.
+    Redis would not start a new node. One by one, ``append`` comes to the same sizes.
 
     Args:
         ms, seq: the ID of the first of them, above all that the block has; the next ones follow.

@@ -16,7 +16,14 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from storage.errors import StorageError
-from storage.stream.block import NODE_BYTES_MAX, Block, append, append_alike, open_block
+from storage.stream.block import (
+    NODE_BYTES_MAX,
+    Block,
+    append,
+    append_alike,
+    open_block,
+    room_for,
+)
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
@@ -117,6 +124,19 @@ class Stream:
         """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
         ms, seq = self._next_id(now_ms)
         self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
+
+    def room_for(
+        self, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
+    ) -> int:
+        """About how many entries like ``words[at:]`` the open node takes.
+
+        Returns: -1 where its entries have other names, or not all the same.
+        """
+        return (
+            0
+            if self.tail is None
+            else room_for(self.tail, words, at, node_bytes_max, node_entries_max)
+        )
 
     def append_alike(
         self,

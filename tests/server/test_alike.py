@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from server.config.config import Config
 from server.execute import execute
-from server.registry import TABLE
+from server.registry import NONE_ALIKE, TABLE
 from server.session import NOBODY, Session
 from server.state import Server
 from storage.stream.stream import Stream
@@ -37,6 +37,7 @@ OPTIONS: tuple[list[bytes], ...] = (
     [b"IDMP", b"p", b"1", b"*"],
 )
 FIELDS: tuple[list[bytes], ...] = (
+    [],
     [b"f", b"v"],
     [b"f", b"v"],
     [b"f", b"12"],
@@ -118,6 +119,45 @@ def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]]) -> None:
     assert at_once.streams() == by_one.streams()
     assert at_once.server.dirty == by_one.server.dirty
     assert calls == by_one.calls(start)
+
+
+def test_what_is_unlike_the_open_node_is_told_at_a_look() -> None:
+    """The requests behind it are not looked at each time."""
+    side = Side()
+    ask = TABLE[b"xadd"].run_alike
+    assert ask is not None
+    call = side.server.call
+    known, other = ([b"XADD", b"s", b"*", name, b"v"] for name in (b"f", b"g"))
+    assert ask(call, [known] * 3, 0, 3)[0] == 3
+    assert ask(call, [known, other, known], 0, 3)[0] == 1  # and the node is full
+    assert ask(call, [known] * 3, 0, 3)[0] == 0
+    side.run([known])
+    assert ask(call, [other, known], 0, 2)[0] == NONE_ALIKE
+    side.run([other])
+    assert ask(call, [known, known], 0, 2)[0] == NONE_ALIKE
+
+
+def test_requests_without_fields_do_not_touch_their_key() -> None:
+    side = Side()
+    entry = side.server.dbs[0].entries[b"s"]
+    entry.access_ms = 1
+    wrong = [b"XADD", b"s", b"MAXLEN", b"~", b"3", b"*"]
+    assert side.run([wrong, wrong]).count(b"-ERR wrong number of arguments") == 2
+    assert entry.access_ms == 1
+
+
+def test_time_stands_still_in_a_transaction() -> None:
+    side = Side()
+    times = side.run([[b"MULTI"], *[[b"TIME"]] * 50, [b"EXEC"]]).split(b"*50\r\n")[1]
+    assert times == 50 * times[: len(times) // 50]
+
+
+def test_what_a_client_sees_of_itself_counts_before_it_is_sent() -> None:
+    side = Side()
+    big = [b"ECHO", b"x" * 100_000]
+    assert execute(side.server, side.session, [big] * 30) == 11
+    side.run([[b"MONITOR"]])
+    assert execute(side.server, side.session, [big] * 30) == 6
 
 
 def entries(count: int, key: str = "s") -> list[tuple[Argument, ...]]:
