@@ -163,6 +163,9 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     fields = width - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
         return NONE_ALIKE, b""
+    following = requests[first + 1]
+    if len(following) != width or following[1] != key:
+        return 0, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""

@@ -22,6 +22,7 @@ from storage.stream.run import Run
 
 NODE_BYTES_MAX: Final = 1 << 30
 RECENT_BLOCKS: Final = 8
+_FEW: Final = 4  # entries of a node, or less: adding several at once is no gain
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
 _NINE: Final = 0x39  # a value that starts above it is no number
 _NO_NAMES: Final[list[bytes]] = []
@@ -220,9 +221,10 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
 def room_for(
     block: Block, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
 ) -> int:
-    """About how many entries like ``words[at:]`` an open block takes; -1 for those unlike its own.
+    """About how many entries like ``words[at:]`` an open block takes.
 
-    Alike are those with the field names that all its entries have.
+    Returns: -1 where its entries have other names, or not all the same, and where a node takes but
+        a few of that size.
     """
     run = block.run
     assert run is not None
@@ -233,6 +235,8 @@ def room_for(
         size += len(words[number])
     if not 0 < node_bytes_max < NODE_BYTES_MAX:
         node_bytes_max = NODE_BYTES_MAX
+    if _FEW * size >= node_bytes_max:
+        return -1
     room = (node_bytes_max - block.node_bytes) // size + 1 if size else node_bytes_max
     if node_entries_max > 0:
         room = min(room, node_entries_max - block.total)

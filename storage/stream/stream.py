@@ -130,7 +130,8 @@ class Stream:
     ) -> int:
         """About how many entries like ``words[at:]`` the open node takes.
 
-        Returns: -1 where its entries have other names, or not all the same.
+        Returns: -1 where its entries have other names, or not all the same, and where a node takes
+            but a few of that size.
         """
         return (
             0
