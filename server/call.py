@@ -140,7 +140,7 @@ class Call:
             server.drain_expired(self)
         if record is not None:
             server.record(self.db.index, record)
-        if not server.notify_flags and not server.watchers:  # an effect would say no more than this
+        if not server.has_listeners():  # then an effect would say no more than this
             server.dirty += dirty
             if ready and server.blocking.key_count:
                 server.blocking.key_ready(self.db.index, key)
@@ -152,9 +152,7 @@ class Call:
         server = self.server
         if server.aof is not None or server.freezing is not None or server.expired_found:
             return False
-        if server.notify_flags or server.watchers:
-            return False
-        return (self.db.index, key) not in server.blocking.queues
+        return not server.has_listeners() and (self.db.index, key) not in server.blocking.queues
 
     def changed_in(
         self,

@@ -228,6 +228,10 @@ class Server:
             call.effects.append(Effect(db, key, b"expired", EVENT_EXPIRED, 1, True, True))
         self.expired_found.clear()
 
+    def has_listeners(self) -> bool:
+        """Whether anybody wants to know of an effect, blocked clients left out."""
+        return self.notify_flags != 0 or len(self.watchers) != 0
+
     def tell(self, effects: list[Effect]) -> None:
         """Make effects known to watchers, to subscribers and to blocked clients."""
         for effect in effects:

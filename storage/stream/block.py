@@ -218,6 +218,11 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     return block
 
 
+def bytes_limit(node_bytes_max: int) -> int:
+    """What ``stream-node-max-bytes`` comes to; 0 is no limit, but for the greatest there is."""
+    return node_bytes_max if 0 < node_bytes_max < NODE_BYTES_MAX else NODE_BYTES_MAX
+
+
 def room_for(
     block: Block, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
 ) -> int:
@@ -233,8 +238,7 @@ def room_for(
     size = 0
     for number in range(at, len(words)):
         size += len(words[number])
-    if not 0 < node_bytes_max < NODE_BYTES_MAX:
-        node_bytes_max = NODE_BYTES_MAX
+    node_bytes_max = bytes_limit(node_bytes_max)
     if _FEW * size >= node_bytes_max:
         return -1
     room = (node_bytes_max - block.node_bytes) // size + 1 if size else node_bytes_max
@@ -271,8 +275,7 @@ def append_alike(
         return 0
     if node_entries_max > 0:
         end = min(end, first + max(0, node_entries_max - block.total))
-    if not 0 < node_bytes_max < NODE_BYTES_MAX:
-        node_bytes_max = NODE_BYTES_MAX
+    node_bytes_max = bytes_limit(node_bytes_max)
     width = len(names)
     flat = run.flat
     size = block.node_bytes

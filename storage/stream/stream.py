@@ -17,10 +17,10 @@ from mypy_extensions import mypyc_attr
 
 from storage.errors import StorageError
 from storage.stream.block import (
-    NODE_BYTES_MAX,
     Block,
     append,
     append_alike,
+    bytes_limit,
     open_block,
     room_for,
 )
@@ -700,9 +700,7 @@ def is_full(block: Block, size: int, node_bytes_max: int, node_entries_max: int)
     """Whether Redis would put an entry of ``size`` bytes of fields and values into a new node."""
     if 0 < node_entries_max <= block.total:
         return True
-    if not 0 < node_bytes_max < NODE_BYTES_MAX:
-        node_bytes_max = NODE_BYTES_MAX
-    return block.node_bytes + size >= node_bytes_max
+    return block.node_bytes + size >= bytes_limit(node_bytes_max)
 
 
 def _live_count(part: Part) -> int:
