@@ -16,8 +16,10 @@ from typing import Final, NamedTuple, Self
 
 from bench.clients import Task
 from bench.load import Load
+from bench.machine import stolen_s
+from bench.measure import share_stolen
 from bench.peers import BATCH, Peer, Server, ServerError, encode, pinned
-from bench.results import Figure, percentile
+from bench.results import SHARE, Figure, percentile
 from bench.session import Session
 from bench.workloads import (
     FIELD,
@@ -172,16 +174,25 @@ def run_pauses(session: Session) -> None:
     with session.part("Pauses", len(peers) * 4):
         for peer in peers:
             with session.server(peer, *options, pin=False) as server:
-                for title, late_ns in pauses(session, server, plan.pause_entries):
-                    longest_ms, usual_ms = late_ns[-1] / 1e6, percentile(late_ns, 0.999) / 1e6
-                    for what, value in (("longest", longest_ms), ("p99.9", usual_ms)):
+                for title, late_ns, stolen in pauses(session, server, plan.pause_entries):
+                    for what, unit, value in (
+                        ("longest", "ms", late_ns[-1] / 1e6),
+                        ("p99.9", "ms", percentile(late_ns, 0.999) / 1e6),
+                        ("taken by other machines", SHARE, stolen * 100),
+                    ):
                         name = f"{title}, {what}"
-                        session.add(Figure("pauses", name, "ms", peer.name, (value,)))
+                        session.add(Figure("pauses", name, unit, peer.name, (value,)))
                     session.step("pauses", 1)
 
 
-def pauses(session: Session, server: Server, entries: int) -> Iterator[tuple[str, list[int]]]:
-    """Each operation, with how late the answers came while it ran, in order of size."""
+def pauses(
+    session: Session, server: Server, entries: int
+) -> Iterator[tuple[str, list[int], float]]:
+    """Each operation, with how late the answers came while it ran, in order of size.
+
+    And with the share of the time that other machines took meanwhile: what waits for them is late
+    as well.
+    """
     with Prober(server.port) as prober:
         operations: tuple[tuple[str, Callable[[], None]], ...] = (
             ("filling", lambda: fill_by_load(session, server, entries)),
@@ -192,9 +203,11 @@ def pauses(session: Session, server: Server, entries: int) -> Iterator[tuple[str
         for title, operation in operations:
             session.step(f"pauses: {server.name}, {title}")
             prober.forget()
+            started_s, stolen_before_s = time.perf_counter(), stolen_s()
             operation()
             time.sleep(SETTLE_S)  # freeing memory may go on behind the reply
-            yield title, prober.seen()
+            taken_s, elapsed_s = stolen_s() - stolen_before_s, time.perf_counter() - started_s
+            yield title, prober.seen(), share_stolen(taken_s, elapsed_s)
 
 
 def fill_by_load(session: Session, server: Server, entries: int) -> None:

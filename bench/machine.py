@@ -14,6 +14,8 @@ from typing import Final
 
 SYNCS: Final = 50
 SYNC_BYTES: Final = 200  # about what one command appends
+STEAL_COLUMN: Final = 8  # behind the word "cpu"
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 def facts(folder: Path | None) -> dict[str, str]:
@@ -70,6 +72,16 @@ def sync_us(place: Path) -> float:
             os.fdatasync(file.fileno())
             taken.append(time.perf_counter() - started_s)
     return median(taken) * 1e6
+
+
+def stolen_s() -> float:
+    """CPU time, of all cores, that the host gave to other machines while this one had work.
+
+    On a virtual machine that is why the same work takes longer now than a minute ago; 0 elsewhere.
+    Source: ``steal`` in /proc/stat.
+    """
+    with open("/proc/stat", "rb") as file:
+        return int(file.readline().split()[STEAL_COLUMN]) / TICKS_PER_S
 
 
 def checked_out() -> str:

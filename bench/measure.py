@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final, NamedTuple
 
 from bench.clients import Task
 from bench.load import Load, Outcome
+from bench.machine import stolen_s
 from bench.peers import CpuTime, Server, ServerError
 from bench.results import Sample, percentile
 from bench.workloads import Call, Workload
@@ -82,6 +84,7 @@ class Prepared:
         outcomes: list[Outcome] = []
         used: list[CpuTime] = []
         left_s = seconds
+        taken_s = 0.0
         while left_s > seconds * 0.1 and len(outcomes) < MOST_LAPS:
             workload.reset(server.control, self.entries)
             server.settle()
@@ -96,14 +99,15 @@ class Prepared:
                 rate_per_s=rate_per_s,
             )
             load.prepare(task)
-            before = server.cpu_time()
+            before, stolen_before_s = server.cpu_time(), stolen_s()
             load.go()
             outcome = load.finish()
+            taken_s += stolen_s() - stolen_before_s
             used.append(minus(server.cpu_time(), before))
             outcomes.append(outcome)
             workload.check(server.control, outcome.requests, self.entries)
             left_s -= outcome.elapsed_s
-        return sample_of(outcomes, used)
+        return sample_of(outcomes, used, taken_s)
 
     def warm_up(self, load: Load, shape: Shape, seconds: float) -> None:
         """Run for a moment; what takes long to prepare is warm from that."""
@@ -129,8 +133,13 @@ def per_unit(used: CpuTime, units: int) -> tuple[float, float]:
     return cpu_us * user_share, cpu_us * (1.0 - user_share)
 
 
-def sample_of(outcomes: list[Outcome], used: list[CpuTime]) -> Sample:
-    """The laps of one run as one sample."""
+def share_stolen(taken_s: float, elapsed_s: float) -> float:
+    """What share of the time of all cores that is."""
+    return taken_s / (elapsed_s * (os.cpu_count() or 1))
+
+
+def sample_of(outcomes: list[Outcome], used: list[CpuTime], taken_s: float) -> Sample:
+    """The laps of one run as one sample; other machines took so much time meanwhile."""
     units = sum(outcome.units for outcome in outcomes)
     elapsed_s = sum(outcome.elapsed_s for outcome in outcomes)
     latencies_ns = sorted([ns for outcome in outcomes for ns in outcome.latencies_ns])
@@ -152,4 +161,5 @@ def sample_of(outcomes: list[Outcome], used: list[CpuTime]) -> Sample:
         max_us=latencies_ns[-1] / 1e3,
         server_busy=total.total_s / elapsed_s,
         load_busy=max(outcome.busiest for outcome in outcomes),
+        stolen=share_stolen(taken_s, elapsed_s),
     )

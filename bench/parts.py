@@ -9,12 +9,14 @@ import resource
 import shutil
 import subprocess
 import time
+from functools import partial
 from typing import Final
 
-from bench.measure import Missing, Shape, minus, per_unit
+from bench.machine import stolen_s
+from bench.measure import Missing, Shape, minus, per_unit, share_stolen
 from bench.peers import Server, ServerError, pinned
 from bench.results import Cell, Sample
-from bench.session import Entrant, Session, say
+from bench.session import Entrant, Session, calmest, say
 from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 POLICIES: Final = ("off", "everysec", "always")
@@ -137,8 +139,8 @@ def second_opinion(
     for _ in range(plan.rounds):
         for server, cell, count in zip(servers, cells, counts, strict=True):
             workload.reset(server.control, workload.entries)
-            sample = redis_benchmark(session, program, server, workload, shape, count)
-            cell.samples.append(sample)
+            run = partial(redis_benchmark, session, program, server, workload, shape, count)
+            cell.samples.append(calmest(run))
             session.step(f"redis-benchmark: {workload.title}, {words}", 1)
     session.results.cells += cells
 
@@ -151,7 +153,7 @@ def redis_benchmark(
     Raises: ServerError when it fails.
     """
     options = f"-p {server.port} -c {shape.clients} -P {shape.depth} -n {count} --csv".split()
-    before, started_s = server.cpu_time(), time.perf_counter()
+    before, stolen_before_s, started_s = server.cpu_time(), stolen_s(), time.perf_counter()
     load_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with pinned(session.cores.load):
         done = subprocess.run(
@@ -162,6 +164,7 @@ def redis_benchmark(
             check=False,
         )
     elapsed_s = time.perf_counter() - started_s
+    taken_s = stolen_s() - stolen_before_s
     used = minus(server.cpu_time(), before)
     load_after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
@@ -181,4 +184,5 @@ def redis_benchmark(
         max_us=float(said["max_latency_ms"]) * 1e3,
         server_busy=used.total_s / elapsed_s,
         load_busy=load_s / elapsed_s,
+        stolen=share_stolen(taken_s, elapsed_s),
     )

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from bench.peers import FAKEREDIS, OURS
-from bench.results import Cell, Figure, Results, Sample, middle
+from bench.results import SHARE, Cell, Figure, Results, Sample, middle
 
 BUSY: Final = 0.9  # of a core; more is all there is, with what a measurement loses
 WIDE: Final = "50 clients, 16 deep"
@@ -180,7 +180,8 @@ def figure_table(results: Results, figures: Sequence[Figure]) -> str:
         row = [f"{title} ({unit})"]
         row += [show_figure(values[name]) if name in values else ABSENT for name in servers]
         theirs = [values[name] for name in results.rivals if name in values]
-        found = values[OURS] / min(theirs) if OURS in values and theirs and min(theirs) else None
+        is_known = unit != SHARE and OURS in values and theirs and min(theirs)
+        found = values[OURS] / min(theirs) if is_known else None
         rows.append([*row, show_ratio(found, is_high_good=False)])
     return table(["", *servers, "ratio"], rows)
 
@@ -432,6 +433,17 @@ def growth_claim(results: Results, part: str) -> Iterator[Claim]:
 # The whole
 
 
+def taken_by_others(results: Results) -> dict[str, str]:
+    """How much of the machine was not there, as one more of the facts."""
+    shares = [sample.stolen for cell in results.cells for sample in cell.samples]
+    if not any(shares):
+        return {}
+    words = (
+        f"{median(shares):.1%} of the CPU time in the median run, {max(shares):.1%} in the worst"
+    )
+    return {"taken by other machines": words}
+
+
 INTRODUCTION: Final = """\
 # Headrace beside its peers
 
@@ -442,7 +454,8 @@ below 1 for CPU, latency and memory, and bold is good."""
 
 def text(results: Results, plots: Sequence[str] = ()) -> str:
     """The whole report."""
-    known = "\n".join(f"- {key}: {value}" for key, value in results.facts.items())
+    facts = results.facts | taken_by_others(results)
+    known = "\n".join(f"- {key}: {value}" for key, value in facts.items())
     servers = "\n".join(f"- **{name}** {version}" for name, version in results.servers.items())
     pictures = "\n\n".join(f"![{Path(name).stem}]({name})" for name in plots)
     pieces = [INTRODUCTION, known, servers]

@@ -17,6 +17,7 @@ from statistics import median
 from typing import Final
 
 FORMAT: Final = 1
+SHARE: Final = "%"  # the unit of what is told beside the figures, and not compared
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Sample:
     max_us: float
     server_busy: float  # share of the time that the server computed; 1.0 is one core
     load_busy: float  # the same for the busiest process of the load
+    stolen: float = 0.0  # share of the machine's CPU time that its host gave to other machines
 
     @property
     def cpu_us(self) -> float:

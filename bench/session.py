@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from tqdm import tqdm
 
 from bench.load import Load
 from bench.measure import Missing, Prepared, Shape
 from bench.peers import OURS, Cores, Peer, Server, ServerError
-from bench.results import Cell, Figure, Results, middle
+from bench.results import Cell, Figure, Results, Sample, middle
 from bench.workloads import Workload
+
+CALM: Final = 0.03  # of the CPU time taken by other machines; above that a run is done again
+MOST_AGAIN: Final = 2
 
 tqdm.monitor_interval = 0  # its thread would run on the cores that make the load
 
@@ -213,12 +217,27 @@ class Session:
         if cell.missing:
             return
         try:
-            cell.samples.append(ready.run(self.load, shape, seconds, rate_per_s))
+            run = partial(ready.run, self.load, shape, seconds, rate_per_s)
+            cell.samples.append(calmest(run))
         except (OSError, ServerError) as error:
             # A server that fails once is not to be judged by the runs in which it did not.
             cell.missing = str(error)
             cell.samples.clear()
             ready.server.hang_up()
+
+
+def calmest(run: Callable[[], Sample]) -> Sample:
+    """What a run measures.
+
+    While other machines have much of this one, nothing here is as fast as it is. Such a run is
+    done again, a few times at most, and the one counts in which they had least.
+    """
+    best = run()
+    for _ in range(MOST_AGAIN):
+        if best.stolen <= CALM:
+            break
+        best = min(best, run(), key=lambda sample: sample.stolen)
+    return best
 
 
 def say(line: str) -> None:

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import load, measure, peers, report, results, suite, workloads
+from bench import load, measure, peers, report, results, session, suite, workloads
 from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.results import Cell, Figure, Results, Sample
 from bench.workloads import Reply, Workload, the_same
@@ -72,12 +72,13 @@ def test_laps_are_added_up_to_one_sample() -> None:
         load.Outcome(300, 300, 1.0, [2_000, 4_000], 0.75),
     ]
     used = [peers.CpuTime(0.5, 30, 20), peers.CpuTime(1.5, 120, 30)]
-    found = measure.sample_of(laps, used)
+    found = measure.sample_of(laps, used, 0.1)
     assert found.per_s == 200.0
     assert found.cpu_us == pytest.approx(2.0 / 400 * 1e6)
     assert found.user_us == pytest.approx(found.cpu_us * 150 / 200)
     assert (found.p50_us, found.p99_us, found.max_us) == (2.0, 5.0, 5.0)
     assert found.server_busy == pytest.approx(1.0)
+    assert found.stolen == pytest.approx(0.05 / (os.cpu_count() or 1))
     assert found.load_busy == 0.75
 
 
@@ -444,6 +445,36 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     path.write_text('{"format": 99}')
     with pytest.raises(ValueError, match="no results of this version"):
         results.load(path)
+
+
+@pytest.mark.parametrize(
+    ("shares", "runs", "best"),
+    [
+        ([0.01], 1, 0.01),
+        ([0.2, 0.02], 2, 0.02),
+        ([0.2, 0.3, 0.1], 3, 0.1),
+        ([0.1, 0.3, 0.3], 3, 0.1),
+    ],
+)
+def test_a_run_that_others_disturbed_is_done_again(
+    shares: list[float], runs: int, best: float
+) -> None:
+    left = list(shares)
+    assert session.calmest(lambda: sample(stolen=left.pop(0))).stolen == best
+    assert len(left) == len(shares) - runs
+
+
+def test_what_others_took_is_said() -> None:
+    disturbed = three_servers(cell("headrace", sample(stolen=0.125), sample(stolen=0.25), sample()))
+    assert "machines: 12.5% of the CPU time in the median run, 25.0% in" in report.text(disturbed)
+    assert "taken by" not in report.text(three_servers(cell("headrace", sample())))
+
+
+def test_only_what_can_be_better_or_worse_has_a_ratio() -> None:
+    pauses = [Figure("pauses", "filling", "ms", name, (2.0,)) for name in three_servers().servers]
+    shares = [replace(pause, title="taken by others", unit="%") for pause in pauses]
+    table = rows(report.figure_table(three_servers(), [*pauses, *shares]))
+    assert [row[-1] for row in table[2:]] == ["**1.00**", ""]
 
 
 def test_results_of_several_runs_are_put_together(tmp_path: Path) -> None:
