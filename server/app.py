@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.errors import PersistenceError
 from server.build import REDIS_VERSION, VERSION, build_kind
+from server.busy_poll import BusyPoll
 from server.config.settings import Settings
 from server.connection import Connection
 from server.cron import Cron
@@ -47,6 +48,7 @@ class App(Host):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._flush_scheduled = False
+        self._busy_poll: Final = BusyPoll(config)
 
     # Host
 
@@ -66,6 +68,10 @@ class App(Host):
         if not self._flush_scheduled:
             self._flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def answered(self) -> None:
+        """Do not go to sleep at once: the next request may be on its way."""
+        self._busy_poll.answered()
 
     def stop(self, exit_code: int) -> None:
         """Leave ``serve`` after this turn."""

@@ -50,6 +50,7 @@ class Connection(Peer):
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
         self._pausing = False  # the replies at hand are to be sent before more is run
+        self._asked_one = False  # it sent one request and no pipeline
         self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.dbs[0], 0, self)
@@ -310,6 +311,7 @@ class Connection(Peer):
     def _run_batch(self, requests: list[list[bytes]]) -> bool:
         """Run requests in order; False when more must not be run now."""
         session = self.session
+        self._asked_one = len(requests) == 1
         done = execute(self._server, session, requests)
         session.commands += done
         if done < len(requests):
@@ -335,6 +337,8 @@ class Connection(Peer):
         else:
             session.flush_pending = True
             self.flush_soon()
+        if alone and self._asked_one:
+            server.host.answered()
 
     def _bound_input(self) -> bool:
         """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""

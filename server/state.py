@@ -64,6 +64,9 @@ class Host:
     def flush_soon(self) -> None:
         """See that the sessions in ``flushing`` are flushed at the end of this turn."""
 
+    def answered(self) -> None:
+        """A client has its answer that is alone, and waits for each before it asks again."""
+
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
 

@@ -91,6 +91,7 @@ class Config:
     databases: int
     daemonize: bool
     pidfile: bytes
+    busy_poll_us: int
     hz: int
     dynamic_hz: bool
     active_expire_effort: int

@@ -341,6 +341,14 @@ PROCESS: Final[tuple[Parameter, ...]] = (
     ),
     Text("pidfile", flags=IMMUTABLE, doc="File to write the process ID to; empty is none."),
     Integer(
+        "busy-poll-us",
+        200,
+        0,
+        1_000_000,
+        doc="For how many microseconds after the answer to a lone client its next request is "
+        "looked for before the server goes to sleep, while that mostly comes in time; 0 is not.",
+    ),
+    Integer(
         "hz", 10, 0, INT_MAX, clamp=(1, 500), doc="How often per second background work is done."
     ),
     YesNo("dynamic-hz", True, doc="Kept and shown; the work of a tick is bounded instead."),
