@@ -51,6 +51,7 @@ class Connection(Peer):
         self._resuming = False
         self._pausing = False  # the replies at hand are to be sent before more is run
         self._asked_one = False  # it sent one request and no pipeline
+        self._waits_alone = False  # for the answer to that, and nobody else is at work
         self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.dbs[0], 0, self)
@@ -195,6 +196,9 @@ class Connection(Peer):
         session.bytes_out += size
         self._server.stats.note_write(size)
         transport.write(wire)
+        if self._waits_alone:
+            self._waits_alone = False
+            self._server.host.answered()
 
     def resume_soon(self) -> None:
         """Run what was held back in a turn of its own."""
@@ -332,13 +336,12 @@ class Connection(Peer):
         server = self._server
         alone = server.sender_id == session.id
         server.sender_id = session.id
+        self._waits_alone = alone and self._asked_one
         if alone and server.aof is None:
             self.flush()
         else:
             session.flush_pending = True
             self.flush_soon()
-        if alone and self._asked_one:
-            server.host.answered()
 
     def _bound_input(self) -> bool:
         """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""
