@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
-from conftest import Factory
 
+from server.app import App
 from server.busy_poll import MOST_PASSED, BusyPoll
 from server.config.config import Config
-from support.process import Process
+from server.durability.loading import start_persistence
+from support.client import encode
 
 WINDOW_US = 500
 
@@ -78,35 +81,75 @@ async def test_no_time_is_no_look() -> None:
     assert poll.polling
 
 
-# A server
+# Connections
 
 
-LONG_US = 200_000
-MUCH_S = 0.02  # of processor time; at rest it takes a tenth of that
+class Client:
+    """A connection to a server in this process, which so can be looked at between two answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(self, *requests: bytes) -> None:
+        """Send requests at once, and wait for an answer of one line to each."""
+        self._writer.write(b"".join(encode(*request.split()) for request in requests))
+        for _ in requests:
+            assert (await self._reader.readline())[:1] in b"+:"
 
 
-def spent_s(server: Process, work: Callable[[], object]) -> float:
-    """What a server that looks for long spends while something is asked of it, and afterwards."""
-    before_s = server.cpu_s()
-    work()
-    time.sleep(LONG_US / 1e6)
-    return server.cpu_s() - before_s
+Connect = Callable[[], Awaitable[Client]]
 
 
-def test_a_lone_client_is_looked_for(fresh_server: Factory) -> None:
-    server = fresh_server("--busy-poll-us", str(LONG_US))
-    with server.client() as one, server.client() as two:
-        # Several that take turns, and one that sends pipelines, need not be waited for.
-        assert (
-            spent_s(server, lambda: [one.call("PING") + two.call("PING") for _ in "abc"]) < MUCH_S
-        )
-        assert spent_s(server, lambda: [two.pipeline(("PING",), ("PING",)) for _ in "abc"]) < MUCH_S
-        assert spent_s(server, lambda: [two.call("PING") for _ in "abc"]) > MUCH_S
+@contextlib.asynccontextmanager
+async def serving(config: Config, folder: Path) -> AsyncIterator[tuple[BusyPoll, Connect]]:
+    config.dir = bytes(folder)
+    app = App(config)
+    await start_persistence(app.server)
+    listener = await asyncio.get_running_loop().create_server(app._connect, "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    writers = []
+
+    async def connect() -> Client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)
+        return Client(reader, writer)
+
+    try:
+        yield app._busy_poll, connect
+    finally:
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()
+        listener.close()
+        app.committer.close()
+        app.server.worker.close()
 
 
-@pytest.mark.parametrize("policy", ["always", "everysec"])
-def test_so_is_one_whose_answer_waits_for_the_disk(fresh_server: Factory, policy: str) -> None:
-    options = ("--busy-poll-us", str(LONG_US), "--appendonly", "yes", "--appendfsync", policy)
-    server = fresh_server(*options)
-    with server.client() as lone:
-        assert spent_s(server, lambda: [lone.call("INCR", "n") for _ in "abc"]) > MUCH_S
+async def test_who_is_alone_and_waits_for_each_answer_is_looked_for(tmp_path: Path) -> None:
+    config = Config()
+    async with serving(config, tmp_path) as (poll, connect):
+        one, two = await connect(), await connect()
+        config.busy_poll_us = 1_000_000
+        for _ in range(3):
+            await one.ask(b"PING")
+            await two.ask(b"PING")
+        assert not poll.polling
+        await two.ask(b"PING", b"PING")
+        assert not poll.polling
+        await two.ask(b"PING")
+        assert poll.polling
+
+
+@pytest.mark.parametrize("policy", [b"always", b"everysec", b"no"])
+async def test_so_is_one_whose_answer_waits_for_the_disk(tmp_path: Path, policy: bytes) -> None:
+    config = Config()
+    config.appendonly = True
+    config.appendfsync = policy
+    async with serving(config, tmp_path) as (poll, connect):
+        lone = await connect()
+        config.busy_poll_us = 1_000_000
+        await lone.ask(b"INCR n")
+        assert not poll.polling
+        await lone.ask(b"INCR n")
+        assert poll.polling
