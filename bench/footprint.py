@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, Self
 from bench.clients import Task
 from bench.load import Load
 from bench.machine import stolen_s
-from bench.measure import share_stolen
 from bench.peers import BATCH, Peer, Server, ServerError, encode, pinned
 from bench.results import SHARE, Figure, percentile
 from bench.session import Session
@@ -207,7 +206,7 @@ def pauses(
             operation()
             time.sleep(SETTLE_S)  # freeing memory may go on behind the reply
             taken_s, elapsed_s = stolen_s() - stolen_before_s, time.perf_counter() - started_s
-            yield title, prober.seen(), share_stolen(taken_s, elapsed_s)
+            yield title, prober.seen(), taken_s / elapsed_s
 
 
 def fill_by_load(session: Session, server: Server, entries: int) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
+from bench.peers import TICKS_PER_S
+
 SYNCS: Final = 50
 SYNC_BYTES: Final = 200  # about what one command appends
 STEAL_COLUMN: Final = 8  # behind the word "cpu"
-TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 def facts(folder: Path | None) -> dict[str, str]:
@@ -75,13 +76,14 @@ def sync_us(place: Path) -> float:
 
 
 def stolen_s() -> float:
-    """CPU time, of all cores, that the host gave to other machines while this one had work.
+    """CPU time that the host gave to other machines while this one had work, of a core on average.
 
     On a virtual machine that is why the same work takes longer now than a minute ago; 0 elsewhere.
     Source: ``steal`` in /proc/stat.
     """
     with open("/proc/stat", "rb") as file:
-        return int(file.readline().split()[STEAL_COLUMN]) / TICKS_PER_S
+        ticks = int(file.readline().split()[STEAL_COLUMN])
+    return ticks / TICKS_PER_S / (os.cpu_count() or 1)
 
 
 def checked_out() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final, NamedTuple
 
 from bench.clients import Task
@@ -133,13 +132,8 @@ def per_unit(used: CpuTime, units: int) -> tuple[float, float]:
     return cpu_us * user_share, cpu_us * (1.0 - user_share)
 
 
-def share_stolen(taken_s: float, elapsed_s: float) -> float:
-    """What share of the time of all cores that is."""
-    return taken_s / (elapsed_s * (os.cpu_count() or 1))
-
-
 def sample_of(outcomes: list[Outcome], used: list[CpuTime], taken_s: float) -> Sample:
-    """The laps of one run as one sample; other machines took so much time meanwhile."""
+    """The laps of one run as one sample; other machines took so much of a core meanwhile."""
     units = sum(outcome.units for outcome in outcomes)
     elapsed_s = sum(outcome.elapsed_s for outcome in outcomes)
     latencies_ns = sorted([ns for outcome in outcomes for ns in outcome.latencies_ns])
@@ -161,5 +155,5 @@ def sample_of(outcomes: list[Outcome], used: list[CpuTime], taken_s: float) -> S
         max_us=latencies_ns[-1] / 1e3,
         server_busy=total.total_s / elapsed_s,
         load_busy=max(outcome.busiest for outcome in outcomes),
-        stolen=share_stolen(taken_s, elapsed_s),
+        stolen=taken_s / elapsed_s,
     )

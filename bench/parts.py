@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from bench.machine import stolen_s
-from bench.measure import Missing, Shape, minus, per_unit, share_stolen
+from bench.measure import Missing, Shape, minus, per_unit
 from bench.peers import Server, ServerError, pinned
 from bench.results import Cell, Sample
 from bench.session import Entrant, Session, calmest, say
@@ -184,5 +184,5 @@ def redis_benchmark(
         max_us=float(said["max_latency_ms"]) * 1e3,
         server_busy=used.total_s / elapsed_s,
         load_busy=load_s / elapsed_s,
-        stolen=share_stolen(taken_s, elapsed_s),
+        stolen=taken_s / elapsed_s,
     )
