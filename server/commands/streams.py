@@ -172,13 +172,10 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     config = call.server.config
     node_bytes = config.stream_node_max_bytes
     node_entries = config.stream_node_max_entries
-    room = stream.room_for(words, at + 1, node_bytes, node_entries)
-    if room <= 0:
-        return (0 if room == 0 else NONE_ALIKE), b""
     name = words[0]
     before = words[2:at]
     number = first + 1
-    for words in requests[number : min(end, first + room)]:
+    for words in requests[number:end]:
         if len(words) != width or words[at] != b"*" or words[1] != key or words[0] != name:
             break
         if options is not None and words[2:at] != before:

@@ -22,7 +22,6 @@ from storage.stream.run import Run
 
 NODE_BYTES_MAX: Final = 1 << 30
 RECENT_BLOCKS: Final = 8
-_FEW: Final = 4  # entries of a node, or less: adding several at once is no gain
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
 _NINE: Final = 0x39  # a value that starts above it is no number
 _NO_NAMES: Final[list[bytes]] = []
@@ -223,28 +222,12 @@ def bytes_limit(node_bytes_max: int) -> int:
     return node_bytes_max if 0 < node_bytes_max < NODE_BYTES_MAX else NODE_BYTES_MAX
 
 
-def room_for(
-    block: Block, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
-) -> int:
-    """About how many entries like ``words[at:]`` an open block takes.
-
-    Returns: -1 where its entries have other names, or not all the same, and where a node takes but
-        a few of that size.
-    """
-    run = block.run
-    assert run is not None
-    if run.names is None or not has_names(words, at, run.names):
-        return -1
+def size_of(words: list[bytes], at: int) -> int:
+    """How many bytes the fields and values ``words[at:]`` have."""
     size = 0
     for number in range(at, len(words)):
         size += len(words[number])
-    node_bytes_max = bytes_limit(node_bytes_max)
-    if _FEW * size >= node_bytes_max:
-        return -1
-    room = (node_bytes_max - block.node_bytes) // size + 1 if size else node_bytes_max
-    if node_entries_max > 0:
-        room = min(room, node_entries_max - block.total)
-    return max(0, room)
+    return size
 
 
 def append_alike(

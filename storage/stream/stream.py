@@ -22,7 +22,7 @@ from storage.stream.block import (
     append_alike,
     bytes_limit,
     open_block,
-    room_for,
+    size_of,
 )
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
@@ -32,6 +32,7 @@ from storage.stream.iids import iid_of
 from storage.stream.index import BlockIndex
 from storage.stream.run import Run
 
+_FEW: Final = 8  # entries of a node, or less: to add several to it at once is no gain
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30
 IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
@@ -125,20 +126,6 @@ class Stream:
         ms, seq = self._next_id(now_ms)
         self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
 
-    def room_for(
-        self, words: list[bytes], at: int, node_bytes_max: int, node_entries_max: int
-    ) -> int:
-        """About how many entries like ``words[at:]`` the open node takes.
-
-        Returns: -1 where its entries have other names, or not all the same, and where a node takes
-            but a few of that size.
-        """
-        return (
-            0
-            if self.tail is None
-            else room_for(self.tail, words, at, node_bytes_max, node_entries_max)
-        )
-
     def append_alike(
         self,
         now_ms: int,
@@ -151,26 +138,39 @@ class Stream:
     ) -> int:
         """As ``append_next`` for the entries ``requests[first:end]``, of each ``[at:]``.
 
-        All have as many words. It goes on while they are like those before and fit into the open
-        node; the IDs are in sequence, and the last of them is the last ID afterwards.
+        All have as many words. The IDs are in sequence, and the last of them is the last ID
+        afterwards.
 
-        Returns: how many were added; the next one is for ``append_next``.
+        Returns: how many were added; where that is not all, the next one is for ``append_next``.
         """
-        tail = self.tail
-        if tail is None or self.last_ms == ID_MAX:
+        if self.last_ms == ID_MAX:
             return 0
         ms, seq = self._next_id(now_ms)
         if seq > ID_MAX - (end - first) or self.entries_added > ADDED_MAX - (end - first):
             return 0
-        added = append_alike(
-            tail, ms, seq, requests, first, end, at, node_bytes_max, node_entries_max
-        )
-        if added:
-            self.length += added
-            self.entries_added += added
-            self.last_ms = ms
-            self.last_seq = seq + added - 1
-        return added
+        one_by_one = _FEW * size_of(requests[first], at) >= bytes_limit(node_bytes_max)
+        place = first
+        while place < end:
+            added = 0
+            tail = self.tail
+            if tail is not None and not one_by_one:
+                added = append_alike(
+                    tail, ms, seq, requests, place, end, at, node_bytes_max, node_entries_max
+                )
+            if added:
+                self.length += added
+                self.entries_added += added
+                self.last_ms = ms
+                self.last_seq = seq + added - 1
+            else:
+                try:
+                    self._append(ms, seq, requests[place], at, node_bytes_max, node_entries_max)
+                except ElementsTooLarge:
+                    break
+                added = 1
+            place += added
+            seq += added
+        return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:
         """The ID that ``*`` stands for.
@@ -220,9 +220,7 @@ class Stream:
         node_bytes_max: int,
         node_entries_max: int,
     ) -> None:
-        size = 0
-        for number in range(at, len(words)):
-            size += len(words[number])
+        size = size_of(words, at)
         if size > ENTRY_BYTES_MAX:
             raise ElementsTooLarge
         tail = self.tail

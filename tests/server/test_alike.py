@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from server.config.config import Config
 from server.execute import execute
-from server.registry import NONE_ALIKE, TABLE
+from server.registry import TABLE
 from server.session import NOBODY, Session
 from server.state import Server
 from storage.stream.stream import Stream
@@ -121,20 +121,19 @@ def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]]) -> None:
     assert calls == by_one.calls(start)
 
 
-def test_what_is_unlike_the_open_node_is_told_at_a_look() -> None:
-    """The requests behind it are not looked at each time."""
+def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
     side = Side()
     ask = TABLE[b"xadd"].run_alike
     assert ask is not None
     call = side.server.call
-    known, other = ([b"XADD", b"s", b"*", name, b"v"] for name in (b"f", b"g"))
-    assert ask(call, [known] * 3, 0, 3)[0] == 3
-    assert ask(call, [known, other, known], 0, 3)[0] == 1  # and the node is full
-    assert ask(call, [known] * 3, 0, 3)[0] == 0
-    side.run([known])
-    assert ask(call, [other, known], 0, 2)[0] == NONE_ALIKE
-    side.run([other])
-    assert ask(call, [known, known], 0, 2)[0] == NONE_ALIKE
+    known, other, large = (
+        [b"XADD", b"s", b"*", name, value]
+        for name, value in ((b"f", b"v"), (b"g", b"v"), (b"f", b"v" * 5000))
+    )
+    mixed = [known, known, other, known, large, large, known]
+    assert ask(call, mixed, 0, len(mixed))[0] == len(mixed)
+    wider = [*known, b"g", b"v"]
+    assert ask(call, [known, known, wider, wider], 0, 4)[0] == 2
 
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
