@@ -23,7 +23,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from storage.stream.idempotence import Expiring
 from storage.stream.stream import Stream
@@ -35,6 +35,7 @@ NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
 
 
+@mypyc_attr(acyclic=True)
 class Entry:
     """A key with its value; ``storage.types`` says which values there are.
 

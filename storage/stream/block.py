@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from storage.stream.ids import is_below
 from storage.stream.listpack import (
     EMPTY_BYTES,
@@ -27,6 +29,7 @@ _NINE: Final = 0x39  # a value that starts above it is no number
 _NO_NAMES: Final[list[bytes]] = []
 
 
+@mypyc_attr(acyclic=True)
 class Block:
     """One node of a stream.
 

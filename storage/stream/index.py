@@ -16,13 +16,14 @@ from __future__ import annotations
 from typing import Final
 
 from librt.vecs import append, pop, vec
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from storage.stream.block import Block
 
 REACH_MAX: Final = 2**62 - 1  # as much of an ID's milliseconds as is searched by
 
 
+@mypyc_attr(acyclic=True)
 class BlockIndex:
     """An ordered list of sealed blocks with counts.
 

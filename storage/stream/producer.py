@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from librt.vecs import vec
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.stream.iids import HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
 
@@ -59,6 +59,7 @@ _TEXT_BYTES: Final = 41  # what a text takes beside its bytes
 _PRODUCER_BYTES: Final = 400  # what a producer takes beside its iids
 
 
+@mypyc_attr(acyclic=True)
 class Producer:
     """The iids of one producer.
 
