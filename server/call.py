@@ -148,9 +148,9 @@ class Call:
         self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
 
     def is_unheeded(self, key: bytes) -> bool:
-        """Whether nobody is to know of a change to ``key``, neither a client nor a file."""
+        """Whether nobody is to know of a change to ``key`` but the append-only file."""
         server = self.server
-        if server.aof is not None or server.freezing is not None or server.expired_found:
+        if server.freezing is not None or server.expired_found:
             return False
         return not server.has_listeners() and (self.db.index, key) not in server.blocking.queues
 

@@ -163,6 +163,8 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     fields = width - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
         return NONE_ALIKE, b""
+    if options is not None and call.server.aof is not None:  # the record says what was trimmed
+        return NONE_ALIKE, b""
     following = requests[first + 1]
     if len(following) != width or following[1] != key:
         return 0, b""
@@ -187,7 +189,14 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     if not count:
         return 0, b""
     call.server.dirty += count
-    lines = id_lines(stream.last_ms, stream.last_seq - count + 1, count)
+    ms = stream.last_ms
+    seq = stream.last_seq - count + 1
+    if call.server.aof is not None:
+        for number in range(count):
+            record = requests[first + number].copy()
+            record[at] = format_id(ms, seq + number)
+            call.server.record_whole(call.db.index, record)
+    lines = id_lines(ms, seq, count)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
             trimmed = options.trim(stream, False)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from tempfile import TemporaryDirectory
 
 from conftest import Factory
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
+from persistence.aof import AppendOnlyFile
+from protocol.requests import RequestParser
 from server.config.config import Config
 from server.execute import execute
 from server.registry import TABLE
@@ -21,6 +25,7 @@ from support.snapshots import plain_stream
 
 FUTURE = b"9999999999999-5"  # what `*` gives then does not depend on the time
 KEYS = (b"s", b"t", b"text")
+RECORDED = (b"XADD", b"SELECT", b"MULTI", b"EXEC")
 OPTIONS: tuple[list[bytes], ...] = (
     [b"*"],
     [b"*"],
@@ -75,8 +80,10 @@ Others = st.sampled_from(
 class Side:
     """A server, and a client of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, aof_path: str | None = None) -> None:
         self.server = Server(Config())
+        if aof_path is not None:
+            self.server.aof = AppendOnlyFile(os.fsencode(aof_path), 0, 0)
         self.session = Session(1, self.server.dbs[0], 0, NOBODY)
         self.run([[b"CONFIG", b"SET", b"stream-node-max-entries", b"5"]])
         for db in (b"1", b"0"):
@@ -101,6 +108,18 @@ class Side:
                 found.append((key, plain_stream(stream)[:-2], list(stream.groups)))
         return found
 
+    def records(self) -> list[list[bytes]]:
+        """What the append-only file has of the entries that were added, and of transactions."""
+        aof = self.server.aof
+        if aof is None:
+            return []
+        aof.write()
+        with open(aof.path, "rb") as file:
+            parser = RequestParser()
+            parser.feed(file.read())
+        aof.close()
+        return [words for words in parser.take() if words[0].upper() in RECORDED]
+
     def calls(self, before: dict[bytes, int] | None = None) -> dict[bytes, int]:
         """Calls of each command, less those of ``before``."""
         before = before or {}
@@ -108,9 +127,18 @@ class Side:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(Adding | Adding | Adding | Others, max_size=40))
-def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]]) -> None:
-    at_once, by_one = Side(), Side()
+@given(st.lists(Adding | Adding | Adding | Others, max_size=40), st.booleans())
+@example([[b"XADD", b"s", b"*", b"f", b"v"]] * 3, True)
+def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]], recorded: bool) -> None:
+    with TemporaryDirectory() as directory:
+        at_once = Side(f"{directory}/at_once" if recorded else None)
+        by_one = Side(f"{directory}/by_one" if recorded else None)
+        check_alike(at_once, by_one, requests)
+        assert at_once.records() == by_one.records()
+
+
+def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> None:
+    """The replies and all else are the same whether requests come at once or one by one."""
     start = at_once.calls()
     got = at_once.run(requests)
     calls = at_once.calls(start)
