@@ -21,6 +21,8 @@ from mypy_extensions import i64, mypyc_attr
 from storage.stream.block import Block
 
 REACH_MAX: Final = 2**62 - 1  # as much of an ID's milliseconds as is searched by
+_SPAN_MAX: Final = 2**40  # 35 years, in milliseconds; the product of the two is an i64
+_PLACES_MAX: Final = 2**22
 
 
 @mypyc_attr(acyclic=True)
@@ -92,7 +94,8 @@ class BlockIndex:
     def find(self, ms: int, seq: int) -> int:
         """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one.
 
-        Where it was the last time, and behind that, is looked at first.
+        Where it was the last time is looked at first, and the place beside that; then where it is
+        if the blocks are evenly spread in time, and away from there in growing steps.
         """
         reach = self._reach
         wanted: i64 = min(ms, REACH_MAX)
@@ -102,17 +105,40 @@ class BlockIndex:
         if middle < low or middle >= high:
             middle = (low + high) >> 1
         looks: i64 = 0
+        step: i64 = 0
+        upwards = False
         while low < high:
             looks += 1
             found = reach[middle]
-            if found < wanted or (found == wanted and self.blocks[middle].is_below(ms, seq)):
+            below = found < wanted or (found == wanted and self.blocks[middle].is_below(ms, seq))
+            if below:
                 low = middle + 1
-                middle = low if looks == 1 and low < high else (low + high) >> 1
             else:
                 high = middle
-                middle = middle - 1 if looks == 1 and low < high else (low + high) >> 1
+            if looks == 2:
+                middle = self._guess(low, high, wanted)
+                step = 1
+            elif looks == 1 or (step and (looks == 3 or below == upwards)):
+                ahead = step >> 1  # 0, 1, 2, 4, ...
+                if ahead >= high - low:
+                    ahead = high - low - 1
+                middle = low + ahead if below else high - 1 - ahead
+                upwards = below
+                step *= 2
+            else:
+                middle = (low + high) >> 1
+                step = 0
         self._near = low
         return int(low)
+
+    def _guess(self, low: i64, high: i64, wanted: i64) -> i64:
+        """A place from ``low`` up to ``high``, where ``wanted`` is if all have equal distances."""
+        if low < high:
+            first = self._reach[low]
+            last = self._reach[high - 1]
+            if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
+                return low + (wanted - first) * (high - 1 - low) // (last - first)
+        return (low + high) >> 1
 
     def count_before(self, place: int) -> int:
         """How many entries stand in the blocks before ``place``."""
