@@ -99,7 +99,7 @@ def _check_block(block: Block, above: tuple[int, int]) -> None:
         _check_row(run.names)
         for value in run.flat:
             _check_text(value)
-    if block.run is None:
+    if not block.is_open():
         block.payload, block.ids_bytes = pack(run)
 
 

@@ -43,6 +43,7 @@ from storage.stream.groups import Consumer, Group
 from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 KEEP_ALL: Final = -1
+_IDS_BYTES_END: Final = 2**31
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
@@ -403,14 +404,17 @@ class Decoder:
         block.last_seq = table[row + 3]
         stored = table[row + 4]
         dead = table[row + 6]
-        block.total = stored + table[row + 5]
-        block.live = stored - dead
-        block.node_bytes = table[row + 7]
-        block.ids_bytes = table[row + 8]
+        ids_bytes = table[row + 8]
         start = self._at
         stop = start + table[row + 9]
         if not start <= stop <= self._end or stored <= 0 or not 0 <= dead <= stored:
             raise self.malformed("a block that ends with its frame")
+        if not 0 < ids_bytes < min(stop - start, _IDS_BYTES_END):
+            raise self.malformed("a block whose IDs end with it")
+        block.total = stored + table[row + 5]
+        block.live = stored - dead
+        block.node_bytes = table[row + 7]
+        block.ids_bytes = ids_bytes
         block.payload = self._frame[start:stop]
         self._at = stop
         if dead:

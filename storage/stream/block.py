@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.stream.ids import is_below
 from storage.stream.listpack import (
@@ -20,49 +20,50 @@ from storage.stream.listpack import (
     text_bytes,
 )
 from storage.stream.payload import count_ids, has_names, pack, unpack, unpack_ids, unpack_some
-from storage.stream.run import Run
+from storage.stream.run import NO_NAMES, Run
 
 NODE_BYTES_MAX: Final = 1 << 30
 RECENT_BLOCKS: Final = 8
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
 _NINE: Final = 0x39  # a value that starts above it is no number
-_NO_NAMES: Final[list[bytes]] = []
 
 
 @mypyc_attr(acyclic=True)
 class Block:
     """One node of a stream.
 
+    It is small, and what readers ask for stands first: in a large stream it is in no cache.
+
     Attributes:
+        payload: the sealed form; empty while the block is open.
+        dead: None, or a byte for each entry of the run: 1 is deleted.
+        run: the decoded form: always there while open; when sealed, if it was read a moment ago.
+        live: entries that are still there.
+        total: entries it ever held; live and deleted.
         first_ms, first_seq: ID of the first entry it ever held.
         last_ms, last_seq: ID of the last entry it ever held.
-        total: entries it ever held; live and deleted.
-        live: entries that are still there.
-        dead: None, or a byte for each entry of the run: 1 is deleted.
-        node_bytes: what Redis's node would take.
-        payload: the sealed form; empty while the block is open.
         ids_bytes: length of the payload's first part.
-        names_of_node: while open: field names of the first entry, which Redis's node stores once.
-        run: the decoded form: always there while open; None when sealed.
-        recent: the decoded form of a sealed block that was read a moment ago.
         met: how often it was read lately, up to ``_OFTEN``.
+        node_bytes: what Redis's node would take.
     """
 
     def __init__(self, ms: int, seq: int) -> None:
+        self.payload = b""
+        self.dead: bytearray | None = None
+        self.run: Run | None = None
+        self.live = 0
+        self.total = 0
         self.first_ms = ms
         self.first_seq = seq
         self.last_ms = ms
         self.last_seq = seq
-        self.total = 0
-        self.live = 0
-        self.dead: bytearray | None = None
+        self.ids_bytes: i32 = 0
+        self.met: i32 = 0
         self.node_bytes = 0
-        self.payload = b""
-        self.ids_bytes = 0
-        self.names_of_node = _NO_NAMES
-        self.run: Run | None = None
-        self.recent: Run | None = None
-        self.met = 0
+
+    def is_open(self) -> bool:
+        """Whether entries can be appended."""
+        return not self.payload
 
     def is_below(self, ms: int, seq: int) -> bool:
         """Whether every ID the block ever held is below (ms, seq)."""
@@ -72,13 +73,11 @@ class Block:
         """The decoded entries, the dead ones included."""
         run = self.run
         if run is None:
-            run = self.recent
-            if run is None:
-                run = self.decode()
-                self.recent = run
-                if not self.met:
-                    _recent.add(self)
-                self.met = _OFTEN
+            run = self.decode()
+            self.run = run
+            if not self.met:
+                _recent.add(self)
+            self.met = _OFTEN
         return run
 
     def decode(self) -> Run:
@@ -91,8 +90,8 @@ class Block:
         Others may be there, too. A block is decoded whole only when it is read again and again:
         those who pass by pay for what they see.
         """
-        if self.run is None and self.recent is None and self.dead is None and self.met < _OFTEN:
-            run = unpack_some(self.payload, self.ids_bytes, start, end, most, reverse)
+        if self.run is None and self.dead is None and self.met < _OFTEN:
+            run = unpack_some(self.payload, i64(self.ids_bytes), start, end, most, reverse)
             if run is not None:
                 if not self.met:
                     _recent.add(self)
@@ -105,9 +104,9 @@ class Block:
 
         Cheaper than ``entries``, and no block that readers come back to is forgotten for it.
         """
-        run = self.run if self.run is not None else self.recent
+        run = self.run
         if run is None:
-            run = Run(_NO_NAMES)
+            run = Run(NO_NAMES)
             unpack_ids(self.payload, self.ids_bytes, run)
         return run
 
@@ -118,21 +117,17 @@ class Block:
             run = _living(run, self.dead)
             self.dead = None
         self.payload, self.ids_bytes = pack(run)
-        self.names_of_node = _NO_NAMES
         self.run = None
-        self.recent = None
 
     def packed(self) -> tuple[bytes, int]:
         """The payload with all entries, the dead ones included, and the length of its IDs."""
-        run = self.run
-        return (self.payload, self.ids_bytes) if run is None else pack(run)
+        return pack(self.entries()) if self.is_open() else (self.payload, self.ids_bytes)
 
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
         run = self.decode()
+        run.names_of_node = run.row(0)[0::2]
         self.run = run
-        self.recent = None
-        self.names_of_node = run.row(0)[0::2]
         self.payload = b""
 
     def next_live(self, number: int) -> int:
@@ -165,7 +160,7 @@ class Block:
 
     def is_sparse(self) -> bool:
         """Whether at least half of the sealed entries are dead, so that packing anew pays."""
-        return self.dead is not None and not self.run and 2 * self.live <= len(self.dead)
+        return self.dead is not None and not self.is_open() and 2 * self.live <= len(self.dead)
 
     def copy(self) -> Block:
         """An equal block; the sealed payload is shared, for it never changes."""
@@ -176,10 +171,10 @@ class Block:
         twin.live = self.live
         twin.dead = None if self.dead is None else bytearray(self.dead)
         twin.node_bytes = self.node_bytes
-        twin.names_of_node = self.names_of_node
         twin.payload = self.payload
         twin.ids_bytes = self.ids_bytes
-        twin.run = None if self.run is None else self.run.copy()
+        if self.run is not None and self.is_open():
+            twin.run = self.run.copy()
         return twin
 
 
@@ -197,8 +192,9 @@ class _Recent:
     def add(self, block: Block) -> None:
         oldest = self._blocks[self._next]
         if oldest is not None:
-            oldest.recent = None
             oldest.met = 0
+            if not oldest.is_open():
+                oldest.run = None
         self._blocks[self._next] = block
         self._next = (self._next + 1) % RECENT_BLOCKS
 
@@ -210,12 +206,13 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
     block = Block(ms, seq)
     names = words[at::2]
-    block.run = Run(names)
+    run = Run(names)
+    run.names_of_node = names
+    block.run = run
     # Counts of live and deleted entries, number of names, the names, a closing 0.
     size = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
     for name in names:
         size += text_bytes(name)
-    block.names_of_node = names
     block.node_bytes = size
     return block
 
@@ -319,7 +316,7 @@ def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None
     assert run is not None
     # Flags, the ID's two halves, the values or all there is, how many elements that were.
     size = 2 + delta_bytes(ms - block.first_ms) + delta_bytes(seq - block.first_seq)
-    names = block.names_of_node
+    names = run.names_of_node
     end = len(words)
     width = len(names)
     if has_names(words, at, names):

@@ -175,6 +175,7 @@ class BlockIndex:
         block = self.blocks[place]
         if not block.live:
             block.payload = b""
+            block.run = None
             block.dead = None
             self.live_blocks -= 1
             if place == self._head:

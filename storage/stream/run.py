@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64, mypyc_attr
+
+NO_NAMES: Final[list[bytes]] = []
 
 
 @mypyc_attr(acyclic=True)
@@ -11,6 +15,10 @@ class Run:
 
     Either every entry has the same field ``names`` and ``flat`` holds the values in a row, or
     ``names`` is None and ``rows`` holds each entry's fields and values.
+
+    Attributes:
+        names_of_node: of an open block: the field names of the first entry, which Redis's node
+            stores once.
     """
 
     def __init__(self, names: list[bytes] | None) -> None:
@@ -19,6 +27,7 @@ class Run:
         self.names = names
         self.flat: list[bytes] = []
         self.rows: list[list[bytes]] = []
+        self.names_of_node: list[bytes] = NO_NAMES
         self._near: i64 = 0  # what ``position`` found last
 
     def row(self, number: int) -> list[bytes]:
@@ -49,6 +58,7 @@ class Run:
         twin.seq = self.seq.copy()
         twin.flat = self.flat.copy()
         twin.rows = self.rows.copy()
+        twin.names_of_node = self.names_of_node
         return twin
 
     def position(self, ms: int, seq: int) -> int:

@@ -106,7 +106,7 @@ def test_entries_with_names_of_their_own_are_left_to_the_whole() -> None:
     append(block, 1, 0, [b"a", b"1"], 0)
     append(block, 2, 0, [b"b", b"2"], 0)
     block.seal()
-    assert unpack_some(block.payload, block.ids_bytes, (0, 0), (2, 0), 2, False) is None
+    assert unpack_some(block.payload, int(block.ids_bytes), (0, 0), (2, 0), 2, False) is None
     found = block.some((2, 0), (2, 0), 1, False)
     assert found.row(found.position(2, 0)) == [b"b", b"2"]
 
@@ -125,7 +125,7 @@ def test_a_block_is_decoded_whole_when_it_is_read_again_and_again() -> None:
     assert sizes == [5, 5, 100, 100]
     for _ in range(8):  # others take its place
         block_of(10).some((2, 0), (2, 0), 1, False)
-    assert block.recent is None
+    assert block.run is None
     assert len(block.some((50, 0), (60, 0), 5, True).ms) == 5
 
 

@@ -300,7 +300,7 @@ def test_values_are_the_same_bytes_after_sealing(odd: bytes) -> None:
         for number in range(part.low, part.high)
     ]
     assert found == rows
-    assert all(not block.run for block in stream.index.blocks)
+    assert not any(block.is_open() for block in stream.index.blocks)
 
 
 def test_integers_take_less_room() -> None:

@@ -138,6 +138,13 @@ def plain(dbs: list[Keyspace]) -> dict[tuple[int, bytes], object]:
     return found
 
 
+def names_of_node(block: Block) -> list[bytes]:
+    """The field names that Redis's node stores once."""
+    run = block.run
+    assert run is not None
+    return run.names_of_node
+
+
 def plain_block(block: Block) -> object:
     run = block.entries()
     dead = block.dead or bytes(len(run.ms))
@@ -146,7 +153,7 @@ def plain_block(block: Block) -> object:
         for number in range(len(run.ms))
     ]
     ends = (block.first_ms, block.first_seq, block.last_ms, block.last_seq)
-    return ends, block.total, block.live, block.node_bytes, block.run is None, rows
+    return ends, block.total, block.live, block.node_bytes, block.is_open(), rows
 
 
 def plain_stream(stream: Stream) -> tuple[Any, ...]:
@@ -156,7 +163,7 @@ def plain_stream(stream: Stream) -> tuple[Any, ...]:
         (stream.idmp_duration_s, stream.idmp_maxsize, stream.iids_added, stream.iids_duplicates),
         [plain_block(block) for block in stream.index.blocks if block.live],
         (stream.index.entries, stream.index.live_blocks, stream.node_count()),
-        None if stream.tail is None else (plain_block(stream.tail), stream.tail.names_of_node),
+        None if stream.tail is None else (plain_block(stream.tail), names_of_node(stream.tail)),
         [plain_group(group) for group in stream.groups.values()],
         (list(stream.idmp_records()), 0 if stream.idmp is None else stream.idmp.count),
     )
