@@ -37,6 +37,8 @@ log: Final = logging.getLogger("headrace")
 
 LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
+_MULTI: Final = b"multi"
+_EXEC: Final = b"exec"
 
 
 class Connection(Peer):
@@ -50,7 +52,7 @@ class Connection(Peer):
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
         self._pausing = False  # the replies at hand are to be sent before more is run
-        self._asked_one = False  # it sent one request and no pipeline
+        self._asked_once = False  # it sent one request, or one transaction, and no pipeline
         self._waits_alone = False  # for the answer to that, and nobody else is at work
         self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
@@ -315,7 +317,7 @@ class Connection(Peer):
     def _run_batch(self, requests: list[list[bytes]]) -> bool:
         """Run requests in order; False when more must not be run now."""
         session = self.session
-        self._asked_one = len(requests) == 1
+        self._asked_once = len(requests) == 1 or _are_a_transaction(requests)
         done = execute(self._server, session, requests)
         session.commands += done
         if done < len(requests):
@@ -336,7 +338,7 @@ class Connection(Peer):
         server = self._server
         alone = server.sender_id == session.id
         server.sender_id = session.id
-        self._waits_alone = alone and self._asked_one
+        self._waits_alone = alone and self._asked_once
         if alone and server.aof is None:
             self.flush()
         else:
@@ -351,6 +353,16 @@ class Connection(Peer):
         log.warning("client id=%d closed: query buffer limit reached", self.session.id)
         self.abort()
         return True
+
+
+def _are_a_transaction(requests: list[list[bytes]]) -> bool:
+    """Whether these are MULTI, EXEC and what stands between them, as clients send it at once."""
+    if len(requests[0][0]) != len(_MULTI) or requests[0][0].lower() != _MULTI:
+        return False
+    for number, words in enumerate(requests):
+        if len(words[0]) == len(_EXEC) and words[0].lower() == _EXEC:
+            return number == len(requests) - 1
+    return False
 
 
 def is_remote(transport: asyncio.Transport) -> bool:

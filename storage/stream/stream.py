@@ -32,13 +32,13 @@ from storage.stream.iids import iid_of
 from storage.stream.index import BlockIndex
 from storage.stream.run import Run
 
-_FEW: Final = 8  # entries of a node, or less: to add several to it at once is no gain
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30
 IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
 IDMP_MAXSIZE: Final = 100
 IDMP_DURATION_S_MAX: Final = 86_400
 IDMP_MAXSIZE_MAX: Final = 10_000
+_FEW: Final = 8  # entries of a node, or less: to add several to it at once is no gain
 
 
 class IDNotGreater(StorageError):

@@ -92,10 +92,10 @@ class Client:
         self._writer = writer
 
     async def ask(self, *requests: bytes) -> None:
-        """Send requests at once, and wait for an answer of one line to each."""
+        """Send requests at once, and wait for as many lines of an answer."""
         self._writer.write(b"".join(encode(*request.split()) for request in requests))
         for _ in requests:
-            assert (await self._reader.readline())[:1] in b"+:"
+            assert (await self._reader.readline())[:1] in b"+:*"
 
 
 Connect = Callable[[], Awaitable[Client]]
@@ -139,6 +139,31 @@ async def test_who_is_alone_and_waits_for_each_answer_is_looked_for(tmp_path: Pa
         assert not poll.polling
         await two.ask(b"PING")
         assert poll.polling
+
+
+TRANSACTION = (b"MULTI", b"PING", b"exec")
+
+
+@pytest.mark.parametrize(
+    ("requests", "looked_for"),
+    [
+        (TRANSACTION, True),
+        ((b"MULTI", b"EXEC", b"PING"), False),
+        ((*TRANSACTION, *TRANSACTION), False),
+        ((b"PING", *TRANSACTION), False),
+        ((b"MULTI", b"PING"), False),
+    ],
+)
+async def test_a_transaction_is_one_question(
+    tmp_path: Path, requests: tuple[bytes, ...], looked_for: bool
+) -> None:
+    config = Config()
+    async with serving(config, tmp_path) as (poll, connect):
+        lone = await connect()
+        await lone.ask(b"PING")
+        config.busy_poll_us = 1_000_000
+        await lone.ask(*requests)
+        assert poll.polling == looked_for
 
 
 @pytest.mark.parametrize("policy", [b"always", b"everysec", b"no"])
