@@ -1,0 +1,181 @@
+"""What the benchmark writes: tables, ratios, results in a file, plots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from bench import report, results, session, suite, workloads
+from bench.results import Cell, Figure, Results, Sample
+from support.reports import rows, sample
+
+pytestmark = pytest.mark.once
+
+
+def cell(server: str, *samples: Sample, workload: str = "xadd", variant: str = report.WIDE) -> Cell:
+    title = workloads.named(workload).title
+    return Cell("commands", workload, title, "commands", variant, server, list(samples))
+
+
+def three_servers(*cells: Cell, figures: tuple[Figure, ...] = ()) -> Results:
+    return Results(
+        servers={"headrace": "1", "redis-server": "7", "valkey-server": "9", "fakeredis": "2"},
+        rivals=["redis-server", "valkey-server"],
+        cells=list(cells),
+        figures=list(figures),
+    )
+
+
+def test_a_table_is_straight() -> None:
+    assert report.table(["", "a", "long name"], [["row", "1,000", "2"], ["r", "3", ""]]) == (
+        "|     |     a | long name |\n"
+        "| --- | ----: | --------: |\n"
+        "| row | 1,000 |         2 |\n"
+        "| r   |     3 |           |"
+    )
+
+
+def test_ratios_are_taken_to_the_best_rival() -> None:
+    found = three_servers(
+        cell("headrace", sample(600_000, 1.0), sample(1, 9.0), sample(900_000, 0.5)),
+        cell("redis-server", sample(400_000, 2.0)),
+        cell("valkey-server", sample(500_000, 4.0)),
+        cell("fakeredis", sample(4_000, 0.1)),
+    )
+    shown = rows(report.text(found))
+    assert ["XADD, 1 field", "600,000", "400,000", "500,000", "4,000", "**1.20**"] in shown
+    cpu = next(row for row in shown if row[1] == "1.00 (1.00 + 0.00)")
+    assert cpu[-1] == "**0.50**"
+    assert ["throughput to fakeredis's, XADD, 50 clients, 16 deep", "**150**", "**150**"] in shown
+
+
+def test_a_losing_ratio_is_not_bold() -> None:
+    found = three_servers(cell("headrace", sample(300_000)), cell("redis-server", sample(400_000)))
+    assert ["XADD, 1 field", "300,000", "400,000", "0.75"] in rows(report.text(found))
+
+
+def test_the_worst_is_named() -> None:
+    cells = []
+    for workload, per_s in (("xrange-100", 50_000), ("xread-10", 90_000), ("xack-1", 120_000)):
+        cells.append(cell("headrace", sample(per_s), workload=workload))
+        cells.append(cell("redis-server", sample(100_000), workload=workload))
+    shown = report.short(three_servers(*cells))
+    what = "throughput, other streams, 50 clients, 16 deep"
+    assert [what, "0.90", "0.50 (XRANGE, 100 entries)"] in rows(shown)
+
+
+def test_what_is_missing_is_said() -> None:
+    missing = cell("redis-server", workload="xadd-idmp")
+    missing.missing = "ERR Invalid stream ID"
+    found = three_servers(cell("headrace", sample(), workload="xadd-idmp"), missing)
+    text = report.text(found)
+    assert ["XADD IDMP", "1,000", "n/a", ""] in rows(text)
+    assert "- XADD IDMP, redis-server: ERR Invalid stream ID" in text
+
+
+def test_a_run_that_the_load_limited_is_marked() -> None:
+    bound = sample(50_000, load_busy=0.99, server_busy=0.5)
+    found = three_servers(cell("headrace", bound), cell("redis-server", sample(50_000)))
+    assert "50,000*" in report.text(found)
+    assert "the load was the limit" in report.text(found)
+
+
+def test_growth_is_the_last_size_to_the_first() -> None:
+    cells = []
+    for size, cost in (("1,000", 2.0), ("10,000", 9.0), ("100,000", 3.0)):
+        found = cell("headrace", sample(cpu_us=cost), variant=size)
+        cells.append(replace(found, part="scale-entries"))
+    assert report.growth(cells, cells[0].title, "headrace") == 1.5
+    assert ["XADD, 1 field", "1.50"] in rows(report.text(three_servers(*cells)))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1234567.0, "1,234,567"), (99.94, "99.9"), (0.01234, "0.0123"), (100.0, "100")],
+)
+def test_numbers_keep_three_digits(value: float, shown: str) -> None:
+    assert report.show_count(value) == shown
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    written = three_servers(
+        cell("headrace", sample(), sample(5.0)),
+        figures=(Figure("memory", "entry", "bytes", "headrace", (1.5, 2.5)),),
+    )
+    written.facts["date"] = "2026-01-01"
+    written.failures.append("pauses ended early")
+    path = tmp_path / "results.json"
+    written.save(path)
+    assert results.load(path) == written
+    path.write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="no results of this version"):
+        results.load(path)
+
+
+@pytest.mark.parametrize(
+    ("shares", "runs", "best"),
+    [
+        ([0.01], 1, 0.01),
+        ([0.2, 0.02], 2, 0.02),
+        ([0.2, 0.3, 0.1], 3, 0.1),
+        ([0.1, 0.3, 0.3], 3, 0.1),
+    ],
+)
+def test_a_run_that_others_disturbed_is_done_again(
+    shares: list[float], runs: int, best: float
+) -> None:
+    left = list(shares)
+    assert session.calmest(lambda: sample(stolen=left.pop(0))).stolen == best
+    assert len(left) == len(shares) - runs
+
+
+def test_what_others_took_is_said() -> None:
+    disturbed = three_servers(cell("headrace", sample(stolen=0.125), sample(stolen=0.25), sample()))
+    assert "machines: 12.5% of the CPU time in the median run, 25.0% in" in report.text(disturbed)
+    assert "taken by" not in report.text(three_servers(cell("headrace", sample())))
+
+
+def test_only_what_can_be_better_or_worse_has_a_ratio() -> None:
+    pauses = [Figure("pauses", "filling", "ms", name, (2.0,)) for name in three_servers().servers]
+    shares = [replace(pause, title="taken by others", unit="%") for pause in pauses]
+    table = rows(report.figure_table(three_servers(), [*pauses, *shares]))
+    assert [row[-1] for row in table[2:]] == ["**1.00**", ""]
+
+
+def test_results_of_several_runs_are_put_together(tmp_path: Path) -> None:
+    first = three_servers(cell("headrace", sample(1.0)))
+    second = three_servers(
+        cell("headrace", sample(2.0)),
+        figures=(Figure("memory", "entry", "bytes", "headrace", (1.0,)),),
+    )
+    first.failures += [f"{suite.ended_early(part)}: refused" for part in ("memory", "pauses")]
+    second.failures.append("one of its own")
+    first.save(tmp_path / "first")
+    second.save(tmp_path / "second")
+    merged = suite.merged([tmp_path / "first", tmp_path / "second"])
+    assert [found.samples[0].per_s for found in merged.cells] == [2.0]
+    assert [figure.title for figure in merged.figures] == ["entry"]
+    assert merged.failures == ["pauses ended early: refused", "one of its own"]
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="only with the extra `bench`")
+    from bench import plots
+
+    cells = [cell(name, sample()) for name in ("headrace", "redis-server")]
+    for part in ("durability", "half-load"):
+        cells += [replace(found, part=part) for found in cells[:2]]
+    cells += [replace(found, part="scale-streams", variant="1,000") for found in cells[:2]]
+    figures = tuple(
+        Figure(part, "entry", "bytes", name, (median((1.0, 2.0)),))
+        for part in ("memory", "pauses")
+        for name in ("headrace", "redis-server")
+    )
+    drawn = plots.draw(three_servers(*cells, figures=figures), tmp_path)
+    assert [path.stem for path in drawn] == [
+        "throughput", "cpu", "durability", "half-load", "memory", "pauses", "scale-streams",
+    ]  # fmt: skip
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
