@@ -14,6 +14,7 @@ import pytest
 from bench import peers, workloads
 from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.workloads import Reply, Workload, the_same
+from support.accepting import accepted
 
 pytestmark = pytest.mark.once
 
@@ -91,11 +92,7 @@ class Scripted:
         self._listener.close()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+        for client in accepted(self._listener):
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._threads.append(threading.Thread(target=self._serve, args=(client,)))
             self._threads[-1].start()

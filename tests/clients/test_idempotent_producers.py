@@ -12,6 +12,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from support.accepting import accepted
 from support.client import RawClient, encode
 from support.process import ServerProcess
 from support.redis_py import Client
@@ -40,11 +41,7 @@ class CuttingProxy(threading.Thread):
         self.port: int = self._listener.getsockname()[1]
 
     def run(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+        for client in accepted(self._listener):
             with client:
                 self._serve(client)
 

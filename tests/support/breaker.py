@@ -6,6 +6,8 @@ import contextlib
 import socket
 import threading
 
+from support.accepting import accepted
+
 
 class Breaker:
     """Listens on a port of its own.
@@ -27,11 +29,7 @@ class Breaker:
         self._threads[0].start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+        for client in accepted(self._listener):
             self.connections += 1
             server = socket.create_connection(("127.0.0.1", self._target))
             self._sockets += (client, server)
