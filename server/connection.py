@@ -360,7 +360,7 @@ def _are_a_transaction(requests: list[list[bytes]]) -> bool:
     if len(requests[0][0]) != len(_MULTI) or requests[0][0].lower() != _MULTI:
         return False
     for number, words in enumerate(requests):
-        if len(words[0]) == len(_EXEC) and words[0].lower() == _EXEC:
+        if len(words) == 1 and words[0].lower() == _EXEC:
             return number == len(requests) - 1
     return False
 
