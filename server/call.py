@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compat.errors import WRONGTYPE, CommandError
 from server.effects import EVENT_GENERIC, EVENT_KEY_MISS, EVENT_NEW, Effect
-from server.session import NO_TOUCH
+from server.session import IN_MULTI, NO_TOUCH
 from storage.keyspace import Entry, Keyspace
 from storage.types import string_bytes
 
@@ -146,6 +146,16 @@ class Call:
                 server.blocking.key_ready(self.db.index, key)
             return
         self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
+
+    def record_one(self, record: list[bytes]) -> None:
+        """Have the AOF repeat one of several commands that are run at once, and did nothing else.
+
+        It is by itself there, but not in a transaction: that is one command.
+        """
+        server = self.server
+        server.record(self.db.index, record)
+        if server.aof is not None and not self.session.special & IN_MULTI:
+            server.aof.end_command()
 
     def is_unheeded(self, key: bytes) -> bool:
         """Whether nobody is to know of a change to ``key`` but the append-only file."""

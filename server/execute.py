@@ -67,7 +67,7 @@ OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running r
 MOST_ALIKE: Final = 128  # requests that are run at once
 QUICK_NS: Final = 2000  # calls that take less are not told apart
 MOST_NAMES: Final = 4096  # spellings of command names that are remembered
-_UNQUEUED: Final = (b"exec", b"discard", b"multi", b"watch", b"quit", b"reset")
+_UNQUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
 _FOR_SUBSCRIBERS: Final = (
     b"ping",
     b"subscribe",
@@ -79,6 +79,7 @@ _FOR_SUBSCRIBERS: Final = (
     b"quit",
     b"reset",
 )
+_QUEUED_LINE: Final = b"+QUEUED\r\n"
 _REPLICATED_READS: Final = (b"publish", b"spublish")
 
 
@@ -120,6 +121,8 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
         session.last_row = row
         if not session.special and not server.special:
             at = run(server, session, row, requests, at, end)
+        elif session.special == IN_MULTI and not server.special and _is_queued(row):
+            at = _queue_same(server, session, row, requests, at, end)
         else:
             verdict = _admit(server, session, row, argv)
             if verdict is HELD:
@@ -189,8 +192,11 @@ def refuse(
 def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
     """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
     special = session.special
+    queued = special & IN_MULTI and row.name not in _UNQUEUED
     if special & REPLAY:
-        return _queue(session, row, argv) if special & IN_MULTI else None
+        if queued:
+            _queue(session, row, argv)
+        return QUEUED if queued else None
     if special & CLOSING:
         return NO_REPLY
     if special & NEEDS_AUTH and not row.flags & NO_AUTH:
@@ -210,28 +216,52 @@ def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) ->
     if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
         session.special |= PAUSED
         return HELD
-    if special & IN_MULTI:
-        queued = _queue(session, row, argv)
-        if queued is not None:
-            _bound_queue(server, session)
-        return queued
+    if queued:
+        _queue(session, row, argv)
+        _bound_queue(server, session)
+        return QUEUED
     return None
 
 
-def _queue(session: Session, row: Command, argv: list[bytes]) -> object | None:
+def _is_queued(row: Command) -> bool:
+    return row.name not in _UNQUEUED and not row.flags & NO_MULTI
+
+
+def _queue_same(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> int:
+    """Queue a request and those after it, up to ``end``, of the same command and as many words.
+
+    Returns: the place of the first one that was not queued.
+    """
+    argv = requests[at]
+    following = at
+    while following < end:
+        words = requests[following]
+        if len(words) != len(argv) or words[0] != argv[0]:
+            break
+        _queue(session, row, words)
+        following += 1
+    _bound_queue(server, session)
+    wire = _QUEUED_LINE * (following - at)
+    session.out.append(wire)
+    session.answered_bytes += len(wire)
+    return following
+
+
+def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
     transaction = session.transaction
-    if transaction is None or row.name in _UNQUEUED:
-        return None
+    assert transaction is not None
     if transaction.failed or session.watch_broken:
-        return QUEUED  # it will not be run: keeping it would only cost memory
-    transaction.queue.append((row, argv))
+        return  # it will not be run: keeping it would only cost memory
+    transaction.rows.append(row)
+    transaction.requests.append(argv)
     for argument in argv:
         transaction.size_bytes += len(argument)
     if row.flags & WRITE or row.name in _REPLICATED_READS:
         transaction.writes = True
     if row.flags & DENYOOM:
         transaction.grows = True
-    return QUEUED
 
 
 def _bound_queue(server: Server, session: Session) -> None:
@@ -291,8 +321,11 @@ def run(
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & (IN_MULTI | REPLAY)
     if row.run_alike is not None and at + 1 < end:
-        count = _run_alike(server, call, row, row.run_alike, requests, at, end)
+        count, wire = run_alike(server, call, row, row.run_alike, requests, at, end)
         if count > 0:
+            count_alike(server, call, row, requests, at, count, _lap(server))
+            session.out.append(wire)
+            session.answered_bytes += len(wire)
             return at + count
         if count != NONE_ALIKE:
             end = at + 1  # this one by itself
@@ -330,7 +363,7 @@ def run(
         call.now_ms = server.clock_ns // 1_000_000
 
 
-def _run_alike(
+def run_alike(
     server: Server,
     call: Call,
     row: Command,
@@ -338,29 +371,15 @@ def _run_alike(
     requests: list[list[bytes]],
     at: int,
     end: int,
-) -> int:
-    """Run and answer some requests at once, from ``at`` on; how many, or ``NONE_ALIKE``."""
+) -> tuple[int, bytes]:
+    """Run some requests at once, from ``at`` on; how many, or ``NONE_ALIKE``, and their replies."""
     call.row = row
     call.argv = requests[at]
     try:
-        count, wire = handler(call, requests, at, min(end, at + MOST_ALIKE))
+        return handler(call, requests, at, min(end, at + MOST_ALIKE))
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
-        count = 1
-        wire = b"-" + _crashed(server, row).text + b"\r\n"
-    if count > 0:
-        spent_ns = _lap(server)
-        each_ns = spent_ns // count
-        _count(server, row, count, each_ns)
-        if each_ns >= server.slow_ns:
-            for argv in requests[at : at + count]:
-                call.argv = argv
-                _note_slow(server, call, row, each_ns)
-        elif spent_ns >= server.slow_ns:  # one of them has held up everybody: which is not known
-            _note_slow(server, call, row, spent_ns)
-        call.session.out.append(wire)
-        call.session.answered_bytes += len(wire)
-    return count
+        return 1, b"-" + _crashed(server, row).text + b"\r\n"
 
 
 def _park(server: Server, session: Session, row: Command, parked: Parked) -> None:
@@ -403,6 +422,26 @@ def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     """Put one call into the statistics of its row and, where it was slow, into the logs."""
     _count(server, row, 1, spent_ns)
     if spent_ns >= server.slow_ns:
+        _note_slow(server, call, row, spent_ns)
+
+
+def count_alike(
+    server: Server,
+    call: Call,
+    row: Command,
+    requests: list[list[bytes]],
+    at: int,
+    count: int,
+    spent_ns: int,
+) -> None:
+    """As ``count_call``, for requests that were run at once; ``spent_ns`` is what all took."""
+    each_ns = spent_ns // count
+    _count(server, row, count, each_ns)
+    if each_ns >= server.slow_ns:
+        for argv in requests[at : at + count]:
+            call.argv = argv
+            _note_slow(server, call, row, each_ns)
+    elif spent_ns >= server.slow_ns:  # one of them has held up everybody: which is not known
         _note_slow(server, call, row, spent_ns)
 
 

@@ -77,7 +77,8 @@ class Transaction:
     """The queue between MULTI and EXEC."""
 
     def __init__(self) -> None:
-        self.queue: list[tuple[Command, list[bytes]]] = []
+        self.rows: list[Command] = []
+        self.requests: list[list[bytes]] = []  # as many
         self.size_bytes = 0  # of all words queued
         self.failed = False  # a request was refused while queueing: EXEC must abort
         self.writes = False  # holds a command that CLIENT PAUSE WRITE and MISCONF hold back

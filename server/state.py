@@ -254,13 +254,6 @@ class Server:
                 self.host.flush_soon()
             aof.append(db, record)
 
-    def record_whole(self, db: int, record: list[bytes]) -> None:
-        """As ``record``, for a command that did nothing else."""
-        aof = self.aof
-        if aof is not None:
-            self.record(db, record)
-            aof.end_command()
-
     def _touch(self, effect: Effect) -> None:
         if effect.key is None:
             return

@@ -195,7 +195,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
         for number in range(count):
             record = requests[first + number].copy()
             record[at] = format_id(ms, seq + number)
-            call.server.record_whole(call.db.index, record)
+            call.record_one(record)
     lines = id_lines(ms, seq, count)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own

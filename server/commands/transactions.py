@@ -18,11 +18,12 @@ from compat.errors import (
 from protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
 from server.call import Call
 from server.clock import read_ns
-from server.execute import count_call, invoke, show_monitors
+from server.execute import count_alike, count_call, invoke, run_alike, show_monitors
 from server.registry import (
     ALLOW_BUSY,
     FAST,
     LOADING,
+    NONE_ALIKE,
     NOSCRIPT,
     SKIP_SLOWLOG,
     STALE,
@@ -72,37 +73,65 @@ def execute_queue(call: Call) -> object:
         return NULL_ARRAY
     row = call.row
     argv = call.argv
-    reply = _run_queue(call, transaction.queue)
+    reply = _run_queue(call, transaction.rows, transaction.requests)
     call.row = row
     call.argv = argv
     session.end_transaction()
     return reply
 
 
-def _run_queue(call: Call, queue: list[tuple[Command, list[bytes]]]) -> Encoded:
+def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> Encoded:
     """Run the queue; what it did is told command by command, and is one record as it is one call.
 
     Each reply is put on the wire at once: the next command may change what it was made of, and
     HELLO the protocol.
     """
+    size = len(rows)
+    pieces = [array_header(size)]
+    at = 0
+    while at < size:
+        row = rows[at]
+        end = at + 1
+        while end < size and rows[end] is row:
+            end += 1
+        _run_same(call, row, requests[at:end], pieces)
+        at = end
+    call.effects.clear()
+    return Encoded(b"".join(pieces))
+
+
+def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: list[bytes]) -> None:
+    """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
     effects = call.effects
-    pieces = [array_header(len(queue))]
+    handler = None if server.special & MONITORED else row.run_alike
     started_ns = read_ns()
-    for row, argv in queue:
+    at = 0
+    while at < len(requests):
         call.db = session.db
-        mark = len(effects)
-        write_reply(pieces, invoke(call, row, argv), session.resp3)
-        if len(effects) > mark:
-            server.tell(effects[mark:])
-        ended_ns = read_ns()
-        count_call(server, call, row, max(0, ended_ns - started_ns))
+        count = 0
+        if handler is not None and at + 1 < len(requests):
+            count, wire = run_alike(server, call, row, handler, requests, at, len(requests))
+            if count == NONE_ALIKE:
+                handler = None
+        if count > 0:
+            pieces.append(wire)
+            ended_ns = read_ns()
+            spent_ns = max(0, ended_ns - started_ns)
+            count_alike(server, call, row, requests, at, count, spent_ns)
+            at += count
+        else:
+            mark = len(effects)
+            write_reply(pieces, invoke(call, row, requests[at]), session.resp3)
+            if len(effects) > mark:
+                server.tell(effects[mark:])
+            ended_ns = read_ns()
+            count_call(server, call, row, max(0, ended_ns - started_ns))
+            if server.special & MONITORED:
+                show_monitors(server, session, row, requests[at])
+            at += 1
         started_ns = ended_ns
-        if server.special & MONITORED:
-            show_monitors(server, session, row, argv)
-    effects.clear()
-    return Encoded(b"".join(pieces))
 
 
 @command(

@@ -89,7 +89,7 @@ class ClientMemory:
             argument_count = len(argv)
         self.queued_bytes = 0
         if session.transaction is not None:
-            for _, queued in session.transaction.queue:
+            for queued in session.transaction.requests:
                 self.queued_bytes += _size(queued) + _ARGUMENT_BYTES * len(queued)
         self.ready_bytes = _size(session.out)
         self.unread_bytes = session.peer.pending_output_bytes()
@@ -123,7 +123,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"sub=%d" % len(session.channels),
         b"psub=%d" % len(session.patterns),
         b"ssub=%d" % len(session.shard_channels),
-        b"multi=%d" % (-1 if transaction is None else len(transaction.queue)),
+        b"multi=%d" % (-1 if transaction is None else len(transaction.requests)),
         b"watch=%d" % len(session.watched),
         b"qbuf=%d" % memory.input_bytes,
         b"qbuf-free=0",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
 from tempfile import TemporaryDirectory
 
 from conftest import Factory
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.aof import AppendOnlyFile
 from protocol.requests import RequestParser
+from server.call import Call
 from server.config.config import Config
 from server.execute import execute
 from server.registry import TABLE
@@ -56,6 +60,9 @@ Adding = st.tuples(
     st.sampled_from(OPTIONS),
     st.sampled_from(FIELDS),
 ).map(lambda words: [words[0], words[1], *words[2], *words[3]])
+Transaction = st.lists(Adding, min_size=2, max_size=12).map(
+    lambda requests: [[b"MULTI"], *requests, [b"EXEC"]]
+)
 Others = st.sampled_from(
     [
         [b"XADD"],
@@ -126,9 +133,31 @@ class Side:
         return {name: row.calls - before.get(name, 0) for name, row in TABLE.items()}
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(Adding | Adding | Adding | Others, max_size=40), st.booleans())
-@example([[b"XADD", b"s", b"*", b"f", b"v"]] * 3, True)
+@contextmanager
+def none_alike() -> Iterator[None]:
+    """What comes at once is run one by one, in a transaction, too."""
+    asked = {row: row.run_alike for row in TABLE.values()}
+    for row in asked:
+        row.run_alike = None
+    try:
+        yield
+    finally:
+        for row, run_alike in asked.items():
+            row.run_alike = run_alike
+
+
+SAME: list[list[bytes]] = [[b"XADD", b"s", b"*", b"f", b"v"]] * 3
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists((Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction).map(
+        lambda parts: list(chain.from_iterable(parts))
+    ),
+    st.booleans(),
+)
+@example(SAME, True)
+@example([[b"MULTI"], *SAME, [b"EXEC"], *SAME], True)
 def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]], recorded: bool) -> None:
     with TemporaryDirectory() as directory:
         at_once = Side(f"{directory}/at_once" if recorded else None)
@@ -143,7 +172,8 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
     got = at_once.run(requests)
     calls = at_once.calls(start)
     start = at_once.calls()
-    assert got == b"".join([by_one.run([words]) for words in requests])
+    with none_alike():
+        assert got == b"".join([by_one.run([words]) for words in requests])
     assert at_once.streams() == by_one.streams()
     assert at_once.server.dirty == by_one.server.dirty
     assert calls == by_one.calls(start)
@@ -162,6 +192,26 @@ def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
     assert ask(call, mixed, 0, len(mixed))[0] == len(mixed)
     wider = [*known, b"g", b"v"]
     assert ask(call, [known, known, wider, wider], 0, 4)[0] == 2
+
+
+def test_a_transaction_adds_its_entries_at_once() -> None:
+    side = Side()
+    row = TABLE[b"xadd"]
+    ask = row.run_alike
+    assert ask is not None
+    counts: list[int] = []
+
+    def asked(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+        count, wire = ask(call, requests, first, end)
+        counts.append(count)
+        return count, wire
+
+    row.run_alike = asked
+    try:
+        side.run([[b"MULTI"], *SAME, [b"XLEN", b"s"], *SAME, [b"EXEC"]])
+    finally:
+        row.run_alike = ask
+    assert counts == [len(SAME), len(SAME)]
 
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
