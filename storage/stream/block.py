@@ -13,7 +13,6 @@ from mypy_extensions import i32, i64, mypyc_attr
 from storage.stream.ids import is_below
 from storage.stream.listpack import (
     EMPTY_BYTES,
-    SHORT_TEXT_BYTES,
     are_as_long,
     delta_bytes,
     integer_bytes,
@@ -25,7 +24,6 @@ from storage.stream.run import NO_NAMES, Run
 NODE_BYTES_MAX: Final = 1 << 30
 RECENT_BLOCKS: Final = 8
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
-_NINE: Final = 0x39  # a value that starts above it is no number
 
 
 @mypyc_attr(acyclic=True)
@@ -210,10 +208,10 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     run.names_of_node = names
     block.run = run
     # Counts of live and deleted entries, number of names, the names, a closing 0.
-    size = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
+    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
     for name in names:
         size += text_bytes(name)
-    block.node_bytes = size
+    block.node_bytes = int(size)
     return block
 
 
@@ -222,12 +220,14 @@ def bytes_limit(node_bytes_max: int) -> int:
     return node_bytes_max if 0 < node_bytes_max < NODE_BYTES_MAX else NODE_BYTES_MAX
 
 
-def size_of(words: list[bytes], at: int) -> int:
+def size_of(words: list[bytes], at: i64) -> int:
     """How many bytes the fields and values ``words[at:]`` have."""
-    size = 0
-    for number in range(at, len(words)):
-        size += len(words[number])
-    return size
+    size: i64 = 0
+    end: i64 = len(words)
+    while at < end:
+        size += len(words[at])
+        at += 1
+    return int(size)
 
 
 def append_alike(
@@ -258,16 +258,16 @@ def append_alike(
         return 0
     if node_entries_max > 0:
         end = min(end, first + max(0, node_entries_max - block.total))
-    node_bytes_max = bytes_limit(node_bytes_max)
+    most_bytes: i64 = bytes_limit(node_bytes_max)
     width = len(names)
     flat = run.flat
-    size = block.node_bytes
+    size: i64 = block.node_bytes
     # Flags, the ID's two halves, the values, how many elements that were.
-    head = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
+    head: i64 = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
     delta = seq - block.first_seq
-    delta_size = delta_bytes(delta)
+    delta_size: i64 = delta_bytes(delta)
     steady = are_as_long(delta, delta + end - first)
-    names_bytes = 0
+    names_bytes: i64 = 0
     for name in names:
         names_bytes += len(name)
     next_seq = seq
@@ -276,21 +276,17 @@ def append_alike(
             delta_size = delta_bytes(next_seq - block.first_seq)
         filled = size + head + delta_size
         compared = size + names_bytes
-        place = at
+        place: i64 = at
         for name in names:
             if words[place] != name:
                 break
             value = words[place + 1]
-            length = len(value)
-            compared += length
-            if length and length < SHORT_TEXT_BYTES and value[0] > _NINE:
-                filled += length + 2
-            else:
-                filled += text_bytes(value)
+            compared += len(value)
+            filled += text_bytes(value)
             flat.append(value)
             place += 2
         else:
-            if compared < node_bytes_max:
+            if compared < most_bytes:
                 size = filled
                 next_seq += 1
                 continue
@@ -300,7 +296,7 @@ def append_alike(
     if added:
         run.ms.extend([ms] * added)
         run.seq.extend(range(seq, next_seq))
-        block.node_bytes = size
+        block.node_bytes = int(size)
         block.last_ms = ms
         block.last_seq = next_seq - 1
         block.total += added
@@ -315,19 +311,20 @@ def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None
     run = block.run
     assert run is not None
     # Flags, the ID's two halves, the values or all there is, how many elements that were.
-    size = 2 + delta_bytes(ms - block.first_ms) + delta_bytes(seq - block.first_seq)
+    size: i64 = 2 + delta_bytes(ms - block.first_ms) + delta_bytes(seq - block.first_seq)
     names = run.names_of_node
-    end = len(words)
-    width = len(names)
+    end: i64 = len(words)
     if has_names(words, at, names):
-        size += 2 if width < 120 else integer_bytes(width + 3)
+        size += integer_bytes(len(names) + 3)
         flat = run.flat
         mixed = run.names is None
-        for number in range(at + 1, end, 2):
+        number: i64 = at + 1
+        while number < end:
             value = words[number]
             size += text_bytes(value)
             if not mixed:
                 flat.append(value)
+            number += 2
         if mixed:
             run.rows.append(words[at:])
     else:
@@ -338,7 +335,7 @@ def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None
         for element in row:
             size += text_bytes(element)
         run.rows.append(row)
-    block.node_bytes += size
+    block.node_bytes += int(size)
     run.ms.append(ms)
     run.seq.append(seq)
     if block.dead is not None:

@@ -10,8 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 EMPTY_BYTES: Final = 7
-SHORT_TEXT_BYTES: Final = 64  # below, text that is no number takes two bytes beside its own
+_SHORT_TEXT_BYTES: Final = 64  # below, text that is no number takes two bytes beside its own
+_NUMBER_TEXT_BYTES: Final = 20  # of a 64-bit integer, its sign included, at most
+_MINUS: Final = 0x2D
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
 _U64: Final = 2**64
 _SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
 _I64_MAX: Final = 2**63 - 1
@@ -20,27 +26,29 @@ _I64_MIN: Final = -(2**63)
 _POSITIVE_BYTES: Final = [0, 2, 2, 0, 0, 0, 5, 0, 6, 6, 0, 10, 10, 10, 10, 10, 10, 10, 10]
 
 
-def text_bytes(text: bytes) -> int:
+def text_bytes(text: bytes) -> i64:
     """The size of one element that holds ``text``."""
-    size = len(text)
-    if 0 < size <= 20:
-        first = text[0]
-        if first <= 0x39 and (first >= 0x30 or first == 0x2D):
-            found = _number_bytes(text, size)
+    size: i64 = len(text)
+    if 0 < size <= _NUMBER_TEXT_BYTES:
+        first: i64 = text[0]
+        last: i64 = text[size - 1]
+        if first <= _NINE and last <= _NINE and (first >= _ZERO or first == _MINUS):
+            found = _number_bytes(text)
             if found:
                 return found
-    if size < SHORT_TEXT_BYTES:
+    if size < _SHORT_TEXT_BYTES:
         return size + 2
     size += 2 if size < 4096 else 5
     return size + _back_length(size)
 
 
-def _number_bytes(text: bytes, size: int) -> int:
+def _number_bytes(text: bytes) -> int:
     """The size of ``text`` as an integer element; 0 when it is no canonical integer."""
-    digits = text if text[0] != 0x2D else text[1:]
-    if not digits.isdigit() or (digits[0] == 0x30 and size > 1):
+    size = len(text)
+    digits = text if text[0] != _MINUS else text[1:]
+    if not digits.isdigit() or (digits[0] == _ZERO and size > 1):
         return 0
-    if size <= 18 and text[0] != 0x2D and _POSITIVE_BYTES[size]:
+    if size < len(_POSITIVE_BYTES) and text[0] != _MINUS and _POSITIVE_BYTES[size]:
         return _POSITIVE_BYTES[size]
     number = int(text)
     return integer_bytes(number) if _I64_MIN <= number <= _I64_MAX else 0
@@ -77,7 +85,7 @@ def are_as_long(first: int, last: int) -> bool:
     return (first < 0) == (last < 0) and delta_bytes(first) == delta_bytes(last)
 
 
-def _back_length(size: int) -> int:
+def _back_length(size: i64) -> i64:
     if size <= 127:
         return 1
     if size < 16383:

@@ -229,9 +229,9 @@ def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
     return at
 
 
-def has_names(words: list[bytes], at: int, names: list[bytes]) -> bool:
+def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
     """Whether the entry ``words[at:]`` has these field names in this order."""
-    if len(words) - at != 2 * len(names):
+    if i64(len(words)) - at != 2 * len(names):
         return False
     for name in names:
         if words[at] != name:
