@@ -35,6 +35,9 @@ class _Writer:
     def __init__(self) -> None:
         self._ms = 0
         self._text = b"0"
+        self._head = b""  # a bulk string's header, the milliseconds of ``_head_ms``
+        self._head_ms = -1
+        self._head_tail = 0  # for what follows, of this length
         self._second: i64 = 0
         self._second_text = b""
 
@@ -43,6 +46,15 @@ class _Writer:
             self._text = b"%d" % ms
             self._ms = ms
         return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+
+    def line(self, ms: int, seq: int) -> bytes:
+        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
+        if ms != self._head_ms or len(tail) != self._head_tail:
+            text = b"%d" % ms
+            self._head = bulk_header(len(text) + len(tail) - len(_LINE_END)) + text
+            self._head_ms = ms
+            self._head_tail = len(tail)
+        return self._head + tail
 
     def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
         if not 1000 <= ms <= _TIME_MS_MAX:
@@ -68,6 +80,11 @@ _writer: Final = _Writer()
 def format_id(ms: int, seq: int) -> bytes:
     """``<ms>-<seq>``."""
     return _writer.write(ms, seq)
+
+
+def id_line(ms: int, seq: int) -> bytes:
+    """``<ms>-<seq>`` as a bulk string."""
+    return _writer.line(ms, seq)
 
 
 def id_lines(ms: int, seq: int, count: int) -> bytes:

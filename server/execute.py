@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from mypy_extensions import i64
+
 from compat import errors
 from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from compat.storage_errors import storage_error_line
@@ -320,15 +322,16 @@ def run(
     call.db = session.db
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & (IN_MULTI | REPLAY)
-    if row.run_alike is not None and at + 1 < end:
-        count, wire = run_alike(server, call, row, row.run_alike, requests, at, end)
+    handler = row.run_alike
+    if handler is not None and are_alike(requests, at, end):
+        count, wire = run_alike(server, call, row, handler, requests, at, end)
         if count > 0:
             count_alike(server, call, row, requests, at, count, _lap(server))
             session.out.append(wire)
             session.answered_bytes += len(wire)
             return at + count
-        if count != NONE_ALIKE:
-            end = at + 1  # this one by itself
+        if count == NONE_ALIKE:
+            handler = None
     out = session.out
     ready = server.blocking.ready
     argv = requests[at]
@@ -359,8 +362,19 @@ def run(
             return at
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
+        if handler is not None and are_alike(requests, at, end):
+            return at
         argv = following
         call.now_ms = server.clock_ns // 1_000_000
+
+
+def are_alike(requests: list[list[bytes]], at: int, end: int) -> bool:
+    """Whether a request and the next one before ``end`` have as many words and the same key."""
+    if at + 1 >= end:
+        return False
+    words = requests[at]
+    following = requests[at + 1]
+    return len(words) == len(following) and words[1] == following[1]
 
 
 def run_alike(
@@ -453,7 +467,12 @@ def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
         if each_ns < QUICK_NS:
             row.quick_calls += count
         else:
-            row.histogram[(each_ns // 1000).bit_length()] += count
+            bits: i64 = 0
+            left: i64 = each_ns // 1000
+            while left:
+                bits += 1
+                left >>= 1
+            row.histogram[bits] += count
 
 
 def serve_ready(server: Server) -> None:

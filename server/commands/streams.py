@@ -8,8 +8,8 @@ from __future__ import annotations
 from compat import errors
 from compat.content_iid import content_iid
 from compat.errors import CommandError, wrong_arity
-from compat.stream_ids import format_id, id_lines, parse_id
-from protocol.replies import OK
+from compat.stream_ids import format_id, id_line, id_lines, parse_id
+from protocol.replies import OK, Encoded
 from server.add_options import AddOptions
 from server.call import Call
 from server.effects import EVENT_STREAM
@@ -129,14 +129,14 @@ def xadd(call: Call) -> object:
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
-    id_text = format_id(stream.last_ms, stream.last_seq)
+    reply = Encoded(id_line(stream.last_ms, stream.last_seq))
     trimmed = 0
     if options is not None and options.strategy != NO_TRIM:
         trimmed = options.trim(stream, call.replaying)
     record: list[bytes] | None = None
     if call.server.aof is not None:
         record = argv.copy()
-        record[at] = id_text
+        record[at] = format_id(stream.last_ms, stream.last_seq)
         if options is not None:
             options.make_exact(record, stream)
         if created and pid and not stream.has_default_limits():
@@ -146,7 +146,7 @@ def xadd(call: Call) -> object:
         call.changed(key, b"xtrim", EVENT_STREAM, None, trimmed)
     if created:
         record_limits(call, key, stream)
-    return id_text
+    return reply
 
 
 @alike("XADD")
@@ -165,9 +165,6 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
         return NONE_ALIKE, b""
     if options is not None and call.server.aof is not None:  # the record says what was trimmed
         return NONE_ALIKE, b""
-    following = requests[first + 1]
-    if len(following) != width or following[1] != key:
-        return 0, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""

@@ -393,6 +393,13 @@ class NacksByTime(_Chunks):
         """
         found: list[Nack] = []
         latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
+        surely = 0
+        for chunk in self.chunks:
+            if chunk[-1].order_ms > latest_ms:
+                break
+            surely += len(chunk)
+            if surely > most:
+                return None
         for chunk in self.chunks:
             if chunk[0].order_ms > latest_ms:
                 break
