@@ -217,64 +217,78 @@ def _write_out(digits: bytes, exponent: int) -> bytes:
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, as one or more pieces in order; its length."""
-    if isinstance(reply, bytes):
+    """Append the wire form of ``reply`` to ``out``, in one piece; its length."""
+    if isinstance(reply, Encoded):
+        wire = reply.wire
+    elif isinstance(reply, bytes):
         wire = bulk(reply)
     elif isinstance(reply, Status):
         wire = reply.line
-    elif isinstance(reply, bool):
-        if resp3:
-            wire = b"#t\r\n" if reply else b"#f\r\n"
-        else:
-            wire = b":1\r\n" if reply else b":0\r\n"
-    elif isinstance(reply, int):
-        wire = _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
-    elif isinstance(reply, list):
-        return _write_items(out, array_header(len(reply)), reply, resp3)
-    elif reply is None:
-        wire = b"_\r\n" if resp3 else b"$-1\r\n"
-    elif isinstance(reply, Encoded):
-        wire = reply.wire
-    elif isinstance(reply, ErrorReply):
-        wire = b"-" + reply.text + b"\r\n"
+    elif isinstance(reply, int) and not isinstance(reply, bool):
+        wire = _integer(reply)
     elif isinstance(reply, NoReply):
         return 0
     else:
-        return _write_rare(out, reply, resp3)
+        writer = BytesWriter()
+        _write(writer, reply, resp3)
+        wire = writer.getvalue()
     out.append(wire)
     return len(wire)
 
 
-def _write_items(out: list[bytes], header: bytes, items: list[object], resp3: bool) -> int:
-    out.append(header)
-    size = len(header)
-    for item in items:
-        size += write_reply(out, item, resp3)
-    return size
-
-
-def _write_rare(out: list[bytes], reply: object, resp3: bool) -> int:
-    if isinstance(reply, Map):
+def _write(out: BytesWriter, reply: object, resp3: bool) -> None:
+    if isinstance(reply, bytes):
+        write_bulk(out, reply)
+    elif isinstance(reply, bool):
+        if resp3:
+            out.write(b"#t\r\n" if reply else b"#f\r\n")
+        else:
+            out.write(b":1\r\n" if reply else b":0\r\n")
+    elif isinstance(reply, int):
+        out.write(_integer(reply))
+    elif isinstance(reply, list):
+        _write_items(out, array_header(len(reply)), reply, resp3)
+    elif reply is None:
+        out.write(b"_\r\n" if resp3 else b"$-1\r\n")
+    elif isinstance(reply, Encoded):
+        out.write(reply.wire)
+    elif isinstance(reply, Map):
         count = len(reply.pairs)
-        header = b"%%%d\r\n" % count if resp3 else b"*%d\r\n" % (2 * count)
-        items: list[object] = []
+        out.write(b"%%%d\r\n" % count if resp3 else array_header(2 * count))
         for name, value in reply.pairs:
-            items.append(name)
-            items.append(value)
-        return _write_items(out, header, items, resp3)
+            _write(out, name, resp3)
+            _write(out, value, resp3)
+    elif isinstance(reply, Status):
+        out.write(reply.line)
+    elif isinstance(reply, ErrorReply):
+        out.write(b"-" + reply.text + b"\r\n")
+    elif not isinstance(reply, NoReply):
+        _write_rare(out, reply, resp3)
+
+
+def _write_items(out: BytesWriter, header: bytes, items: list[object], resp3: bool) -> None:
+    out.write(header)
+    for item in items:
+        _write(out, item, resp3)
+
+
+def _write_rare(out: BytesWriter, reply: object, resp3: bool) -> None:
     if isinstance(reply, tuple):
-        return write_reply(out, list(reply), resp3)
-    if isinstance(reply, Set):
+        _write(out, list(reply), resp3)
+    elif isinstance(reply, Set):
         header = (b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
-        return _write_items(out, header, reply.items, resp3)
-    if isinstance(reply, Push):
+        _write_items(out, header, reply.items, resp3)
+    elif isinstance(reply, Push):
         header = (b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
-        return _write_items(out, header, reply.items, resp3)
-    if isinstance(reply, Replies):
-        return sum([write_reply(out, item, resp3) for item in reply.items])
-    wire = _rare(reply, resp3)
-    out.append(wire)
-    return len(wire)
+        _write_items(out, header, reply.items, resp3)
+    elif isinstance(reply, Replies):
+        _write_items(out, b"", reply.items, resp3)
+    else:
+        out.write(_rare(reply, resp3))
+
+
+def _integer(number: int) -> bytes:
+    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
 
 
 def _rare(reply: object, resp3: bool) -> bytes:
@@ -297,6 +311,6 @@ def _rare(reply: object, resp3: bool) -> bytes:
 
 def encode(reply: object, resp3: bool = False) -> bytes:
     """The whole wire form of one reply."""
-    out: list[bytes] = []
-    write_reply(out, reply, resp3)
-    return b"".join(out)
+    out = BytesWriter()
+    _write(out, reply, resp3)
+    return out.getvalue()

@@ -112,8 +112,11 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
             server.last_name = name
             server.last_row = row
         end = size
-        if row is None or row.run is None or not row.arity_fits(len(argv)):
+        if row is not None and row.subcommands:
             end = at + 1  # the next one may be of another subcommand
+            row = row.spelled.get(argv[1]) if len(argv) > 1 else None
+        if row is None or row.run is None or not row.arity_fits(len(argv)):
+            end = at + 1
             try:
                 row = find_row(server, argv)
             except CommandError as error:
@@ -152,12 +155,14 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
     row = TABLE.get(name)
     if row is None:
         raise CommandError(errors.unknown_command(argv))
-    if not row.subcommands and len(server.rows) < MOST_NAMES:
+    if len(server.rows) < MOST_NAMES:
         server.rows[argv[0]] = row
     if row.subcommands and len(argv) > 1:
         child = row.subcommands.get(argv[1].lower())
         if child is None:
             raise CommandError(errors.unknown_subcommand(name, argv[1]))
+        if len(row.spelled) < MOST_NAMES:
+            row.spelled[argv[1]] = child
         row = child
     if row.run is None or not row.arity_fits(len(argv)):
         row.rejected_calls += 1

@@ -118,6 +118,7 @@ class Command:
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.subcommands: dict[bytes, Command] = {}
+        self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
         self.calls = 0
         self.nsec = 0
         self.rejected_calls = 0

@@ -393,7 +393,7 @@ class NacksByTime(_Chunks):
         """
         found: list[Nack] = []
         latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
-        surely = 0
+        surely = 0  # of whole chunks, which is soon told
         for chunk in self.chunks:
             if chunk[-1].order_ms > latest_ms:
                 break
