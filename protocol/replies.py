@@ -151,6 +151,21 @@ def write_bulk(out: BytesWriter, data: bytes) -> None:
     write_i16_le(out, _END_OF_LINE)
 
 
+def write_integer(out: BytesWriter, number: int) -> None:
+    """Append an integer to ``out``."""
+    out.write(_INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number)
+
+
+def write_null(out: BytesWriter, resp3: bool) -> None:
+    """Append what stands for no value to ``out``."""
+    out.write(b"_\r\n" if resp3 else b"$-1\r\n")
+
+
+def map_header(size: int, resp3: bool) -> bytes:
+    """The line that opens a map of ``size`` pairs, which follow flat."""
+    return b"%%%d\r\n" % size if resp3 else array_header(2 * size)
+
+
 def bulk_header(size: int) -> bytes:
     """The line that opens a bulk string of ``size`` bytes."""
     return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size
@@ -225,7 +240,7 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
     elif isinstance(reply, Status):
         wire = reply.line
     elif isinstance(reply, int) and not isinstance(reply, bool):
-        wire = _integer(reply)
+        wire = _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
     elif isinstance(reply, NoReply):
         return 0
     else:
@@ -245,16 +260,15 @@ def _write(out: BytesWriter, reply: object, resp3: bool) -> None:
         else:
             out.write(b":1\r\n" if reply else b":0\r\n")
     elif isinstance(reply, int):
-        out.write(_integer(reply))
+        write_integer(out, reply)
     elif isinstance(reply, list):
         _write_items(out, array_header(len(reply)), reply, resp3)
     elif reply is None:
-        out.write(b"_\r\n" if resp3 else b"$-1\r\n")
+        write_null(out, resp3)
     elif isinstance(reply, Encoded):
         out.write(reply.wire)
     elif isinstance(reply, Map):
-        count = len(reply.pairs)
-        out.write(b"%%%d\r\n" % count if resp3 else array_header(2 * count))
+        out.write(map_header(len(reply.pairs), resp3))
         for name, value in reply.pairs:
             _write(out, name, resp3)
             _write(out, value, resp3)
@@ -285,10 +299,6 @@ def _write_rare(out: BytesWriter, reply: object, resp3: bool) -> None:
         _write_items(out, b"", reply.items, resp3)
     else:
         out.write(_rare(reply, resp3))
-
-
-def _integer(number: int) -> bytes:
-    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
 
 
 def _rare(reply: object, resp3: bool) -> bytes:

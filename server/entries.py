@@ -102,7 +102,7 @@ def write_entries(
 
 
 class _Names:
-    """Writes field names; what was written last is kept, for the entries of a block share it."""
+    """Writes field names; what was written last is kept, for most entries of a stream share it."""
 
     def __init__(self) -> None:
         self._names: list[bytes] = []
@@ -110,7 +110,7 @@ class _Names:
 
     def before_values(self, names: list[bytes]) -> list[bytes]:
         """What stands before each value of an entry whose fields have these names."""
-        if names is not self._names:
+        if names is not self._names and names != self._names:
             written = [bulk(name) for name in names]
             written[0] = array_header(2 * len(names)) + written[0]
             self._names = names

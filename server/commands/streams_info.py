@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
+
 from compat import errors
 from compat.errors import CommandError, bad_subcommand, no_such_group
-from compat.stream_ids import format_id
-from protocol.replies import Encoded, Map
+from compat.stream_ids import write_id
+from protocol.replies import (
+    Encoded,
+    array_header,
+    map_header,
+    write_bulk,
+    write_integer,
+    write_null,
+)
 from server.call import Call
 from server.commands.help import show_help
 from server.commands.streams_read import GREATEST, LEAST
-from server.entries import entries_reply
+from server.entries import entries_reply, write_entries
 from server.idle_consumers import reclaim_listed
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
 from server.stream_args import integer, stream_to_read
@@ -23,8 +32,8 @@ from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, lag
 from storage.stream.stream import Stream
 
 FULL_ENTRIES: Final = 10
-
-Pairs = list[tuple[object, object]]
+FIGURES: Final = 13  # pairs that tell of any stream
+POSITION: Final = 3  # pairs that tell how far a group has come
 
 container("XINFO")
 
@@ -55,22 +64,28 @@ def xinfo_stream(call: Call) -> object:
             count = integer(argv[5])
             if count < 0:
                 count = FULL_ENTRIES
-    pairs = _figures(stream)
+    resp3 = call.session.resp3
+    out = BytesWriter()
+    out.write(map_header(FIGURES + (2 if full else 3), resp3))
+    _write_figures(out, stream)
     if full:
-        pairs.append(
-            (b"entries", entries_reply(stream.parts(LEAST, GREATEST, count, False), False))
-        )
-        groups: list[object] = []
+        write_bulk(out, b"entries")
+        out.write(entries_reply(stream.parts(LEAST, GREATEST, count, False), False).wire)
+        write_bulk(out, b"groups")
+        out.write(array_header(len(stream.groups)))
         for name in sorted(stream.groups):
             group = stream.groups[name]
             reclaim_listed(call, argv[2], group)
-            groups.append(_full_group(stream, group, count))
-        pairs.append((b"groups", groups))
+            _write_full_group(out, stream, group, count, resp3)
     else:
-        pairs.append((b"groups", len(stream.groups)))
-        pairs.append((b"first-entry", _one_entry(stream, False)))
-        pairs.append((b"last-entry", _one_entry(stream, True)))
-    return Map(pairs)
+        _write_number(out, b"groups", len(stream.groups))
+        for last in (False, True):
+            write_bulk(out, b"last-entry" if last else b"first-entry")
+            parts = stream.parts(LEAST, GREATEST, 1, last)
+            write_entries(out, parts, last)
+            if not parts:
+                write_null(out, resp3)
+    return Encoded(out.getvalue())
 
 
 def _stream_of(call: Call) -> Stream:
@@ -80,81 +95,101 @@ def _stream_of(call: Call) -> Stream:
     return stream
 
 
-def _figures(stream: Stream) -> Pairs:
+def _write_figures(out: BytesWriter, stream: Stream) -> None:
+    """Append ``FIGURES`` pairs: what is told of every stream."""
     nodes = stream.node_count()
-    return [
-        (b"length", stream.length),
-        (b"radix-tree-keys", nodes),
-        (b"radix-tree-nodes", nodes + 1),
-        (b"last-generated-id", format_id(stream.last_ms, stream.last_seq)),
-        (b"max-deleted-entry-id", format_id(stream.max_deleted_ms, stream.max_deleted_seq)),
-        (b"entries-added", stream.entries_added),
-        (b"recorded-first-entry-id", format_id(*stream.first_id())),
-        (b"idmp-duration", stream.idmp_duration_s),
-        (b"idmp-maxsize", stream.idmp_maxsize),
-        (b"pids-tracked", 0 if stream.idmp is None else len(stream.idmp.producers)),
-        (b"iids-tracked", 0 if stream.idmp is None else stream.idmp.count),
-        (b"iids-added", stream.iids_added),
-        (b"iids-duplicates", stream.iids_duplicates),
-    ]
+    first_ms, first_seq = stream.first_id()
+    idmp = stream.idmp
+    _write_number(out, b"length", stream.length)
+    _write_number(out, b"radix-tree-keys", nodes)
+    _write_number(out, b"radix-tree-nodes", nodes + 1)
+    _write_id(out, b"last-generated-id", stream.last_ms, stream.last_seq)
+    _write_id(out, b"max-deleted-entry-id", stream.max_deleted_ms, stream.max_deleted_seq)
+    _write_number(out, b"entries-added", stream.entries_added)
+    _write_id(out, b"recorded-first-entry-id", first_ms, first_seq)
+    _write_number(out, b"idmp-duration", stream.idmp_duration_s)
+    _write_number(out, b"idmp-maxsize", stream.idmp_maxsize)
+    _write_number(out, b"pids-tracked", 0 if idmp is None else len(idmp.producers))
+    _write_number(out, b"iids-tracked", 0 if idmp is None else idmp.count)
+    _write_number(out, b"iids-added", stream.iids_added)
+    _write_number(out, b"iids-duplicates", stream.iids_duplicates)
 
 
-def _one_entry(stream: Stream, last: bool) -> object:
-    parts = stream.parts(LEAST, GREATEST, 1, last)
-    if not parts:
-        return None
-    return Encoded(entries_reply(parts, last).wire[len(b"*1\r\n") :])
+def _write_number(out: BytesWriter, name: bytes, number: int) -> None:
+    write_bulk(out, name)
+    write_integer(out, number)
 
 
-def _position(stream: Stream, group: Group) -> Pairs:
-    """How far a group has come."""
-    entries_read = None if group.entries_read == UNKNOWN else group.entries_read
-    return [
-        (b"last-delivered-id", format_id(group.last_ms, group.last_seq)),
-        (b"entries-read", entries_read),
-        (b"lag", lag(stream, group)),
-    ]
+def _write_id(out: BytesWriter, name: bytes, ms: int, seq: int) -> None:
+    write_bulk(out, name)
+    write_id(out, ms, seq)
 
 
-def _mode(group: Group) -> Pairs:
-    """What was set with XGROUP SETMODE; nothing where that is nothing."""
-    return [(b"max-pending", group.max_pending)] if group.max_pending else []
+def _write_text(out: BytesWriter, name: bytes, text: bytes) -> None:
+    write_bulk(out, name)
+    write_bulk(out, text)
 
 
-def _full_group(stream: Stream, group: Group, count: int) -> Map:
-    pending: list[object] = []
-    for nack in group.pel.from_id(0, 0, count):
-        owner = b"" if nack.consumer is None else nack.consumer.name
-        pending.append([format_id(nack.ms, nack.seq), owner, nack.delivery_ms, nack.count])
-    consumers: list[object] = []
+def _write_position(out: BytesWriter, stream: Stream, group: Group, resp3: bool) -> None:
+    """Append ``POSITION`` pairs: how far a group has come."""
+    _write_id(out, b"last-delivered-id", group.last_ms, group.last_seq)
+    write_bulk(out, b"entries-read")
+    if group.entries_read == UNKNOWN:
+        write_null(out, resp3)
+    else:
+        write_integer(out, group.entries_read)
+    _write_number(out, b"lag", lag(stream, group))
+
+
+def _modes(group: Group) -> int:
+    """How many pairs ``_write_mode`` appends."""
+    return 1 if group.max_pending else 0
+
+
+def _write_mode(out: BytesWriter, group: Group) -> None:
+    """Append what was set with XGROUP SETMODE; nothing where that is nothing."""
+    if group.max_pending:
+        _write_number(out, b"max-pending", group.max_pending)
+
+
+def _write_full_group(
+    out: BytesWriter, stream: Stream, group: Group, count: int, resp3: bool
+) -> None:
+    out.write(map_header(5 + POSITION + _modes(group), resp3))
+    _write_text(out, b"name", group.name)
+    _write_position(out, stream, group, resp3)
+    _write_number(out, b"pel-count", group.pel.size)
+    _write_number(out, b"nacked-count", group.zone)
+    write_bulk(out, b"pending")
+    nacks = group.pel.from_id(0, 0, count)
+    out.write(array_header(len(nacks)))
+    for nack in nacks:
+        out.write(array_header(4))
+        write_id(out, nack.ms, nack.seq)
+        write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
+        write_integer(out, nack.delivery_ms)
+        write_integer(out, nack.count)
+    write_bulk(out, b"consumers")
+    out.write(array_header(len(group.consumers)))
     for consumer in group.sorted_consumers():
-        consumers.append(_full_consumer(consumer, count))
-    return Map(
-        [
-            (b"name", group.name),
-            *_position(stream, group),
-            (b"pel-count", group.pel.size),
-            (b"nacked-count", group.zone),
-            (b"pending", pending),
-            (b"consumers", consumers),
-            *_mode(group),
-        ]
-    )
+        _write_full_consumer(out, consumer, count, resp3)
+    _write_mode(out, group)
 
 
-def _full_consumer(consumer: Consumer, count: int) -> Map:
-    pending: list[object] = []
-    for nack in consumer.pel.from_id(0, 0, count):
-        pending.append([format_id(nack.ms, nack.seq), nack.delivery_ms, nack.count])
-    return Map(
-        [
-            (b"name", consumer.name),
-            (b"seen-time", consumer.seen_ms),
-            (b"active-time", consumer.active_ms),
-            (b"pel-count", consumer.pel.size),
-            (b"pending", pending),
-        ]
-    )
+def _write_full_consumer(out: BytesWriter, consumer: Consumer, count: int, resp3: bool) -> None:
+    out.write(map_header(5, resp3))
+    _write_text(out, b"name", consumer.name)
+    _write_number(out, b"seen-time", consumer.seen_ms)
+    _write_number(out, b"active-time", consumer.active_ms)
+    _write_number(out, b"pel-count", consumer.pel.size)
+    write_bulk(out, b"pending")
+    nacks = consumer.pel.from_id(0, 0, count)
+    out.write(array_header(len(nacks)))
+    for nack in nacks:
+        out.write(array_header(3))
+        write_id(out, nack.ms, nack.seq)
+        write_integer(out, nack.delivery_ms)
+        write_integer(out, nack.count)
 
 
 @command(
@@ -170,21 +205,18 @@ def xinfo_groups(call: Call) -> object:
     Complexity: O(log n) for each group.
     """
     stream = _stream_of(call)
-    groups: list[object] = []
+    resp3 = call.session.resp3
+    out = BytesWriter()
+    out.write(array_header(len(stream.groups)))
     for name in sorted(stream.groups):
         group = stream.groups[name]
-        groups.append(
-            Map(
-                [
-                    (b"name", name),
-                    (b"consumers", len(group.consumers)),
-                    (b"pending", group.pel.size),
-                    *_position(stream, group),
-                    *_mode(group),
-                ]
-            )
-        )
-    return groups
+        out.write(map_header(3 + POSITION + _modes(group), resp3))
+        _write_text(out, b"name", name)
+        _write_number(out, b"consumers", len(group.consumers))
+        _write_number(out, b"pending", group.pel.size)
+        _write_position(out, stream, group, resp3)
+        _write_mode(out, group)
+    return Encoded(out.getvalue())
 
 
 @command(
@@ -206,22 +238,19 @@ def xinfo_consumers(call: Call) -> object:
     if group is None:
         raise CommandError(no_such_group(call.argv[3], key))
     reclaim_listed(call, key, group)
-    consumers: list[object] = []
+    resp3 = call.session.resp3
+    out = BytesWriter()
+    out.write(array_header(len(group.consumers)))
     for consumer in group.sorted_consumers():
         inactive_ms = NEVER
         if consumer.active_ms != NEVER:
             inactive_ms = max(0, call.now_ms - consumer.active_ms)
-        consumers.append(
-            Map(
-                [
-                    (b"name", consumer.name),
-                    (b"pending", consumer.pel.size),
-                    (b"idle", max(0, call.now_ms - consumer.seen_ms)),
-                    (b"inactive", inactive_ms),
-                ]
-            )
-        )
-    return consumers
+        out.write(map_header(4, resp3))
+        _write_text(out, b"name", consumer.name)
+        _write_number(out, b"pending", consumer.pel.size)
+        _write_number(out, b"idle", max(0, call.now_ms - consumer.seen_ms))
+        _write_number(out, b"inactive", inactive_ms)
+    return Encoded(out.getvalue())
 
 
 command("XINFO|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

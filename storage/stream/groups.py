@@ -319,20 +319,23 @@ def lag(stream: Stream, group: Group) -> int:
     Where Redis can tell, its number; where deletions leave it without one, the live entries that
     stand after the group's last ID. Complexity: O(log n).
     """
-    last = (group.last_ms, group.last_seq)
+    last_ms = group.last_ms
+    last_seq = group.last_seq
     if not stream.entries_added or not stream.length:
         return 0
-    first = stream.first_id()
-    if last < first and (stream.max_deleted_ms, stream.max_deleted_seq) < first:
+    first_ms, first_seq = stream.first_id()
+    if is_below(last_ms, last_seq, first_ms, first_seq) and is_below(
+        stream.max_deleted_ms, stream.max_deleted_seq, first_ms, first_seq
+    ):
         return stream.length
-    if group.entries_read != UNKNOWN and not has_tombstone_after(stream, *last):
+    if group.entries_read != UNKNOWN and not has_tombstone_after(stream, last_ms, last_seq):
         known = stream.entries_added - group.entries_read
     else:
-        position = estimate_position(stream, *last)
+        position = estimate_position(stream, last_ms, last_seq)
         known = UNKNOWN if position == UNKNOWN else stream.entries_added - position
     if known >= 0:
         return known
-    return stream.length - stream.count_before(group.last_ms, group.last_seq + 1)
+    return stream.length - stream.count_before(last_ms, last_seq + 1)
 
 
 def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
