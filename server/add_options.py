@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from compat import errors
 from compat.errors import CommandError, wrong_arity
 from server.stream_args import TrimOptions, option_name
@@ -15,6 +17,7 @@ class AddOptions(TrimOptions):
         pid: the producer, of IDMP or IDMPAUTO; empty without them.
         iid: the idempotent id of IDMP; empty where it is made of the content.
         idmp_at: where IDMP or IDMPAUTO stands in the request; 0 without them.
+        words: all of them as they were given.
     """
 
     def __init__(self) -> None:
@@ -23,6 +26,7 @@ class AddOptions(TrimOptions):
         self.pid = b""
         self.iid = b""
         self.idmp_at = 0
+        self.words: list[bytes] = []
 
     def read(self, argv: list[bytes]) -> int:
         """Read the options, in any order; the position of the ID.
@@ -44,6 +48,7 @@ class AddOptions(TrimOptions):
             at = after
         if at >= len(argv):
             raise CommandError(wrong_arity(b"xadd"))
+        self.words = argv[2:at]
         return at
 
     def _take_producer(self, argv: list[bytes], at: int, word: bytes) -> int:
@@ -61,3 +66,33 @@ class AddOptions(TrimOptions):
             if not self.iid:
                 raise CommandError(errors.IDMP_NO_IID)
         return at + 1 + values
+
+
+class _LastRead:
+    """The options that were read last: a producer says the same ones again and again."""
+
+    def __init__(self) -> None:
+        self.options = AddOptions()
+
+    def read(self, argv: list[bytes]) -> AddOptions:
+        options = self.options
+        at = 2 + len(options.words)
+        if at < len(argv) and argv[at] == b"*" and argv[2:at] == options.words:
+            return options
+        options = AddOptions()
+        options.read(argv)
+        if not options.pid:
+            self.options = options
+        return options
+
+
+_last_read: Final = _LastRead()
+
+
+def read_options(argv: list[bytes]) -> AddOptions:
+    """What stands between the key and the ID of ``XADD argv``, not to be changed.
+
+    Raises:
+        CommandError: as ``AddOptions.read``.
+    """
+    return _last_read.read(argv)

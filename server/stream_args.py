@@ -66,7 +66,8 @@ class TrimOptions:
         approximate: ``~`` was given.
         threshold: for MAXLEN.
         min_ms, min_seq: for MINID.
-        limit: the most entries to remove; 0 is no limit.
+        limit: as it was given, or 0.
+        most: the most entries to remove; 0 is no limit. ``settle`` decides it.
         mode: ``keepref``, ``delref`` or ``acked``; empty when none was given.
         operator_at, threshold_at: where ``~`` and the threshold stand in the request.
     """
@@ -79,6 +80,7 @@ class TrimOptions:
         self.min_seq = 0
         self.limit = 0
         self.limit_given = False
+        self.most = 0
         self.mode = b""
         self.operator_at = 0
         self.threshold_at = 0
@@ -127,14 +129,16 @@ class TrimOptions:
         """Check the options against each other and fill in the default limit."""
         if self.limit and self.strategy == NO_TRIM:
             raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+        self.most = 0
         if call.replaying:
-            self.limit = 0
-        elif self.limit_given:
+            return
+        if self.limit_given:
             if not self.approximate:
                 raise CommandError(errors.LIMIT_WITHOUT_TILDE)
+            self.most = self.limit
         elif self.approximate:
             limit = 100 * call.server.config.stream_node_max_entries
-            self.limit = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
+            self.most = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
 
     def trim(self, stream: Stream, replaying: bool) -> int:
         """Trim ``stream``; the number of entries removed.
@@ -144,14 +148,14 @@ class TrimOptions:
         """
         mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
         if mode != KEEPREF and stream.groups:
-            most = self.threshold if self.strategy == MAXLEN else -1
-            how = Trim(most, (self.min_ms, self.min_seq), self.limit, replaying and mode == ACKED)
+            length = self.threshold if self.strategy == MAXLEN else -1
+            how = Trim(length, (self.min_ms, self.min_seq), self.most, replaying and mode == ACKED)
             return trim_referenced(stream, how, mode)
         whole_nodes = mode == KEEPREF
         if self.strategy == MAXLEN:
-            return stream.trim_to_length(self.threshold, self.approximate, self.limit, whole_nodes)
+            return stream.trim_to_length(self.threshold, self.approximate, self.most, whole_nodes)
         return stream.trim_below(
-            self.min_ms, self.min_seq, self.approximate, self.limit, whole_nodes
+            self.min_ms, self.min_seq, self.approximate, self.most, whole_nodes
         )
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:

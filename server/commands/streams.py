@@ -10,7 +10,7 @@ from compat.content_iid import content_iid
 from compat.errors import CommandError, wrong_arity
 from compat.stream_ids import format_id, id_line, id_lines, parse_id
 from protocol.replies import OK, Encoded
-from server.add_options import AddOptions
+from server.add_options import AddOptions, read_options
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.idempotence import EVER, record_iid, record_limits, repeated, without_producer
@@ -65,8 +65,8 @@ def xadd(call: Call) -> object:
             at = 4
             automatic = len(pid) > 0
         if not automatic:
-            options = AddOptions()
-            at = options.read(argv)
+            options = read_options(argv)
+            at = 2 + len(options.words)
             pid = options.pid
             text = options.iid
             automatic = argv[at] == b"*"
@@ -210,13 +210,12 @@ def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
     """
     if option_name(words[2]) != b"maxlen":
         return None
-    options = AddOptions()
     try:
-        at = options.read(words)
+        options = read_options(words)
         options.settle(call)
     except CommandError:
         return None
-    alone = options.operator_at == 3 and at == 5 and options.threshold_at == 4
+    alone = options.operator_at == 3 and len(options.words) == 3
     return options if alone and options.approximate and options.threshold > 0 else None
 
 
