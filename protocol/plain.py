@@ -25,7 +25,7 @@ _DIGITS: Final = 7  # of a number, at most
 _WORD_BYTES: Final = 6  # of a word on the wire, at least
 _REQUEST_BYTES: Final = 4  # of a request, at least
 _REPEATED_BYTES: Final = 72  # of a word on the wire, at most, to be compared
-_KEPT_BYTES: Final = 512  # of a request, at most, to be kept for the next chunk
+_KEPT_BYTES: Final = 2048  # of a request, at most, to be kept for the next chunk
 _BYTES_AT_ONCE: Final = 8
 # Of the first four bytes of a header line, in the order of the bytes: the lowest comes first.
 _ALL_BUT_SECOND: Final[i64] = 0xFFFF00FF
