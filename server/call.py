@@ -93,9 +93,17 @@ class Call:
         found = self.peek(key)
         if found is None:
             return None
+        self._touch(found)
+        return found.value
+
+    def note_hits(self, found: Entry, count: int) -> None:
+        """Count so many reads of a value that is there, as ``lookup`` does one."""
+        self.server.keyspace_hits += count
+        self._touch(found)
+
+    def _touch(self, found: Entry) -> None:
         if not self.session.special & NO_TOUCH:
             found.access_ms = self.now_ms
-        return found.value
 
     def peek(self, key: bytes) -> Entry | None:
         """As ``lookup``, for a look that is no access to the value; the whole entry."""

@@ -55,9 +55,14 @@ class StreamsReply:
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
     """The array of all entries of ``parts``."""
     out = BytesWriter()
+    write_entries_reply(out, parts, reverse)
+    return Encoded(out.getvalue())
+
+
+def write_entries_reply(out: BytesWriter, parts: list[Part], reverse: bool) -> None:
+    """Append ``entries_reply`` to ``out``."""
     out.write(array_header(count_entries(parts)))
     write_entries(out, parts, reverse)
-    return Encoded(out.getvalue())
 
 
 def write_entries(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import mypyc_attr
 
 from compat import errors
@@ -15,14 +16,23 @@ from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
-from server.entries import StreamsReply, count_entries, entries_reply, within, write_entries
+from server.entries import (
+    StreamsReply,
+    count_entries,
+    entries_reply,
+    within,
+    write_entries,
+    write_entries_reply,
+)
 from server.keyspecs import xread_keys
 from server.registry import (
     BLOCKING,
     FAST,
     MOVABLEKEYS,
+    NONE_ALIKE,
     READONLY,
     KeySpec,
+    alike,
     command,
 )
 from server.stream_args import (
@@ -39,7 +49,7 @@ from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
-FULL_ENTRIES: Final = 10
+ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
 NO_CLAIM: Final = -1
 
 
@@ -56,20 +66,32 @@ def xrange(call: Call) -> object:
 
     Complexity: O(log n + answer). Source: xrangeGenericCommand.
     """
-    argv = call.argv
-    return _range(call, range_start(argv[2]), range_end(argv[3]), False)
+    return _range(call, False)
 
 
 @command("XREVRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xrevrange(call: Call) -> object:
     """``XREVRANGE key end start [COUNT n]``. Reply: entries, newest first."""
-    argv = call.argv
-    start = range_start(argv[3])  # looked at first, though it stands second
-    return _range(call, start, range_end(argv[2]), True)
+    return _range(call, True)
 
 
-def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bool) -> object:
-    argv = call.argv
+def _range(call: Call, reverse: bool) -> object:
+    start, end, count = _asked_for(call.argv, reverse)
+    stream = stream_to_read(call, call.argv[1])
+    if stream is None:
+        return []
+    if count == 0:
+        return NULL_ARRAY
+    return entries_reply(stream.parts(start, end, count, reverse), reverse)
+
+
+def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple[int, int], int]:
+    """The first and the last ID of a range, and the most entries; -1 is all.
+
+    With ``reverse`` the first one is looked at first, though it stands second.
+    """
+    start = range_start(argv[3 if reverse else 2])
+    end = range_end(argv[2 if reverse else 3])
     count = -1
     at = 4
     while at < len(argv):
@@ -77,12 +99,49 @@ def _range(call: Call, start: tuple[int, int], end: tuple[int, int], reverse: bo
             raise CommandError(errors.SYNTAX)
         count = max(0, integer(argv[at + 1]))
         at += 2
-    stream = stream_to_read(call, argv[1])
-    if stream is None:
-        return []
-    if count == 0:
-        return NULL_ARRAY
-    return entries_reply(stream.parts(start, end, count, reverse), reverse)
+    return start, end, count
+
+
+@alike("XRANGE")
+def xrange_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, bytes]:
+    """Several ranges of one stream, written into one buffer."""
+    return _ranges_alike(call, requests[first:end], False)
+
+
+@alike("XREVRANGE")
+def xrevrange_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, bytes]:
+    """As ``xrange_alike``, newest first."""
+    return _ranges_alike(call, requests[first:end], True)
+
+
+def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tuple[int, bytes]:
+    width = len(requests[0])
+    name = requests[0][0]
+    key = requests[0][1]
+    found = call.db.entry(key, call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return NONE_ALIKE, b""
+    stream = found.value
+    out = BytesWriter()
+    done = 0
+    for argv in requests:
+        if len(argv) != width or argv[0] != name or argv[1] != key or len(out) >= ALIKE_BYTES:
+            break
+        try:
+            start, end, count = _asked_for(argv, reverse)
+        except CommandError:
+            break
+        if count == 0:
+            break
+        write_entries_reply(out, stream.parts(start, end, count, reverse), reverse)
+        done += 1
+    if done:
+        call.note_hits(found, done)
+    return done, out.getvalue()
 
 
 @mypyc_attr(acyclic=True)

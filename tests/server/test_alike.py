@@ -60,6 +60,14 @@ Adding = st.tuples(
     st.sampled_from(OPTIONS),
     st.sampled_from(FIELDS),
 ).map(lambda words: [words[0], words[1], *words[2], *words[3]])
+Range = st.tuples(
+    st.sampled_from([b"XRANGE", b"XRANGE", b"XREVRANGE", b"xrange"]),
+    st.sampled_from((*KEYS[:1] * 6, *KEYS, b"none")),
+    st.sampled_from([(b"-", b"+"), (b"+", b"-"), (FUTURE, b"+"), (b"+", FUTURE), (b"x", b"-")]),
+    st.sampled_from([[], *[[b"COUNT", b"2"]] * 3, [b"count", b"0"], [b"COUNT", b"x"], [b"COUNT"]]),
+).map(lambda words: [words[0], words[1], *words[2], *words[3]])
+TooShort = st.sampled_from([[b"XRANGE"], [b"XRANGE", b"s"], [b"XREVRANGE", b"s", b"+"]])
+Ranges = st.lists(Range | Range | Range | TooShort, min_size=2, max_size=8)
 Transaction = st.lists(Adding, min_size=2, max_size=12).map(
     lambda requests: [[b"MULTI"], *requests, [b"EXEC"]]
 )
@@ -151,13 +159,14 @@ SAME: list[list[bytes]] = [[b"XADD", b"s", b"*", b"f", b"v"]] * 3
 
 @settings(max_examples=400, deadline=None)
 @given(
-    st.lists((Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction).map(
-        lambda parts: list(chain.from_iterable(parts))
-    ),
+    st.lists(
+        (Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction | Ranges
+    ).map(lambda parts: list(chain.from_iterable(parts))),
     st.booleans(),
 )
 @example(SAME, True)
 @example([[b"MULTI"], *SAME, [b"EXEC"], *SAME], True)
+@example([[b"XRANGE", b"s", b"-", b"+"]] * 3 + [[b"XRANGE", b"s"], [b"XRANGE"]], False)
 def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]], recorded: bool) -> None:
     with TemporaryDirectory() as directory:
         at_once = Side(f"{directory}/at_once" if recorded else None)
@@ -176,6 +185,8 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
         assert got == b"".join([by_one.run([words]) for words in requests])
     assert at_once.streams() == by_one.streams()
     assert at_once.server.dirty == by_one.server.dirty
+    assert at_once.server.keyspace_hits == by_one.server.keyspace_hits
+    assert at_once.server.keyspace_misses == by_one.server.keyspace_misses
     assert calls == by_one.calls(start)
 
 
@@ -212,6 +223,18 @@ def test_a_transaction_adds_its_entries_at_once() -> None:
     finally:
         row.run_alike = ask
     assert counts == [len(SAME), len(SAME)]
+
+
+def test_ranges_of_one_stream_are_read_at_once_up_to_a_limit() -> None:
+    side = Side()
+    ask = TABLE[b"xrange"].run_alike
+    assert ask is not None
+    call = side.server.call
+    all_of_it = [b"XRANGE", b"s", b"-", b"+"]
+    other = [b"XRANGE", b"t", b"-", b"+"]
+    assert ask(call, [all_of_it] * 5 + [other], 0, 6)[0] == 5
+    side.run([[b"XADD", b"s", b"*", b"f", b"x" * 40_000]])
+    assert ask(call, [all_of_it] * 5, 0, 5)[0] == 2
 
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
