@@ -127,6 +127,7 @@ NO_REPLY: Final = NoReply()
 _STAR_LINE: Final[i64] = 0x0A0D302A
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
 _END_OF_LINE: Final[i16] = 0x0A0D
+PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 _BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
@@ -232,7 +233,10 @@ def _write_out(digits: bytes, exponent: int) -> bytes:
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
-    """Append the wire form of ``reply`` to ``out``, in one piece; its length."""
+    """Append the wire form of ``reply`` to ``out``, in one or more pieces in order; its length.
+
+    ``NO_REPLY`` has none.
+    """
     if isinstance(reply, Encoded):
         wire = reply.wire
     elif isinstance(reply, bytes):
@@ -244,61 +248,96 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
     elif isinstance(reply, NoReply):
         return 0
     else:
-        writer = BytesWriter()
-        _write(writer, reply, resp3)
-        wire = writer.getvalue()
+        pieces = _Pieces(out)
+        pieces.write(reply, resp3)
+        pieces.end()
+        return pieces.size
     out.append(wire)
     return len(wire)
 
 
-def _write(out: BytesWriter, reply: object, resp3: bool) -> None:
-    if isinstance(reply, bytes):
-        write_bulk(out, reply)
-    elif isinstance(reply, bool):
-        if resp3:
-            out.write(b"#t\r\n" if reply else b"#f\r\n")
+class _Pieces:
+    """A reply of several parts on its way to ``out``; a long part goes by itself, uncopied."""
+
+    def __init__(self, out: list[bytes]) -> None:
+        self.size = 0
+        self._out: Final = out
+        self._piece = BytesWriter()
+
+    def end(self) -> None:
+        """Move what is in the piece at hand to ``out``."""
+        if len(self._piece):
+            self._append(self._piece.getvalue())
+            self._piece = BytesWriter()
+
+    def _append(self, wire: bytes) -> None:
+        self._out.append(wire)
+        self.size += len(wire)
+
+    def write(self, reply: object, resp3: bool) -> None:
+        piece = self._piece
+        if isinstance(reply, bytes):
+            self._write_bulk(reply)
+        elif isinstance(reply, bool):
+            if resp3:
+                piece.write(b"#t\r\n" if reply else b"#f\r\n")
+            else:
+                piece.write(b":1\r\n" if reply else b":0\r\n")
+        elif isinstance(reply, int):
+            write_integer(piece, reply)
+        elif isinstance(reply, list):
+            self._write_items(array_header(len(reply)), reply, resp3)
+        elif reply is None:
+            write_null(piece, resp3)
+        elif isinstance(reply, Encoded):
+            self._write_wire(reply.wire)
+        elif isinstance(reply, Map):
+            piece.write(map_header(len(reply.pairs), resp3))
+            for name, value in reply.pairs:
+                self.write(name, resp3)
+                self.write(value, resp3)
+        elif isinstance(reply, Status):
+            piece.write(reply.line)
+        elif isinstance(reply, ErrorReply):
+            piece.write(b"-" + reply.text + b"\r\n")
+        elif not isinstance(reply, NoReply):
+            self._write_rare(reply, resp3)
+
+    def _write_bulk(self, data: bytes) -> None:
+        if len(data) < PIECE_BYTES:
+            write_bulk(self._piece, data)
+            if len(self._piece) >= PIECE_BYTES:
+                self.end()
         else:
-            out.write(b":1\r\n" if reply else b":0\r\n")
-    elif isinstance(reply, int):
-        write_integer(out, reply)
-    elif isinstance(reply, list):
-        _write_items(out, array_header(len(reply)), reply, resp3)
-    elif reply is None:
-        write_null(out, resp3)
-    elif isinstance(reply, Encoded):
-        out.write(reply.wire)
-    elif isinstance(reply, Map):
-        out.write(map_header(len(reply.pairs), resp3))
-        for name, value in reply.pairs:
-            _write(out, name, resp3)
-            _write(out, value, resp3)
-    elif isinstance(reply, Status):
-        out.write(reply.line)
-    elif isinstance(reply, ErrorReply):
-        out.write(b"-" + reply.text + b"\r\n")
-    elif not isinstance(reply, NoReply):
-        _write_rare(out, reply, resp3)
+            self._piece.write(bulk_header(len(data)))
+            self._write_wire(data)
+            self._piece.write(b"\r\n")
 
+    def _write_wire(self, wire: bytes) -> None:
+        if len(wire) < PIECE_BYTES:
+            self._piece.write(wire)
+        else:
+            self.end()
+            self._append(wire)
 
-def _write_items(out: BytesWriter, header: bytes, items: list[object], resp3: bool) -> None:
-    out.write(header)
-    for item in items:
-        _write(out, item, resp3)
+    def _write_items(self, header: bytes, items: list[object], resp3: bool) -> None:
+        self._piece.write(header)
+        for item in items:
+            self.write(item, resp3)
 
-
-def _write_rare(out: BytesWriter, reply: object, resp3: bool) -> None:
-    if isinstance(reply, tuple):
-        _write(out, list(reply), resp3)
-    elif isinstance(reply, Set):
-        header = (b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
-        _write_items(out, header, reply.items, resp3)
-    elif isinstance(reply, Push):
-        header = (b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
-        _write_items(out, header, reply.items, resp3)
-    elif isinstance(reply, Replies):
-        _write_items(out, b"", reply.items, resp3)
-    else:
-        out.write(_rare(reply, resp3))
+    def _write_rare(self, reply: object, resp3: bool) -> None:
+        if isinstance(reply, tuple):
+            self.write(list(reply), resp3)
+        elif isinstance(reply, Set):
+            header = (b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
+            self._write_items(header, reply.items, resp3)
+        elif isinstance(reply, Push):
+            header = (b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
+            self._write_items(header, reply.items, resp3)
+        elif isinstance(reply, Replies):
+            self._write_items(b"", reply.items, resp3)
+        else:
+            self._piece.write(_rare(reply, resp3))
 
 
 def _rare(reply: object, resp3: bool) -> bytes:
@@ -321,6 +360,6 @@ def _rare(reply: object, resp3: bool) -> bytes:
 
 def encode(reply: object, resp3: bool = False) -> bytes:
     """The whole wire form of one reply."""
-    out = BytesWriter()
-    _write(out, reply, resp3)
-    return out.getvalue()
+    out: list[bytes] = []
+    write_reply(out, reply, resp3)
+    return b"".join(out)
