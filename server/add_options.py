@@ -8,6 +8,8 @@ from compat import errors
 from compat.errors import CommandError, wrong_arity
 from server.stream_args import TrimOptions, option_name
 
+MOST_WORDS: Final = 8  # of options that are kept
+
 
 class AddOptions(TrimOptions):
     """What stands between the key and the ID of XADD.
@@ -81,7 +83,7 @@ class _LastRead:
             return options
         options = AddOptions()
         options.read(argv)
-        if not options.pid:
+        if not options.pid and len(options.words) <= MOST_WORDS:
             self.options = options
         return options
 
@@ -89,8 +91,8 @@ class _LastRead:
 _last_read: Final = _LastRead()
 
 
-def read_options(argv: list[bytes]) -> AddOptions:
-    """What stands between the key and the ID of ``XADD argv``, not to be changed.
+def add_options_of(argv: list[bytes]) -> AddOptions:
+    """What stands between the key and the ID of ``XADD argv``; only ``settle`` may change it.
 
     Raises:
         CommandError: as ``AddOptions.read``.

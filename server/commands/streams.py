@@ -10,7 +10,7 @@ from compat.content_iid import content_iid
 from compat.errors import CommandError, wrong_arity
 from compat.stream_ids import format_id, id_line, id_lines, parse_id
 from protocol.replies import OK, Encoded
-from server.add_options import AddOptions, read_options
+from server.add_options import AddOptions, add_options_of
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.idempotence import EVER, record_iid, record_limits, repeated, without_producer
@@ -65,7 +65,7 @@ def xadd(call: Call) -> object:
             at = 4
             automatic = len(pid) > 0
         if not automatic:
-            options = read_options(argv)
+            options = add_options_of(argv)
             at = 2 + len(options.words)
             pid = options.pid
             text = options.iid
@@ -211,7 +211,7 @@ def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
     if option_name(words[2]) != b"maxlen":
         return None
     try:
-        options = read_options(words)
+        options = add_options_of(words)
         options.settle(call)
     except CommandError:
         return None

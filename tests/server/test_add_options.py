@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compat.errors import CommandError
-from server.add_options import AddOptions, read_options
+from server.add_options import AddOptions, add_options_of
 
 WORDS = [
     *(b"MAXLEN", b"maxlen", b"MINID", b"~", b"=", b"LIMIT", b"NOMKSTREAM", b"DELREF", b"ACKED"),
@@ -19,7 +19,7 @@ def told(argv: list[bytes], remembered: bool) -> object:
     """All that is read, or the error."""
     try:
         if remembered:
-            options = read_options(argv)
+            options = add_options_of(argv)
         else:
             options = AddOptions()
             assert options.read(argv) == 2 + len(options.words)
