@@ -26,6 +26,7 @@ _WORD_BYTES: Final = 6  # of a word on the wire, at least
 _REQUEST_BYTES: Final = 4  # of a request, at least
 _REPEATED_BYTES: Final = 72  # of a word on the wire, at most, to be compared
 _KEPT_BYTES: Final = 2048  # of a request, at most, to be kept for the next chunk
+_KEPT_WORDS: Final = 64  # as well: each takes some forty bytes beside its own
 _BYTES_AT_ONCE: Final = 8
 # Of the first four bytes of a header line, in the order of the bytes: the lowest comes first.
 _ALL_BUT_SECOND: Final[i64] = 0xFFFF00FF
@@ -143,7 +144,7 @@ class PlainParser:
     def _keep(self, total: i64) -> None:
         """Keep the last request, of a chunk of which ``total`` bytes have been taken, if small."""
         size = total - self._began
-        if 0 < size <= _KEPT_BYTES:
+        if 0 < size <= _KEPT_BYTES and len(self._before) <= _KEPT_WORDS:
             if size < len(self._wire):
                 self._wire = self._wire[self._began : total]
             self._before = self._before.copy()  # the other one is the request's
