@@ -9,8 +9,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from mypy_extensions import i64
-
 from compat import errors
 from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from compat.storage_errors import storage_error_line
@@ -44,7 +42,6 @@ from server.session import (
     MONITORING,
     NEEDS_AUTH,
     PAUSED,
-    REPLAY,
     SUBSCRIBED,
     Session,
 )
@@ -199,11 +196,6 @@ def refuse(
 def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
     """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
     special = session.special
-    queued = special & IN_MULTI and row.name not in _UNQUEUED
-    if special & REPLAY:
-        if queued:
-            _queue(session, row, argv)
-        return QUEUED if queued else None
     if special & CLOSING:
         return NO_REPLY
     if special & NEEDS_AUTH and not row.flags & NO_AUTH:
@@ -223,7 +215,7 @@ def _admit(server: Server, session: Session, row: Command, argv: list[bytes]) ->
     if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
         session.special |= PAUSED
         return HELD
-    if queued:
+    if special & IN_MULTI and _is_queued(row):
         _queue(session, row, argv)
         _bound_queue(server, session)
         return QUEUED
@@ -237,12 +229,13 @@ def _is_queued(row: Command) -> bool:
 def _queue_same(
     server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
 ) -> int:
-    """Queue a request and those after it, up to ``end``, of the same command and as many words.
+    """Queue a request and some after it, up to ``end``, of the same command and as many words.
 
     Returns: the place of the first one that was not queued.
     """
     argv = requests[at]
     following = at
+    end = min(end, at + MOST_ALIKE)  # what is queued and what is answered is to be bounded
     while following < end:
         words = requests[following]
         if len(words) != len(argv) or words[0] != argv[0]:
@@ -326,9 +319,9 @@ def run(
     call.session = session
     call.db = session.db
     call.now_ms = server.clock_ns // 1_000_000
-    call.may_block = not session.special & (IN_MULTI | REPLAY)
+    call.may_block = not session.special & IN_MULTI
     handler = row.run_alike
-    if handler is not None and are_alike(requests, at, end):
+    if handler is not None and may_be_alike(requests, at, end):
         count, wire = run_alike(server, call, row, handler, requests, at, end)
         if count > 0:
             count_alike(server, call, row, requests, at, count, _lap(server))
@@ -367,13 +360,13 @@ def run(
             return at
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
-        if handler is not None and are_alike(requests, at, end):
+        if handler is not None and may_be_alike(requests, at, end):
             return at
         argv = following
         call.now_ms = server.clock_ns // 1_000_000
 
 
-def are_alike(requests: list[list[bytes]], at: int, end: int) -> bool:
+def may_be_alike(requests: list[list[bytes]], at: int, end: int) -> bool:
     """Whether a request and the next one before ``end`` have as many words and the same key."""
     if at + 1 >= end:
         return False
@@ -472,12 +465,7 @@ def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
         if each_ns < QUICK_NS:
             row.quick_calls += count
         else:
-            bits: i64 = 0
-            left: i64 = each_ns // 1000
-            while left:
-                bits += 1
-                left >>= 1
-            row.histogram[bits] += count
+            row.histogram[(each_ns // 1000).bit_length()] += count
 
 
 def serve_ready(server: Server) -> None:
