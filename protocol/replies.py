@@ -154,7 +154,11 @@ def write_bulk(out: BytesWriter, data: bytes) -> None:
 
 def write_integer(out: BytesWriter, number: int) -> None:
     """Append an integer to ``out``."""
-    out.write(_INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number)
+    out.write(_integer(number))
+
+
+def _integer(number: int) -> bytes:
+    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
 
 
 def write_null(out: BytesWriter, resp3: bool) -> None:
@@ -244,7 +248,7 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
     elif isinstance(reply, Status):
         wire = reply.line
     elif isinstance(reply, int) and not isinstance(reply, bool):
-        wire = _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
+        wire = _integer(reply)
     elif isinstance(reply, NoReply):
         return 0
     else:

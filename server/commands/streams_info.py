@@ -29,6 +29,7 @@ from server.idle_consumers import reclaim_listed
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
 from server.stream_args import integer, stream_to_read
 from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, lag
+from storage.stream.pel import Nack
 from storage.stream.stream import Stream
 
 FULL_ENTRIES: Final = 10
@@ -160,15 +161,7 @@ def _write_full_group(
     _write_position(out, stream, group, resp3)
     _write_number(out, b"pel-count", group.pel.size)
     _write_number(out, b"nacked-count", group.zone)
-    write_bulk(out, b"pending")
-    nacks = group.pel.from_id(0, 0, count)
-    out.write(array_header(len(nacks)))
-    for nack in nacks:
-        out.write(array_header(4))
-        write_id(out, nack.ms, nack.seq)
-        write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
-        write_integer(out, nack.delivery_ms)
-        write_integer(out, nack.count)
+    _write_pending(out, group.pel.from_id(0, 0, count), True)
     write_bulk(out, b"consumers")
     out.write(array_header(len(group.consumers)))
     for consumer in group.sorted_consumers():
@@ -182,12 +175,17 @@ def _write_full_consumer(out: BytesWriter, consumer: Consumer, count: int, resp3
     _write_number(out, b"seen-time", consumer.seen_ms)
     _write_number(out, b"active-time", consumer.active_ms)
     _write_number(out, b"pel-count", consumer.pel.size)
+    _write_pending(out, consumer.pel.from_id(0, 0, count), False)
+
+
+def _write_pending(out: BytesWriter, nacks: list[Nack], with_owner: bool) -> None:
     write_bulk(out, b"pending")
-    nacks = consumer.pel.from_id(0, 0, count)
     out.write(array_header(len(nacks)))
     for nack in nacks:
-        out.write(array_header(3))
+        out.write(array_header(4 if with_owner else 3))
         write_id(out, nack.ms, nack.seq)
+        if with_owner:
+            write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
         write_integer(out, nack.delivery_ms)
         write_integer(out, nack.count)
 
