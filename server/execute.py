@@ -321,8 +321,9 @@ def run(
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & IN_MULTI
     handler = row.run_alike
-    if handler is not None and may_be_alike(requests, at, end):
-        count, wire = run_alike(server, call, row, handler, requests, at, end)
+    until = at + 1 if handler is None else alike_until(requests, at, end)
+    if handler is not None and until > at + 1:
+        count, wire = run_alike(server, call, row, handler, requests, at, until)
         if count > 0:
             count_alike(server, call, row, requests, at, count, _lap(server))
             session.out.append(wire)
@@ -360,19 +361,29 @@ def run(
             return at
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
-        if handler is not None and may_be_alike(requests, at, end):
+        if handler is not None and alike_until(requests, at, end) > at + 1:
             return at
         argv = following
         call.now_ms = server.clock_ns // 1_000_000
 
 
-def may_be_alike(requests: list[list[bytes]], at: int, end: int) -> bool:
-    """Whether a request and the next one before ``end`` have as many words and the same key."""
-    if at + 1 >= end:
-        return False
-    words = requests[at]
-    following = requests[at + 1]
-    return len(words) == len(following) and words[1] == following[1]
+def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
+    """Where requests after ``at`` stop having as many words, the same name and the same key.
+
+    At ``end``, or after ``MOST_ALIKE``, at the latest.
+    """
+    first = requests[at]
+    width = len(first)
+    name = first[0]
+    key = first[1]
+    end = min(end, at + MOST_ALIKE)
+    at += 1
+    while at < end:
+        words = requests[at]
+        if len(words) != width or words[1] != key or words[0] != name:
+            break
+        at += 1
+    return at
 
 
 def run_alike(
@@ -384,11 +395,14 @@ def run_alike(
     at: int,
     end: int,
 ) -> tuple[int, bytes]:
-    """Run some requests at once, from ``at`` on; how many, or ``NONE_ALIKE``, and their replies."""
+    """Run some of ``requests[at:end]`` at once; how many, or ``NONE_ALIKE``, and their replies.
+
+    They are those that ``alike_until`` tells.
+    """
     call.row = row
     call.argv = requests[at]
     try:
-        return handler(call, requests, at, min(end, at + MOST_ALIKE))
+        return handler(call, requests, at, end)
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
         return 1, b"-" + _crashed(server, row).text + b"\r\n"

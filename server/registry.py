@@ -165,13 +165,13 @@ def command(
 def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     """Declare how a command is run for several requests of a pipeline or a transaction at once.
 
-    The function is given the requests, the place of one that is of this command and has as many
-    words as the next one and the same second word, its key, and where to end. Of those after it
-    nothing else is known. It runs that one and those after it for as long as they are alike and
-    ordinary, to the same effect as one by one, and returns how many that were and their replies on
-    the wire. None of them fails: the first one that is out of the ordinary is run by itself. After
-    0, which is one, it is asked again for those behind it; after ``NONE_ALIKE`` those with as many
-    words are run one by one, for what stands against the first is likely to stand against them.
+    The function is given the requests, the place of the first and where to end. Between these are
+    two or more with as many words, this name, spelled alike, and the same second word, the key. It
+    runs the first one and those after it for as long as they are ordinary, to the same effect as
+    one by one, and returns how many that were and their replies on the wire. None of them fails:
+    the first one that is out of the ordinary is run by itself. After 0, which is one, it is asked
+    again for those behind it; after ``NONE_ALIKE`` those with as many words are run one by one, for
+    what stands against the first is likely to stand against them.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:

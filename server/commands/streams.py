@@ -158,9 +158,8 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     words = requests[first]
     options = None if words[2] == b"*" else _approximate_length(call, words)
     at = 2 if options is None else options.threshold_at + 1
-    width = len(words)
     key = words[1]
-    fields = width - at - 1
+    fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
         return NONE_ALIKE, b""
     if options is not None and call.server.aof is not None:  # the record says what was trimmed
@@ -171,13 +170,10 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     config = call.server.config
     node_bytes = config.stream_node_max_bytes
     node_entries = config.stream_node_max_entries
-    name = words[0]
     before = words[2:at]
     number = first + 1
     for words in requests[number:end]:
-        if len(words) != width or words[at] != b"*" or words[1] != key or words[0] != name:
-            break
-        if options is not None and words[2:at] != before:
+        if words[at] != b"*" or (options is not None and words[2:at] != before):
             break
         number += 1
     count = stream.append_alike(

@@ -119,17 +119,14 @@ def xrevrange_alike(
 
 
 def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tuple[int, bytes]:
-    width = len(requests[0])
-    name = requests[0][0]
-    key = requests[0][1]
-    found = call.db.entry(key, call.now_ms)
+    found = call.db.entry(requests[0][1], call.now_ms)
     if found is None or not isinstance(found.value, Stream):
         return NONE_ALIKE, b""
     stream = found.value
     out = BytesWriter()
     done = 0
     for argv in requests:
-        if len(argv) != width or argv[0] != name or argv[1] != key or len(out) >= ALIKE_BYTES:
+        if len(out) >= ALIKE_BYTES:
             break
         try:
             start, end, count = _asked_for(argv, reverse)

@@ -18,7 +18,7 @@ from compat.errors import (
 from protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
 from server.call import Call
 from server.clock import read_ns
-from server.execute import count_alike, count_call, invoke, may_be_alike, run_alike, show_monitors
+from server.execute import alike_until, count_alike, count_call, invoke, run_alike, show_monitors
 from server.registry import (
     ALLOW_BUSY,
     FAST,
@@ -111,8 +111,9 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: lis
     while at < len(requests):
         call.db = session.db
         count = 0
-        if handler is not None and may_be_alike(requests, at, len(requests)):
-            count, wire = run_alike(server, call, row, handler, requests, at, len(requests))
+        until = at + 1 if handler is None else alike_until(requests, at, len(requests))
+        if handler is not None and until > at + 1:
+            count, wire = run_alike(server, call, row, handler, requests, at, until)
             if count == NONE_ALIKE:
                 handler = None
         if count > 0:

@@ -18,7 +18,7 @@ from persistence.aof import AppendOnlyFile
 from protocol.requests import RequestParser
 from server.call import Call
 from server.config.config import Config
-from server.execute import execute
+from server.execute import alike_until, execute, run_alike
 from server.registry import TABLE
 from server.session import NOBODY, Session
 from server.state import Server
@@ -190,19 +190,24 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
     assert calls == by_one.calls(start)
 
 
+def count_at_once(side: Side, requests: list[list[bytes]]) -> int:
+    """How many of a pipeline are run at once, from its start on."""
+    row = TABLE[requests[0][0].lower()]
+    assert row.run_alike is not None
+    until = alike_until(requests, 0, len(requests))
+    return run_alike(side.server, side.server.call, row, row.run_alike, requests, 0, until)[0]
+
+
 def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
     side = Side()
-    ask = TABLE[b"xadd"].run_alike
-    assert ask is not None
-    call = side.server.call
     known, other, large = (
         [b"XADD", b"s", b"*", name, value]
         for name, value in ((b"f", b"v"), (b"g", b"v"), (b"f", b"v" * 5000))
     )
     mixed = [known, known, other, known, large, large, known]
-    assert ask(call, mixed, 0, len(mixed))[0] == len(mixed)
+    assert count_at_once(side, mixed) == len(mixed)
     wider = [*known, b"g", b"v"]
-    assert ask(call, [known, known, wider, wider], 0, 4)[0] == 2
+    assert count_at_once(side, [known, known, wider, wider]) == 2
 
 
 def test_a_transaction_adds_its_entries_at_once() -> None:
@@ -227,14 +232,11 @@ def test_a_transaction_adds_its_entries_at_once() -> None:
 
 def test_ranges_of_one_stream_are_read_at_once_up_to_a_limit() -> None:
     side = Side()
-    ask = TABLE[b"xrange"].run_alike
-    assert ask is not None
-    call = side.server.call
     all_of_it = [b"XRANGE", b"s", b"-", b"+"]
     other = [b"XRANGE", b"t", b"-", b"+"]
-    assert ask(call, [all_of_it] * 5 + [other], 0, 6)[0] == 5
+    assert count_at_once(side, [all_of_it] * 5 + [other]) == 5
     side.run([[b"XADD", b"s", b"*", b"f", b"x" * 40_000]])
-    assert ask(call, [all_of_it] * 5, 0, 5)[0] == 2
+    assert count_at_once(side, [all_of_it] * 5) == 2
 
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
