@@ -1,0 +1,115 @@
+"""Clients that wait for a key: they are parked, and served when it has become ready."""
+
+from __future__ import annotations
+
+from server.blocking import Place, Waiter
+from server.call import Parked
+from server.invoke import finish, invoke
+from server.registry import Command
+from server.session import BLOCKED, Session
+from server.state import Server
+from storage.stream.delivery import claimable_since, has_new
+from storage.stream.groups import NEVER
+from storage.stream.stream import Stream
+
+
+def park(server: Server, session: Session, row: Command, parked: Parked) -> None:
+    """Let a client wait for what its request asks for."""
+    waiter = server.blocking.park(session, row, parked)
+    session.special |= BLOCKED
+    if waiter.deadline_ms:
+        server.host.wake_at(waiter.deadline_ms)
+    if parked.group is not None and parked.claim_ms >= 0:
+        for key in parked.keys:
+            _set_alarms(server, (waiter.db_index, key), parked.group)
+
+
+def serve_ready(server: Server) -> None:
+    """Run the requests of clients whose keys have become ready, until nothing more changes."""
+    ready = server.blocking.ready
+    while ready:
+        place = next(iter(ready))
+        del ready[place]
+        value = server.dbs[place[0]].get(place[1], server.clock_ns // 1_000_000)
+        last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
+        for waiter in server.blocking.candidates(place, last_id):
+            if waiter.active:
+                _serve(server, waiter)
+        for group in server.blocking.groups_at(place):
+            _serve_group(server, place, group)
+
+
+def _serve(server: Server, waiter: Waiter) -> None:
+    call = server.call
+    call.session = waiter.session
+    call.db = server.dbs[waiter.db_index]
+    call.now_ms = server.clock_ns // 1_000_000
+    call.may_block = True
+    reply = invoke(call, waiter.row, waiter.parked.argv)
+    if isinstance(reply, Parked):
+        server.blocking.park_again(waiter, reply)
+        call.row = None  # it counts once, when it is served
+        finish(server, call)
+        return
+    finish(server, call)
+    server.unpark(waiter.session, reply)
+
+
+def _serve_group(server: Server, place: Place, name: bytes) -> None:
+    """Serve those who read for a group at a key, one by one, while there is something to give."""
+    while True:
+        waiter = _next_of_group(server, place, name)
+        if waiter is None:
+            break
+        _serve(server, waiter)
+        if waiter.active:
+            break
+    _set_alarms(server, place, name)
+
+
+def _next_of_group(server: Server, place: Place, name: bytes) -> Waiter | None:
+    """Who is to be served next at a key for a group; None when nobody can be."""
+    queue = server.blocking.group_queue(place, name)
+    if queue is None:
+        return None
+    now_ms = server.clock_ns // 1_000_000
+    stream = server.dbs[place[0]].get(place[1], now_ms)
+    group = stream.groups.get(name) if isinstance(stream, Stream) else None
+    if not isinstance(stream, Stream) or group is None:
+        return queue.first()  # to be told so
+    if has_new(stream, group):
+        return queue.first()
+    if not queue.claimers:
+        return None
+    since_ms = claimable_since(stream, group)
+    return None if since_ms == NEVER else queue.first_claimer(now_ms - since_ms)
+
+
+def _set_alarms(server: Server, place: Place, name: bytes) -> None:
+    """See that a group's claiming readers are looked at when something gets old enough for them.
+
+    What is delivered from now on is younger than what is pending, but XCLAIM can make it older.
+    With nothing pending there is nothing to look at: what becomes pending while somebody waits
+    makes the key ready.
+    """
+    blocking = server.blocking
+    queue = blocking.group_queue(place, name)
+    if queue is None or not queue.claimers:
+        return
+    now_ms = server.clock_ns // 1_000_000
+    stream = server.dbs[place[0]].get(place[1], now_ms)
+    group = stream.groups.get(name) if isinstance(stream, Stream) else None
+    since_ms = NEVER
+    if isinstance(stream, Stream) and group is not None:
+        since_ms = claimable_since(stream, group)
+    if since_ms == NEVER:
+        return
+    earlier = since_ms < queue.alarmed_ms
+    if not earlier and len(queue.alarms) == len(queue.claimers):
+        return
+    queue.alarmed_ms = since_ms
+    for claim_ms in queue.claimers:
+        if earlier or claim_ms not in queue.alarms:
+            moment_ms = max(since_ms + claim_ms, now_ms + 1)
+            blocking.set_alarm(place, name, claim_ms, moment_ms)
+            server.host.wake_at(moment_ms)
