@@ -22,8 +22,8 @@ from server.cron import Cron
 from server.durability.commit import Committer
 from server.durability.loading import start_persistence
 from server.durability.shutdown import ready_to_end
-from server.execute import serve_ready
 from server.listeners import Listeners
+from server.serving import serve_ready
 from server.state import LOADING_DATA, Host, Server
 
 if TYPE_CHECKING:

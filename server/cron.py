@@ -11,10 +11,11 @@ import asyncio
 from typing import Final
 
 from server.durability.sync_waits import serve_sync_waits
-from server.execute import finish, serve_ready
 from server.idle_consumers import Sweep
 from server.info.command_stats import calls_of_all
 from server.info.memory import give_back
+from server.invoke import finish
+from server.serving import serve_ready
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 from storage.keyspace import Emptied

@@ -1,6 +1,6 @@
 """MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
-Between MULTI and EXEC requests are checked and queued by ``server.execute``; a request that is
+Between MULTI and EXEC requests are checked and queued by ``server.admission``; a request that is
 refused there makes EXEC fail as a whole. A key that changes after WATCH makes it answer nil. What
 fails while EXEC runs is an error in its own place of the reply, and the rest runs all the same.
 """
@@ -18,7 +18,7 @@ from compat.errors import (
 from protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
 from server.call import Call
 from server.clock import read_ns
-from server.execute import alike_until, count_alike, count_call, invoke, run_alike, show_monitors
+from server.invoke import alike_until, count_alike, count_call, invoke, run_alike, show_monitors
 from server.registry import (
     ALLOW_BUSY,
     FAST,

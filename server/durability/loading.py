@@ -32,10 +32,11 @@ from persistence.snapshot.file import is_snapshot
 from persistence.snapshot.layout import MAGIC
 from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
+from server.admission import find_row
 from server.call import Call
 from server.durability.rewriting import RewriteJob, Rewriting
 from server.durability.saving import Saving
-from server.execute import find_row, invoke
+from server.invoke import invoke
 from server.session import REPLAY, Peer, Session
 from server.state import Server
 

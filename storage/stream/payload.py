@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i16_be
 from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
-from mypy_extensions import i64
+from mypy_extensions import i16, i64
 
 from storage.stream.run import Run
 
@@ -35,9 +35,12 @@ _DIGITS_MAX: Final = 20  # of a 64-bit integer, its sign included
 _NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
 _BYTE: Final = 0xFF
 _BYTE_BITS: Final = 8
+_SMALL_MAX: Final = 0x7F  # of a number that is one byte
 _NO_PAIR: Final = 0x8080  # of two bytes one, or both, are no small number
+_NEXT: Final = b"\x00\x01"  # of the same millisecond, one further
 # How a msgpack value begins.
 _FIX_ARRAY: Final = 0x90
+_FIX_ARRAY_MAX: Final = 15
 _NIL: Final = 0xC0
 _BIN_8: Final = 0xC4
 _BIN_16: Final = 0xC5
@@ -46,12 +49,13 @@ _UINT_16: Final = 0xCD
 _UINT_32: Final = 0xCE
 _INT_64: Final = 0xD3
 _ARRAY_16: Final = 0xDC
+_ARRAY_16_MAX: Final = 0xFFFF
 _ARRAY_32: Final = b"\xdd"
 
 
 def pack(run: Run) -> tuple[bytes, int]:
     """The payload of a run's entries, and how many bytes of it are the IDs."""
-    ids = _pack(_deltas(run))
+    ids = _pack_ids(run)
     return ids + _pack_values(run), len(ids)
 
 
@@ -240,26 +244,55 @@ def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
     return True
 
 
-def _deltas(run: Run) -> list[int]:
+def _pack_ids(run: Run) -> bytes:
+    """The payload's first part."""
     all_ms = run.ms
     all_seq = run.seq
+    size = len(all_ms)
+    out = BytesWriter()
+    _write_array(out, 2 * size)
+    if size and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == size - 1:
+        _write_number(out, all_ms[0])
+        _write_number(out, all_seq[0])
+        out.write(_NEXT * (size - 1))
+        return out.getvalue()
     last_ms = 0
     last_seq = 0
-    if all_ms and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == len(all_ms) - 1:
-        return [all_ms[0], all_seq[0]] + [0, 1] * (len(all_ms) - 1)
-    deltas = [0] * (2 * len(all_ms))
-    place = 0
     for number, ms in enumerate(all_ms):
         seq = all_seq[number]
-        if ms == last_ms:
-            deltas[place + 1] = seq - last_seq
-        else:
-            deltas[place] = ms - last_ms
-            deltas[place + 1] = seq
-            last_ms = ms
+        delta = ms - last_ms
+        step = seq if delta else seq - last_seq
+        last_ms = ms
         last_seq = seq
-        place += 2
-    return deltas
+        if delta <= _SMALL_MAX and step <= _SMALL_MAX:
+            write_i16_be(out, i16((delta << _BYTE_BITS) | step))
+        else:
+            _write_number(out, delta)
+            _write_number(out, step)
+    return out.getvalue()
+
+
+def _write_array(out: BytesWriter, size: i64) -> None:
+    """The head of an array of ``size`` values."""
+    if size <= _FIX_ARRAY_MAX:
+        out.append(_FIX_ARRAY | size)
+    elif size <= _ARRAY_16_MAX:
+        out.append(_ARRAY_16)
+        out.append(size >> _BYTE_BITS)
+        out.append(size & _BYTE)
+    else:
+        out.write(_ARRAY_32 + int(size).to_bytes(4, "big"))
+
+
+def _write_number(out: BytesWriter, number: int) -> None:
+    """A number, not below 0."""
+    if number <= _SMALL_MAX:
+        out.append(number)
+    elif number <= _BYTE:
+        out.append(_UINT_8)
+        out.append(number)
+    else:
+        out.write(_pack(number))
 
 
 def _pack_values(run: Run) -> bytes:

@@ -18,7 +18,8 @@ from persistence.aof import AppendOnlyFile
 from protocol.requests import RequestParser
 from server.call import Call
 from server.config.config import Config
-from server.execute import alike_until, execute, run_alike
+from server.execute import execute
+from server.invoke import alike_until, run_alike
 from server.registry import TABLE
 from server.session import NOBODY, Session
 from server.state import Server

@@ -10,8 +10,9 @@ from server.blocking import Waiter
 from server.call import Parked
 from server.config.config import Config
 from server.cron import Cron
-from server.execute import execute, serve_ready
+from server.execute import execute
 from server.registry import TABLE
+from server.serving import serve_ready
 from server.session import NOBODY, Session
 from server.state import Server
 
