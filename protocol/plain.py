@@ -4,7 +4,8 @@ In a pipeline, and from a client that asks for the same again and again, most wo
 request before at the same place: the command, a key, an option. Such a word is told by what is on
 the wire, header and line end included, and is not made anew, which also saves what it takes to look
 it up: its hash is known. Those at the front, as many as the last request had of them, are told all
-at once. The last request of a chunk is kept for the first one of the next.
+at once. The request before is the last one of as many words: who reads, works and acknowledges has
+three kinds of requests in turn, and mostly they differ in that.
 
 Source: networking.c, processMultibulkBuffer.
 """
@@ -27,6 +28,7 @@ _REQUEST_BYTES: Final = 4  # of a request, at least
 _REPEATED_BYTES: Final = 72  # of a word on the wire, at most, to be compared
 _KEPT_BYTES: Final = 2048  # of a request, at most, to be kept for the next chunk
 _KEPT_WORDS: Final = 64  # as well: each takes some forty bytes beside its own
+_OTHERS: Final = 8  # widths of requests that are known apart, at most
 _BYTES_AT_ONCE: Final = 8
 # Of the first four bytes of a header line, in the order of the bytes: the lowest comes first.
 _ALL_BUT_SECOND: Final[i64] = 0xFFFF00FF
@@ -38,19 +40,55 @@ _END: Final[i64] = 0x0A0D
 _ONE_WORD: Final = [b""]
 
 
-class PlainParser:
-    """Finds requests at the start of a chunk; knows the one before.
+class _Known:
+    """A request that has been taken, for the next one of as many words.
 
-    Invariants: ``_before`` are the words of the request that stands in ``_wire`` at ``_began``.
-    Between two calls that is all of ``_wire``, and nobody else has this list.
+    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, or none.
     """
 
     def __init__(self) -> None:
-        self._before: list[bytes] = []
-        self._wire = b""
-        self._began: i64 = 0
-        self._leading: i64 = 0  # words at its front that the request before it had, too
-        self._leading_bytes: i64 = 0  # from its start to the end of these
+        self.words: list[bytes] = []
+        self.wire = b""
+        self.began: i64 = 0
+        self.leading: i64 = 0  # words at its front that the request before it had, too
+        self.leading_bytes: i64 = 0  # from its start to the end of these
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.words = []
+        self.wire = b""
+        self.began = 0
+        self.leading = 0
+        self.leading_bytes = 0
+
+    def keep(self, chunk: bytes, end: i64) -> None:
+        """Let go of a chunk: keep what is known of it if that is small.
+
+        Args:
+            end: where the request ends if it stands in that chunk.
+        """
+        if self.wire is not chunk:
+            return
+        size = end - self.began
+        if size > _KEPT_BYTES or len(self.words) > _KEPT_WORDS:
+            self.forget()
+            return
+        if size < len(chunk):
+            self.wire = chunk[self.began : end]
+            self.began = 0
+        self.words = self.words.copy()  # the other one is the request's
+
+
+class PlainParser:
+    """Finds requests at the start of a chunk; knows those before, one of each width.
+
+    Invariants: between two calls ``_known`` and all ``_others`` stand in a ``wire`` of their own
+    and nobody else has their words.
+    """
+
+    def __init__(self) -> None:
+        self._known = _Known()
+        self._others: list[_Known | None] = [None] * _OTHERS
 
     def take(self, chunk: bytes, requests: list[list[bytes]]) -> i64:
         """Append the requests that stand at the start of ``chunk`` to ``requests``; where they end.
@@ -58,102 +96,99 @@ class PlainParser:
         Only those in the canonical form, and none that is not whole.
         """
         size: i64 = len(chunk)
-        if size and chunk == self._wire:
-            requests.append(self._before.copy())
-            return size
+        known = self._known
         total: i64 = 0
         while total + _REQUEST_BYTES <= size:
-            leading_bytes = self._leading_bytes
+            # Nearly all numbers have one digit or two: four bytes tell them at once.
+            at: i64 = total + 4
+            head = i64(read_i32_le(chunk, total))
+            count: i64 = ((head >> 8) & 0xFF) - _ZERO
+            if head & _ALL_BUT_SECOND != _STAR_AND_END or not 0 <= count <= 9:
+                if head & 0xFF != STAR:
+                    break
+                count, at = _number(chunk, total + 1, size)
+            if count <= 0 or count * _WORD_BYTES > size - at:
+                break
+            if count != len(known.words):
+                known.keep(chunk, total)
+                known = self._of_width(count)
+            words = known.words.copy() if known.words else _ONE_WORD * int(count)
+            leading: i64 = 0
+            leading_bytes = known.leading_bytes
             if (
                 leading_bytes
                 and total + leading_bytes <= size
-                and _is_same(chunk, total, self._wire, self._began, leading_bytes)
+                and _is_same(chunk, total, known.wire, known.began, leading_bytes)
             ):
-                words = self._before.copy()
-                end = total + leading_bytes
-                if self._leading < len(words):
-                    end = self._take_words(chunk, total, end, words, self._leading)
+                at = total + leading_bytes
+                leading = known.leading
             else:
-                self._leading = 0
-                self._leading_bytes = 0
-                # Nearly all numbers have one digit or two: four bytes tell them at once.
-                at: i64 = total + 4
-                head = i64(read_i32_le(chunk, total))
-                count: i64 = ((head >> 8) & 0xFF) - _ZERO
-                if head & _ALL_BUT_SECOND != _STAR_AND_END or not 0 <= count <= 9:
-                    if head & 0xFF != STAR:
-                        break
-                    count, at = _number(chunk, total + 1, size)
-                if count <= 0 or count * _WORD_BYTES > size - at:
-                    break
-                if count != len(self._before):
-                    self._before = []
-                    self._wire = b""
-                    words = _ONE_WORD * int(count)
-                else:
-                    words = self._before.copy()
-                end = self._take_words(chunk, total, at, words, 0)
+                known.leading = 0
+                known.leading_bytes = 0
+            end = _take_words(known, chunk, total, at, words, leading) if leading < count else at
             if end < 0:
                 break
             requests.append(words)
-            self._before = words
-            self._wire = chunk
-            self._began = total
+            known.words = words
+            known.wire = chunk
+            known.began = total
             total = end
-        self._keep(total)
+        known.keep(chunk, total)
+        self._known = known
         return total
 
-    def _take_words(self, chunk: bytes, total: i64, at: i64, words: list[bytes], taken: i64) -> i64:
-        """Fill in ``words``; where the request ends, or -1 where it is not one or not whole.
+    def _of_width(self, count: i64) -> _Known:
+        """What is known of requests of ``count`` words."""
+        place = count % _OTHERS
+        known = self._others[place]
+        if known is None:
+            known = _Known()
+            self._others[place] = known
+        elif len(known.words) != count:
+            known.forget()
+        return known
 
-        Args:
-            total: where the request stands.
-            at: where its word ``taken`` stands, the first that is to be filled in.
-        """
-        size: i64 = len(chunk)
-        count: i64 = len(words)
-        before = self._before
-        known = len(before) > 0
-        before_at = self._began + at - total
-        while taken < count:
-            if at + _WORD_BYTES > size:
-                return -1
-            if known:
-                width: i64 = len(before[taken])
-                width += 6 if width < 10 else 7 if width < 100 else 8
-                if width <= _REPEATED_BYTES:
-                    if at + width <= size and _is_same(chunk, at, self._wire, before_at, width):
-                        at += width
-                        before_at += width
-                        if taken == self._leading:
-                            self._leading += 1
-                            self._leading_bytes = at - total
-                        taken += 1
-                        continue
-                elif width > 1000:
-                    known = False
-                before_at += width
-            first, end = _word(chunk, at, size)
-            if end < 0:
-                return -1
-            words[taken] = chunk[first:end]
-            at = end + 2
-            taken += 1
-        return at
 
-    def _keep(self, total: i64) -> None:
-        """Keep the last request, of a chunk of which ``total`` bytes have been taken, if small."""
-        size = total - self._began
-        if 0 < size <= _KEPT_BYTES and len(self._before) <= _KEPT_WORDS:
-            if size < len(self._wire):
-                self._wire = self._wire[self._began : total]
-            self._before = self._before.copy()  # the other one is the request's
-        else:
-            self._before = []
-            self._wire = b""
-            self._leading = 0
-            self._leading_bytes = 0
-        self._began = 0
+def _take_words(
+    known: _Known, chunk: bytes, total: i64, at: i64, words: list[bytes], taken: i64
+) -> i64:
+    """Fill in ``words``; where the request ends, or -1 where it is not one or not whole.
+
+    Args:
+        total: where the request stands.
+        at: where its word ``taken`` stands, the first that is to be filled in.
+    """
+    size: i64 = len(chunk)
+    count: i64 = len(words)
+    before = known.words
+    wire = known.wire
+    may_repeat = len(before) > 0
+    before_at = known.began + at - total
+    while taken < count:
+        if at + _WORD_BYTES > size:
+            return -1
+        if may_repeat:
+            width: i64 = len(before[taken])
+            width += 6 if width < 10 else 7 if width < 100 else 8
+            if width <= _REPEATED_BYTES:
+                if at + width <= size and _is_same(chunk, at, wire, before_at, width):
+                    at += width
+                    before_at += width
+                    if taken == known.leading:
+                        known.leading += 1
+                        known.leading_bytes = at - total
+                    taken += 1
+                    continue
+            elif width > 1000:
+                may_repeat = False
+            before_at += width
+        first, end = _word(chunk, at, size)
+        if end < 0:
+            return -1
+        words[taken] = chunk[first:end]
+        at = end + 2
+        taken += 1
+    return at
 
 
 def _word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:

@@ -44,8 +44,9 @@ def test_chunk_after_chunk(
 def test_words_of_the_request_before_are_not_made_anew() -> None:
     parser = PlainParser()
     wire = encode("XREADGROUP", "GROUP", "g", "c", "STREAMS", "a-stream-of-many-words", ">")
+    other = encode("seven", "words", "of", "quite", "another", "kind", "and so on")
     taken: list[list[bytes]] = []
-    for chunk in (wire, wire, encode("PING"), wire, wire.replace(b"a-stream", b"b-stream"), wire):
+    for chunk in (wire, wire, other, wire, wire.replace(b"a-stream", b"b-stream"), wire):
         parser.take(chunk, taken)
     first, second, _, third, fourth, _ = taken
     assert all(word is again for word, again in zip(first, second, strict=True))
@@ -54,3 +55,37 @@ def test_words_of_the_request_before_are_not_made_anew() -> None:
         False,
         True,
     ]
+
+
+def test_requests_of_other_widths_do_not_come_between() -> None:
+    parser = PlainParser()
+    add = encode("XADD", "jobs", "*", "work", "to do")
+    read = encode("XREADGROUP", "GROUP", "g", "c", "COUNT", "10", "STREAMS", "jobs", ">")
+    acknowledge = encode("XACK", "jobs", "g", "1-1")
+    taken: list[list[bytes]] = []
+    for chunk in (add, read, acknowledge, add + read + acknowledge, add, read, acknowledge):
+        parser.take(chunk, taken)
+    for number in range(3):
+        for again in (number + 3, number + 6):
+            assert all(
+                word is other for word, other in zip(taken[number], taken[again], strict=True)
+            )
+
+
+def test_what_is_known_is_bounded() -> None:
+    """Nothing is known of a large request, nor of one that another of its place has replaced."""
+    parser = PlainParser()
+    large = encode("LARGE", *("word",) * 100)
+    long = encode("LONG", "x" * 3000)
+    places = [encode("WIDTH", *("word",) * width) for width in (2, 10)]
+    taken: list[list[bytes]] = []
+    for wire in (large, long, *places):
+        for _ in range(2):
+            parser.take(wire, taken)
+            parser.take(encode("BETWEEN"), taken)
+    for first in range(0, 8, 4):
+        assert taken[first][0] is not taken[first + 2][0]
+    assert taken[8][0] is taken[10][0]
+    parser.take(places[0], taken)
+    assert taken[-1] == taken[8]
+    assert taken[-1][0] is not taken[8][0]
