@@ -43,7 +43,8 @@ _ONE_WORD: Final = [b""]
 class _Known:
     """A request that has been taken, for the next one of as many words.
 
-    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, or none.
+    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``; where
+    ``wire`` is empty they are none in particular.
     """
 
     def __init__(self) -> None:
@@ -61,8 +62,53 @@ class _Known:
         self.leading = 0
         self.leading_bytes = 0
 
-    def keep(self, chunk: bytes, end: i64) -> None:
-        """Let go of a chunk: keep what is known of it if that is small.
+    def take(self, chunk: bytes, total: i64, at: i64, taken: i64) -> i64:
+        """Make it the request that stands in ``chunk``; where that ends.
+
+        Args:
+            total: where the request stands, of as many words as this one.
+            at: where its word ``taken`` stands, the first that is not known to be the same.
+
+        Returns: -1 where it is not one or not whole; nothing is known then.
+        """
+        size: i64 = len(chunk)
+        words = self.words
+        count: i64 = len(words)
+        wire = self.wire
+        may_repeat = len(wire) > 0
+        before_at = self.began + at - total
+        while taken < count:
+            if at + _WORD_BYTES > size:
+                self.forget()
+                return -1
+            if may_repeat:
+                width: i64 = len(words[taken])
+                width += 6 if width < 10 else 7 if width < 100 else 8
+                if width <= _REPEATED_BYTES:
+                    if at + width <= size and _is_same(chunk, at, wire, before_at, width):
+                        at += width
+                        before_at += width
+                        if taken == self.leading:
+                            self.leading += 1
+                            self.leading_bytes = at - total
+                        taken += 1
+                        continue
+                elif width > 1000:
+                    may_repeat = False
+                before_at += width
+            first, end = _word(chunk, at, size)
+            if end < 0:
+                self.forget()
+                return -1
+            words[taken] = chunk[first:end]
+            at = end + 2
+            taken += 1
+        self.wire = chunk
+        self.began = total
+        return at
+
+    def let_go(self, chunk: bytes, end: i64) -> None:
+        """Keep what is known in as few bytes as it takes, if these are few, and not in a chunk.
 
         Args:
             end: where the request ends if it stands in that chunk.
@@ -72,18 +118,15 @@ class _Known:
         size = end - self.began
         if size > _KEPT_BYTES or len(self.words) > _KEPT_WORDS:
             self.forget()
-            return
-        if size < len(chunk):
+        elif size < len(chunk):
             self.wire = chunk[self.began : end]
             self.began = 0
-        self.words = self.words.copy()  # the other one is the request's
 
 
 class PlainParser:
     """Finds requests at the start of a chunk; knows those before, one of each width.
 
-    Invariants: between two calls ``_known`` and all ``_others`` stand in a ``wire`` of their own
-    and nobody else has their words.
+    Invariant: between two calls ``_known`` and all ``_others`` stand in a ``wire`` of their own.
     """
 
     def __init__(self) -> None:
@@ -110,30 +153,26 @@ class PlainParser:
             if count <= 0 or count * _WORD_BYTES > size - at:
                 break
             if count != len(known.words):
-                known.keep(chunk, total)
+                known.let_go(chunk, total)
                 known = self._of_width(count)
-            words = known.words.copy() if known.words else _ONE_WORD * int(count)
-            leading: i64 = 0
             leading_bytes = known.leading_bytes
-            if (
+            if total == 0 and chunk == known.wire:
+                end = size
+            elif (
                 leading_bytes
                 and total + leading_bytes <= size
                 and _is_same(chunk, total, known.wire, known.began, leading_bytes)
             ):
-                at = total + leading_bytes
-                leading = known.leading
+                end = known.take(chunk, total, total + leading_bytes, known.leading)
             else:
                 known.leading = 0
                 known.leading_bytes = 0
-            end = _take_words(known, chunk, total, at, words, leading) if leading < count else at
+                end = known.take(chunk, total, at, 0)
             if end < 0:
                 break
-            requests.append(words)
-            known.words = words
-            known.wire = chunk
-            known.began = total
+            requests.append(known.words.copy())
             total = end
-        known.keep(chunk, total)
+        known.let_go(chunk, total)
         self._known = known
         return total
 
@@ -144,51 +183,10 @@ class PlainParser:
         if known is None:
             known = _Known()
             self._others[place] = known
-        elif len(known.words) != count:
+        if len(known.words) != count:
             known.forget()
+            known.words = _ONE_WORD * int(count)
         return known
-
-
-def _take_words(
-    known: _Known, chunk: bytes, total: i64, at: i64, words: list[bytes], taken: i64
-) -> i64:
-    """Fill in ``words``; where the request ends, or -1 where it is not one or not whole.
-
-    Args:
-        total: where the request stands.
-        at: where its word ``taken`` stands, the first that is to be filled in.
-    """
-    size: i64 = len(chunk)
-    count: i64 = len(words)
-    before = known.words
-    wire = known.wire
-    may_repeat = len(before) > 0
-    before_at = known.began + at - total
-    while taken < count:
-        if at + _WORD_BYTES > size:
-            return -1
-        if may_repeat:
-            width: i64 = len(before[taken])
-            width += 6 if width < 10 else 7 if width < 100 else 8
-            if width <= _REPEATED_BYTES:
-                if at + width <= size and _is_same(chunk, at, wire, before_at, width):
-                    at += width
-                    before_at += width
-                    if taken == known.leading:
-                        known.leading += 1
-                        known.leading_bytes = at - total
-                    taken += 1
-                    continue
-            elif width > 1000:
-                may_repeat = False
-            before_at += width
-        first, end = _word(chunk, at, size)
-        if end < 0:
-            return -1
-        words[taken] = chunk[first:end]
-        at = end + 2
-        taken += 1
-    return at
 
 
 def _word(chunk: bytes, at: i64, size: i64) -> tuple[i64, i64]:
