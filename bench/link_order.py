@@ -23,7 +23,7 @@ from bench.workloads import WORKLOADS
 
 ORDER: Final = Path("server/link_order.txt")
 CLIENTS: Final = 50
-DEPTH: Final = 16
+DEPTHS: Final = (1, 16)
 HEADER: Final = """\
 # The functions of the compiled server that requests run through, as `make link-order` met them.
 # setup.py has the linker put them side by side.
@@ -54,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = made.parse_args(arguments)
     names: set[str] = set()
     for workload in WORKLOADS:
-        shape = Shape(workload.clients[0] if workload.clients else CLIENTS, DEPTH)
-        seen = sample(workload.name, shape, asked.seconds, asked.ours, "--appendonly", "yes")
-        names |= functions(seen)
+        for depth in DEPTHS:
+            shape = Shape(workload.clients[0] if workload.clients else CLIENTS, depth)
+            seen = sample(workload.name, shape, asked.seconds, asked.ours, "--appendonly", "yes")
+            names |= functions(seen)
         say(f"{workload.name}: {len(names)} functions by now")
     write(names, asked.output)
     say(f"wrote {asked.output}")
