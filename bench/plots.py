@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, NullLocator
 
 from bench.peers import OURS
-from bench.report import (
+from bench.ratios import (
     CPU,
     FAN_OUT,
     THROUGHPUT,
@@ -23,7 +23,7 @@ from bench.report import (
     grouped,
     in_order,
     ratio,
-    show_figure,
+    show_quantity,
     title_and_variant,
     values_by_server,
 )
@@ -157,14 +157,14 @@ def bars(
         drawn = ax.barh(
             places, values, height=thickness, label=name, color=colour_of(results, name)
         )
-        ax.bar_label(drawn, fmt=show_figure, padding=2, fontsize=6)
+        ax.bar_label(drawn, fmt=show_quantity, padding=2, fontsize=6)
     middle_place = thickness * (len(servers) - 1) / 2
     ax.set_yticks([place + middle_place for place in range(len(rows))], list(rows), fontsize=8)
     ax.invert_yaxis()
     if is_log:
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(subs=TICKS))
-        ax.xaxis.set_major_formatter(show_figure)
+        ax.xaxis.set_major_formatter(show_quantity)
         ax.xaxis.set_minor_locator(NullLocator())
     ax.margins(x=0.1, y=0.01)
     ax.set_title(title, fontsize=10)
@@ -186,7 +186,7 @@ def half_load(results: Results) -> Canvas | None:
             ax.plot(["p50", "p99", "p99.9", "max"], values, "o-", label=cell.server, color=colour)
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=TICKS))
-        ax.yaxis.set_major_formatter(show_figure)
+        ax.yaxis.set_major_formatter(show_quantity)
         ax.yaxis.set_minor_locator(NullLocator())
         ax.set_title(f"{cells[0].title}, {cells[0].variant}", fontsize=9)
         ax.set_ylabel("ms")

@@ -8,14 +8,14 @@ from statistics import median
 
 import pytest
 
-from bench import report, results, session, suite, workloads
+from bench import ratios, report, results, session, suite, workloads
 from bench.results import Cell, Figure, Results, Sample
 from support.reports import rows, sample
 
 pytestmark = pytest.mark.once
 
 
-def cell(server: str, *samples: Sample, workload: str = "xadd", variant: str = report.WIDE) -> Cell:
+def cell(server: str, *samples: Sample, workload: str = "xadd", variant: str = ratios.WIDE) -> Cell:
     title = workloads.named(workload).title
     return Cell("commands", workload, title, "commands", variant, server, list(samples))
 
@@ -88,7 +88,7 @@ def test_growth_is_the_last_size_to_the_first() -> None:
     for size, cost in (("1,000", 2.0), ("10,000", 9.0), ("100,000", 3.0)):
         found = cell("headrace", sample(cpu_us=cost), variant=size)
         cells.append(replace(found, part="scale-entries"))
-    assert report.growth(cells, cells[0].title, "headrace") == 1.5
+    assert ratios.growth(cells, cells[0].title, "headrace") == 1.5
     assert ["XADD, 1 field", "1.50"] in rows(report.text(three_servers(*cells)))
 
 
@@ -97,7 +97,7 @@ def test_growth_is_the_last_size_to_the_first() -> None:
     [(1234567.0, "1,234,567"), (99.94, "99.9"), (0.01234, "0.0123"), (100.0, "100")],
 )
 def test_numbers_keep_three_digits(value: float, shown: str) -> None:
-    assert report.show_count(value) == shown
+    assert ratios.show_quantity(value) == shown
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:

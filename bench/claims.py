@@ -1,0 +1,126 @@
+"""What sums the report up: the middle ratio of each kind, and the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from bench.peers import FAKEREDIS, OURS
+from bench.ratios import (
+    CPU,
+    P99,
+    P999,
+    THROUGHPUT,
+    WIDE,
+    Measure,
+    grouped,
+    growth,
+    in_order,
+    ratio,
+    show_ratio,
+    values_by_server,
+)
+from bench.results import Cell, Results
+
+FLAT: Final = "50 clients, 1 deep"
+ALONE: Final = "1 client, 1 deep"
+NOT_STREAMS: Final = ("ping", "set", "get", "pubsub")
+
+
+class Claim(NamedTuple):
+    """One row of the first table."""
+
+    what: str
+    middle: str
+    worst: str
+
+
+def claims(results: Results) -> Iterator[Claim]:
+    """The rows of the first table, as far as they were measured."""
+    streams = [
+        cell
+        for cell in results.cells
+        if cell.part == "commands" and cell.workload not in NOT_STREAMS
+    ]
+    at = {
+        shape: [cell for cell in streams if cell.variant == shape] for shape in (WIDE, FLAT, ALONE)
+    }
+    xadd = [cell for cell in at[WIDE] if cell.workload == "xadd"]
+    others = [cell for cell in at[WIDE] if cell.workload != "xadd"]
+    yield from claim(results, f"throughput, XADD, {WIDE}", xadd, THROUGHPUT)
+    yield from claim(results, f"throughput, other streams, {WIDE}", others, THROUGHPUT)
+    yield from claim(results, f"throughput, streams, {FLAT}", at[FLAT], THROUGHPUT)
+    yield from claim(results, f"throughput, streams, {ALONE}", at[ALONE], THROUGHPUT)
+    yield from claim(results, f"p99, streams, {ALONE}", at[ALONE], P99)
+    yield from claim(results, f"CPU, streams, {WIDE}", at[WIDE], CPU)
+    paced = [cell for cell in results.cells if cell.part == "half-load"]
+    yield from claim(results, "p99.9 at half load", paced, P999)
+    yield from figure_claim(results, "memory per entry", "memory", "entry,")
+    yield from figure_claim(results, "memory per pending entry", "memory", "pending entry")
+    yield from figure_claim(results, "longest pause", "pauses", "", ", longest")
+    yield from fakeredis_claim(xadd)
+    for part in results.parts():
+        if part.startswith("scale-"):
+            yield from growth_claim(results, part)
+
+
+def claim(results: Results, what: str, cells: Sequence[Cell], measure: Measure) -> Iterator[Claim]:
+    """The middle and the worst ratio of one measure."""
+    ratios = {}
+    for together in grouped(cells).values():
+        found = ratio(values_by_server(together, measure), results.rivals, measure)
+        if found is not None:
+            ratios[together[0].title] = found
+    yield from spread(what, ratios, is_high_good=measure.best is max)
+
+
+def figure_claim(
+    results: Results, what: str, part: str, head: str, tail: str = ""
+) -> Iterator[Claim]:
+    """The same of figures whose titles begin and end like this."""
+    ratios = {}
+    chosen = [
+        figure
+        for figure in results.figures
+        if figure.part == part and figure.title.startswith(head) and figure.title.endswith(tail)
+    ]
+    for title in in_order(figure.title for figure in chosen):
+        values = {f.server: median(f.values) for f in chosen if f.title == title}
+        theirs = [values[name] for name in results.rivals if name in values]
+        if OURS in values and theirs and min(theirs):
+            ratios[title] = values[OURS] / min(theirs)
+    yield from spread(what, ratios, is_high_good=False)
+
+
+def spread(what: str, ratios: dict[str, float], *, is_high_good: bool) -> Iterator[Claim]:
+    """A row for these ratios, when there are any."""
+    if not ratios:
+        return
+    worst = (min if is_high_good else max)(ratios, key=lambda title: ratios[title])
+    named = f" ({worst})" if len(ratios) > 1 else ""
+    yield Claim(
+        what,
+        show_ratio(median(ratios.values()), is_high_good=is_high_good),
+        show_ratio(ratios[worst], is_high_good=is_high_good) + named,
+    )
+
+
+def fakeredis_claim(xadd: Sequence[Cell]) -> Iterator[Claim]:
+    """How many times fakeredis's throughput ours is."""
+    values = values_by_server(xadd, THROUGHPUT)
+    if OURS in values and FAKEREDIS in values:
+        times = f"**{values[OURS] / values[FAKEREDIS]:,.0f}**"
+        yield Claim(f"throughput to fakeredis's, XADD, {WIDE}", times, times)
+
+
+def growth_claim(results: Results, part: str) -> Iterator[Claim]:
+    """What our commands cost at the greatest size to what they cost at the least."""
+    cells = [cell for cell in results.cells if cell.part == part]
+    growths = {}
+    for title in in_order(cell.title for cell in cells):
+        found = growth(cells, title, OURS)
+        if found is not None:
+            growths[title] = found
+    axis = part.removeprefix("scale-")
+    yield from spread(f"ours at most to ours at fewest {axis}", growths, is_high_good=False)

@@ -1,0 +1,126 @@
+"""What is compared, and how: ours to the best rival.
+
+That is the fastest for throughput, the cheapest for CPU and memory, the quickest for latency, each
+time anew. Rivals are the real servers; fakeredis and our own pure build have no say in what is
+best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from bench.peers import OURS
+from bench.results import Cell, Sample, middle
+
+BUSY: Final = 0.9  # of a core; more is all there is, with what a measurement loses
+WIDE: Final = "50 clients, 16 deep"
+FAN_OUT: Final = "fan-out"
+LOAD_BOUND: Final = "*"
+
+
+class Measure(NamedTuple):
+    """One number of a sample, and how it is shown."""
+
+    heading: str
+    value: Callable[[Sample], float]
+    show: Callable[[Sample], str]
+    best: Callable[[Iterable[float]], float]  # of the rivals
+
+
+def show_quantity(value: float, place: object = None) -> str:
+    """A quantity, to three digits or so; matplotlib calls this too, with the place of a tick."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def show_throughput(sample: Sample) -> str:
+    """Units per second, marked when the load was the limit."""
+    is_bound = sample.load_busy > BUSY > sample.server_busy
+    return show_quantity(sample.per_s) + LOAD_BOUND * is_bound
+
+
+def show_cpu(sample: Sample) -> str:
+    """Microseconds, in all and by where they went."""
+    return f"{sample.cpu_us:.2f} ({sample.user_us:.2f} + {sample.system_us:.2f})"
+
+
+def show_latency(sample: Sample) -> str:
+    """Milliseconds at four ranks."""
+    ranks = (sample.p50_us, sample.p99_us, sample.p999_us, sample.max_us)
+    return " / ".join(show_quantity(rank / 1000) for rank in ranks)
+
+
+THROUGHPUT: Final = Measure("Throughput per second.", lambda s: s.per_s, show_throughput, max)
+CPU: Final = Measure(
+    "CPU time of the server in microseconds, with what of it was outside of the kernel and inside.",
+    lambda s: s.cpu_us,
+    show_cpu,
+    min,
+)
+P99: Final = Measure(
+    "Latency in ms until a batch is answered: p50 / p99 / p99.9 / max; the ratio is that of p99.",
+    lambda s: s.p99_us,
+    show_latency,
+    min,
+)
+P999: Final = Measure(
+    "Latency in ms from when a request was due: p50 / p99 / p99.9 / max; the ratio is of p99.9.",
+    lambda s: s.p999_us,
+    show_latency,
+    min,
+)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Each name once, in the order of its first appearance."""
+    return list(dict.fromkeys(names))
+
+
+def values_by_server(cells: Iterable[Cell], measure: Measure) -> dict[str, float]:
+    """The median of a measure for each server that has one."""
+    return {cell.server: measure.value(middle(cell.samples)) for cell in cells if cell.samples}
+
+
+def ratio(values: dict[str, float], rivals: Sequence[str], measure: Measure) -> float | None:
+    """Ours to the best rival's; None when one of them is missing."""
+    theirs = [values[name] for name in rivals if name in values]
+    if OURS not in values or not theirs:
+        return None
+    best = measure.best(theirs)
+    return values[OURS] / best if best else None
+
+
+def show_ratio(value: float | None, *, is_high_good: bool) -> str:
+    """A ratio; bold when it is in our favour."""
+    if value is None:
+        return ""
+    is_good = value >= 1 if is_high_good else value <= 1
+    return f"**{value:.2f}**" if is_good else f"{value:.2f}"
+
+
+def grouped(cells: Iterable[Cell]) -> dict[tuple[str, str], list[Cell]]:
+    """The cells of all servers for one workload in one variant together."""
+    together: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        together.setdefault((cell.workload, cell.variant), []).append(cell)
+    return together
+
+
+def growth(cells: Iterable[Cell], title: str, server: str) -> float | None:
+    """CPU at the last size to that at the first; sizes are in ascending order."""
+    costs = [
+        middle(cell.samples).cpu_us
+        for cell in cells
+        if cell.title == title and cell.server == server and cell.samples
+    ]
+    return costs[-1] / costs[0] if len(costs) > 1 and costs[0] else None
+
+
+def title_of(cell: Cell) -> str:
+    """The workload, with its unit where that is not plain commands."""
+    return cell.title if cell.unit == "commands" else f"{cell.title} ({cell.unit})"
+
+
+def title_and_variant(cell: Cell) -> str:
+    """The workload and how it was sent."""
+    return f"{title_of(cell)}, {cell.variant.removeprefix(FAN_OUT + ', ')}"
