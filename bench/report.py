@@ -123,6 +123,14 @@ def sections(results: Results) -> Iterator[str]:
 FIGURE_PARTS: Final = {"memory": "Memory", "start": "Start", "pauses": "Pauses"}
 
 
+def short(results: Results) -> str:
+    """The ratios that sum the report up: the middle one of each kind, and the worst."""
+    rows = [tuple(claim) for claim in claims(results)]
+    if not rows:
+        return "Nothing to compare with."
+    return table(["ours to the best rival", "median", "worst"], rows)
+
+
 def command_sections(results: Results) -> Iterator[str]:
     """A section for each shape of the load; the fan-outs, which have their own, in one."""
     cells = [cell for cell in results.cells if cell.part == "commands"]
@@ -212,17 +220,6 @@ def missing_section(results: Results) -> Iterator[str]:
     reasons += [f"- {failure}" for failure in results.failures]
     if reasons:
         yield "## Not measured\n\n" + "\n".join(reasons)
-
-
-# In short
-
-
-def short(results: Results) -> str:
-    """The ratios that sum the report up: the middle one of each kind, and the worst."""
-    rows = [tuple(claim) for claim in claims(results)]
-    if not rows:
-        return "Nothing to compare with."
-    return table(["ours to the best rival", "median", "worst"], rows)
 
 
 # The whole
