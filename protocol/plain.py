@@ -26,9 +26,11 @@ _DIGITS: Final = 7  # of a number, at most
 _WORD_BYTES: Final = 6  # of a word on the wire, at least
 _REQUEST_BYTES: Final = 4  # of a request, at least
 _REPEATED_BYTES: Final = 72  # of a word on the wire, at most, to be compared
-_KEPT_BYTES: Final = 2048  # of a request, at most, to be kept for the next chunk
+_KEPT_BYTES: Final = 2048  # of the last request of a chunk, at most, to be kept
 _KEPT_WORDS: Final = 64  # as well: each takes some forty bytes beside its own
-_OTHERS: Final = 8  # widths of requests that are known apart, at most
+_PLACES: Final = 8  # for requests of different widths, of which all but the last are small:
+_ASIDE_BYTES: Final = 256  # of such a one, at most
+_ASIDE_WORDS: Final = 16
 _BYTES_AT_ONCE: Final = 8
 # Of the first four bytes of a header line, in the order of the bytes: the lowest comes first.
 _ALL_BUT_SECOND: Final[i64] = 0xFFFF00FF
@@ -43,8 +45,8 @@ _ONE_WORD: Final = [b""]
 class _Known:
     """A request that has been taken, for the next one of as many words.
 
-    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``; where
-    ``wire`` is empty they are none in particular.
+    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, but for
+    while it is being taken; where ``wire`` is empty they are none in particular.
     """
 
     def __init__(self) -> None:
@@ -108,7 +110,7 @@ class _Known:
         return at
 
     def let_go(self, chunk: bytes, end: i64) -> None:
-        """Keep what is known in as few bytes as it takes, if these are few, and not in a chunk.
+        """Refer to ``chunk`` no more: keep the request alone if it is small, or else forget it.
 
         Args:
             end: where the request ends if it stands in that chunk.
@@ -122,16 +124,23 @@ class _Known:
             self.wire = chunk[self.began : end]
             self.began = 0
 
+    def put_aside(self, chunk: bytes, end: i64) -> None:
+        """As ``let_go``, while requests of another width come: many clients may have several."""
+        self.let_go(chunk, end)
+        if len(self.wire) > _ASIDE_BYTES or len(self.words) > _ASIDE_WORDS:
+            self.forget()
+
 
 class PlainParser:
-    """Finds requests at the start of a chunk; knows those before, one of each width.
+    """Finds requests at the start of a chunk; knows those before of a few widths.
 
-    Invariant: between two calls ``_known`` and all ``_others`` stand in a ``wire`` of their own.
+    Invariants: ``_known`` is one of ``_by_width`` from the first request on. Between two calls all
+    of these stand in a ``wire`` of their own.
     """
 
     def __init__(self) -> None:
-        self._known = _Known()
-        self._others: list[_Known | None] = [None] * _OTHERS
+        self._known = _Known()  # the last one
+        self._by_width: list[_Known | None] = [None] * _PLACES
 
     def take(self, chunk: bytes, requests: list[list[bytes]]) -> i64:
         """Append the requests that stand at the start of ``chunk`` to ``requests``; where they end.
@@ -153,7 +162,7 @@ class PlainParser:
             if count <= 0 or count * _WORD_BYTES > size - at:
                 break
             if count != len(known.words):
-                known.let_go(chunk, total)
+                known.put_aside(chunk, total)
                 known = self._of_width(count)
             leading_bytes = known.leading_bytes
             if total == 0 and chunk == known.wire:
@@ -177,12 +186,12 @@ class PlainParser:
         return total
 
     def _of_width(self, count: i64) -> _Known:
-        """What is known of requests of ``count`` words."""
-        place = count % _OTHERS
-        known = self._others[place]
+        """What is known of requests of ``count`` words; two widths may have to share a place."""
+        place = count % _PLACES
+        known = self._by_width[place]
         if known is None:
             known = _Known()
-            self._others[place] = known
+            self._by_width[place] = known
         if len(known.words) != count:
             known.forget()
             known.words = _ONE_WORD * int(count)

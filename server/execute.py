@@ -101,20 +101,23 @@ def run(
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = not session.special & IN_MULTI
     handler = row.run_alike
-    until = at + 1 if handler is None else alike_until(requests, at, end)
-    if handler is not None and until > at + 1:
-        count, wire = run_alike(server, call, row, handler, requests, at, until)
-        if count > 0:
-            count_alike(server, call, row, requests, at, count, lap(server))
-            session.out.append(wire)
-            session.answered_bytes += len(wire)
-            return at + count
-        if count == NONE_ALIKE:
-            handler = None
+    until = at
     out = session.out
     ready = server.blocking.ready
-    argv = requests[at]
     while True:
+        if handler is not None:
+            if until <= at:
+                until = alike_until(requests, at, end)
+            if until > at + 1:
+                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                if count > 0:
+                    count_alike(server, call, row, requests, at, count, lap(server))
+                    out.append(wire)
+                    session.answered_bytes += len(wire)
+                    return at + count
+                if count == NONE_ALIKE:
+                    handler = None
+        argv = requests[at]
         pieces = len(out)
         reply = invoke(call, row, argv)
         at += 1
@@ -141,7 +144,4 @@ def run(
             return at
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
-        if handler is not None and alike_until(requests, at, end) > at + 1:
-            return at
-        argv = following
         call.now_ms = server.clock_ns // 1_000_000

@@ -1,6 +1,7 @@
-"""One command is run, or several at once, and what it cost is put into the statistics.
+"""One command is run, or several at once; its effects are made known, and its cost is counted.
 
-Its effects are made known here as well: the only place where they leave a command.
+Effects leave a command here and nowhere else, but for those in a transaction, which are told one
+by one there, and while a file is loaded, where nobody listens.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from server.state import Server
 from storage.errors import StorageError
 
 log: Final = logging.getLogger("headrace")
-MOST_ALIKE: Final = 128  # requests that are run at once
+MOST_ALIKE: Final = 128  # requests that are run, or queued, at once
 QUICK_NS: Final = 2000  # calls that take less are not told apart
 
 

@@ -108,14 +108,17 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: lis
     handler = None if server.special & MONITORED else row.run_alike
     started_ns = read_ns()
     at = 0
+    until = 0
     while at < len(requests):
         call.db = session.db
         count = 0
-        until = at + 1 if handler is None else alike_until(requests, at, len(requests))
-        if handler is not None and until > at + 1:
-            count, wire = run_alike(server, call, row, handler, requests, at, until)
-            if count == NONE_ALIKE:
-                handler = None
+        if handler is not None:
+            if until <= at:
+                until = alike_until(requests, at, len(requests))
+            if until > at + 1:
+                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                if count == NONE_ALIKE:
+                    handler = None
         if count > 0:
             pieces.append(wire)
             ended_ns = read_ns()

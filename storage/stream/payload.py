@@ -245,12 +245,12 @@ def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
 
 
 def _pack_ids(run: Run) -> bytes:
-    """The payload's first part."""
+    """The payload's first part, of IDs that ascend."""
     all_ms = run.ms
     all_seq = run.seq
     size = len(all_ms)
     out = BytesWriter()
-    _write_array(out, 2 * size)
+    _write_array_head(out, 2 * size)
     if size and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == size - 1:
         _write_number(out, all_ms[0])
         _write_number(out, all_seq[0])
@@ -272,7 +272,7 @@ def _pack_ids(run: Run) -> bytes:
     return out.getvalue()
 
 
-def _write_array(out: BytesWriter, size: i64) -> None:
+def _write_array_head(out: BytesWriter, size: i64) -> None:
     """The head of an array of ``size`` values."""
     if size <= _FIX_ARRAY_MAX:
         out.append(_FIX_ARRAY | size)

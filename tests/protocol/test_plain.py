@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,23 +19,47 @@ UNTAKEN = [b"", b"*", b"*3\r\n$1\r\na\r\n", b"PING\r\n", b"*1\r\n$01\r\na\r\n", 
 changes = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(WORDS)), max_size=6)
 
 
+cut_off = st.tuples(st.integers(0, 6), st.sampled_from(WORDS), st.integers(1, 12))
+beginnings = st.sampled_from([1, 2, 3, 9, 10, 11, 63, 64, 65]).flatmap(
+    lambda width: st.lists(st.sampled_from(WORDS[:6]), min_size=width, max_size=width)
+)
+
+
 @given(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
-    st.lists(st.tuples(changes, st.sampled_from(UNTAKEN)), max_size=12),
+    beginnings,
+    st.lists(st.tuples(changes, st.booleans(), st.sampled_from(UNTAKEN) | cut_off), max_size=12),
 )
 @settings(deadline=None, max_examples=300)
-@example([b"a"], [([(9, b"")], b""), ([(9, b"")], b"*1\r\n$1\r\n"), ([(0, b"b")], b"")])
-@example([b"", b""], [([(0, b"")], b"*1\r\n$01\r\na\r\n"), ([(0, b"")], b"")])
+@example(
+    [b"a"],
+    [b"b"],
+    [([(9, b"")], False, b""), ([(9, b"")], False, b"*1\r\n$1\r\n"), ([(0, b"b")], False, b"")],
+)
+@example([b"", b""], [b"b"], [([(0, b"")], False, b"*1\r\n$01\r\na\r\n"), ([(0, b"")], True, b"")])
+@example([b"a", b"b"], [b"b"], [([(9, b"")], False, (0, b"b", 1)), ([(9, b"")], False, b"")])
+@example([b"a", b"b"], [b"b"] * 10, [([(9, b"")], True, b""), ([(9, b""), (0, b"b")], True, b"")])
 def test_chunk_after_chunk(
-    words: list[bytes], chunks: list[tuple[list[tuple[int, bytes]], bytes]]
+    words: list[bytes],
+    others: list[bytes],
+    chunks: list[tuple[list[tuple[int, bytes]], bool, bytes | tuple[int, bytes, int]]],
 ) -> None:
-    """All whole requests of each chunk are taken, and what becomes of them is no matter."""
+    """All whole requests of each chunk are taken, and what becomes of them is no matter.
+
+    In some chunks requests of another width come between, and some end within a request.
+    """
     parser = PlainParser()
-    for steps, untaken in chunks:
+    for steps, is_mixed, untaken in chunks:
+        if not isinstance(untaken, bytes):
+            place, word, missing = untaken
+            whole = encode(*changed(words, place, word, 5))
+            untaken = whole[: max(1, len(whole) - missing)]
         expected = []
         for place, word in steps:
             words = changed(words, place, word, 5)
             expected.append(words)
+            if is_mixed:
+                expected.append(others)
         wire = b"".join(encode(*request) for request in expected)
         requests: list[list[bytes]] = []
         assert parser.take(wire + untaken, requests) == len(wire)
@@ -72,11 +99,40 @@ def test_requests_of_other_widths_do_not_come_between() -> None:
             )
 
 
-def test_what_is_known_is_bounded() -> None:
-    """Nothing is known of a large request, nor of one that another of its place has replaced."""
+def test_a_request_that_is_cut_off_leaves_nothing_behind() -> None:
     parser = PlainParser()
-    large = encode("LARGE", *("word",) * 100)
-    long = encode("LONG", "x" * 3000)
+    whole = encode("ECHO", "a")
+    taken: list[list[bytes]] = []
+    for chunk in (whole, encode("PING", "b")[:-1], whole):
+        parser.take(chunk, taken)
+    assert taken == [[b"ECHO", b"a"]] * 2
+
+
+@pytest.mark.parametrize("others", [(), ("PING",)])
+def test_a_chunk_is_let_go_of(others: tuple[str, ...]) -> None:
+    parser = PlainParser()
+    chunk = encode("ECHO", "a") + encode("ECHO", "b") + b"".join(map(encode, others))
+    references = sys.getrefcount(chunk)
+    parser.take(chunk, [])
+    assert sys.getrefcount(chunk) == references
+
+
+@pytest.mark.parametrize(("last", "is_known"), [("x" * 1900, True), ("x" * 2100, False)])
+def test_a_large_request_is_known_to_the_next_one_if_it_is_not_too_large(
+    last: str, *, is_known: bool
+) -> None:
+    parser = PlainParser()
+    taken: list[list[bytes]] = []
+    for _ in range(2):
+        parser.take(encode("ECHO", last), taken)
+    assert (taken[0][0] is taken[1][0]) == is_known
+
+
+def test_what_is_known_is_bounded() -> None:
+    """Of requests of other widths only small ones are known, and no two of the same place."""
+    parser = PlainParser()
+    large = encode("LARGE", *("word",) * 20)
+    long = encode("LONG", "x" * 300)
     places = [encode("WIDTH", *("word",) * width) for width in (2, 10)]
     taken: list[list[bytes]] = []
     for wire in (large, long, *places):

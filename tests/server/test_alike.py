@@ -19,7 +19,7 @@ from protocol.requests import RequestParser
 from server.call import Call
 from server.config.config import Config
 from server.execute import execute
-from server.invoke import alike_until, run_alike
+from server.invoke import MOST_ALIKE, alike_until, run_alike
 from server.registry import TABLE
 from server.session import NOBODY, Session
 from server.state import Server
@@ -207,6 +207,7 @@ def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
     )
     mixed = [known, known, other, known, large, large, known]
     assert count_at_once(side, mixed) == len(mixed)
+    assert count_at_once(side, [known] * (3 * MOST_ALIKE)) == MOST_ALIKE
     wider = [*known, b"g", b"v"]
     assert count_at_once(side, [known, known, wider, wider]) == 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import msgpack
 
 from storage.stream.block import Block, append, open_block
 from storage.stream.payload import count_ids, pack, unpack, unpack_some
@@ -27,13 +28,18 @@ BOUNDS = st.tuples(st.integers(-2, 45), st.sampled_from([-1, 0, 1]))
 def run_of(steps: list[tuple[int, int]], width: int, texts: list[bytes]) -> Run:
     """A run with the IDs that these steps lead to, its values taken from ``texts`` in turn."""
     run = Run([b"name:%d" % number for number in range(width)])
-    ms, seq = 1, 0
+    ms, seq = 0, 0
     for number, (ms_step, seq_step) in enumerate(steps):
         ms, seq = (ms + ms_step, seq_step) if ms_step else (ms, seq + seq_step + 1)
         run.ms.append(ms)
         run.seq.append(seq)
         run.flat += [texts[(number * width + offset) % len(texts)] for offset in range(width)]
     return run
+
+
+def assert_shortest(ids: bytes) -> None:
+    """Fail unless numbers and their array are written as briefly as msgpack allows."""
+    assert msgpack.encode(msgpack.decode(ids)) == ids
 
 
 def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
@@ -69,6 +75,7 @@ def test_some_of_a_payload(
 ) -> None:
     run = run_of(steps, width, texts)
     payload, ids_bytes = pack(run)
+    assert_shortest(payload[:ids_bytes])
     start, end = near(run, first), near(run, last)
     ids = list(zip(run.ms, run.seq, strict=True))
     wanted = [number for number, found in enumerate(ids) if start <= found <= end]
@@ -134,3 +141,14 @@ def test_what_was_deleted_is_passed_over() -> None:
     block.bury(51)
     run = block.some((50, 0), (60, 0), 5, False)
     assert len(run.ms) == 100, "which of them are dead is told by their numbers"
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 32_767, 32_768])
+@pytest.mark.parametrize("step", [(0, 0), (1, 3), (2**40, 0)])
+def test_ids_of_many_entries(size: int, step: tuple[int, int]) -> None:
+    run = run_of([step] * size, 1, [b"v"])
+    payload, ids_bytes = pack(run)
+    assert_shortest(payload[:ids_bytes])
+    assert count_ids(payload) == size
+    read = unpack(payload, ids_bytes)
+    assert (read.ms, read.seq) == (run.ms, run.seq)
