@@ -69,7 +69,7 @@ def claim(results: Results, what: str, cells: Sequence[Cell], measure: Measure) 
     """The middle and the worst ratio of one measure."""
     ratios = {}
     for together in grouped(cells).values():
-        found = ratio(values_by_server(together, measure), results.rivals, measure)
+        found = ratio(values_by_server(together, measure), results.rivals, measure.best)
         if found is not None:
             ratios[together[0].title] = found
     yield from spread(what, ratios, is_high_good=measure.best is max)
@@ -87,9 +87,9 @@ def figure_claim(
     ]
     for title in in_order(figure.title for figure in chosen):
         values = {f.server: median(f.values) for f in chosen if f.title == title}
-        theirs = [values[name] for name in results.rivals if name in values]
-        if OURS in values and theirs and min(theirs):
-            ratios[title] = values[OURS] / min(theirs)
+        found = ratio(values, results.rivals, min)
+        if found is not None:
+            ratios[title] = found
     yield from spread(what, ratios, is_high_good=False)
 
 

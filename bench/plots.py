@@ -89,7 +89,7 @@ def durability(results: Results) -> Canvas | None:
 def throughput_ratios(results: Results, part: str) -> Iterator[tuple[Cell, float]]:
     """One of the cells of each comparison, and how ours compares."""
     for together in grouped(cell for cell in results.cells if cell.part == part).values():
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT)
+        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
         if found is not None:
             yield together[0], found
 

@@ -81,13 +81,15 @@ def values_by_server(cells: Iterable[Cell], measure: Measure) -> dict[str, float
     return {cell.server: measure.value(middle(cell.samples)) for cell in cells if cell.samples}
 
 
-def ratio(values: dict[str, float], rivals: Sequence[str], measure: Measure) -> float | None:
+def ratio(
+    values: dict[str, float], rivals: Sequence[str], best: Callable[[Iterable[float]], float]
+) -> float | None:
     """Ours to the best rival's; None when one of them is missing."""
     theirs = [values[name] for name in rivals if name in values]
     if OURS not in values or not theirs:
         return None
-    best = measure.best(theirs)
-    return values[OURS] / best if best else None
+    goal = best(theirs)
+    return values[OURS] / goal if goal else None
 
 
 def show_ratio(value: float | None, *, is_high_good: bool) -> str:

@@ -11,7 +11,6 @@ from statistics import median
 from typing import Final
 
 from bench.claims import claims
-from bench.peers import OURS
 from bench.ratios import (
     CPU,
     FAN_OUT,
@@ -71,7 +70,7 @@ def comparison(
         for name in servers:
             cell = by_server.get(name)
             row.append(measure.show(middle(cell.samples)) if cell and cell.samples else ABSENT)
-        found = ratio(values_by_server(together, measure), results.rivals, measure)
+        found = ratio(values_by_server(together, measure), results.rivals, measure.best)
         rows.append([*row, show_ratio(found, is_high_good=is_high_good)])
     return f"{measure.heading}\n\n" + table(["", *servers, "ratio"], rows)
 
@@ -87,9 +86,7 @@ def figure_table(results: Results, figures: Sequence[Figure]) -> str:
         values = {name: median(figure.values) for name, figure in by_server.items()}
         row = [f"{title} ({unit})"]
         row += [show_quantity(values[name]) if name in values else ABSENT for name in servers]
-        theirs = [values[name] for name in results.rivals if name in values]
-        is_known = unit != SHARE and OURS in values and theirs and min(theirs)
-        found = values[OURS] / min(theirs) if is_known else None
+        found = None if unit == SHARE else ratio(values, results.rivals, min)
         rows.append([*row, show_ratio(found, is_high_good=False)])
     return table(["", *servers, "ratio"], rows)
 
@@ -207,7 +204,7 @@ def second_opinion_section(results: Results) -> Iterator[str]:
             beside = own.get((workload, variant, name))
             share = f" ({per_s / middle(beside.samples).per_s:.2f})" if beside else ""
             row.append(show_quantity(per_s) + share)
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT)
+        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
         rows.append([*row, show_ratio(found, is_high_good=True)])
     yield table(["per second", *servers, "ratio"], rows)
 
