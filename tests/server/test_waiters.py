@@ -77,6 +77,7 @@ def test_a_tick_that_fails_is_not_the_last() -> None:
         loop.set_exception_handler(note)
         server = Server(Config())
         server.config.hz = 500
+        # What is no session makes each round of the cron fail, which no correct type would.
         server.sessions[1] = "no session"  # type: ignore[assignment]
         cron = Cron(server)
         cron.start()
