@@ -203,14 +203,18 @@ _recent: Final = _Recent()
 def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
     block = Block(ms, seq)
-    names = words[at::2]
+    names: list[bytes] = []
     run = Run(names)
     run.names_of_node = names
     block.run = run
     # Counts of live and deleted entries, number of names, the names, a closing 0.
-    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
-    for name in names:
-        size += text_bytes(name)
+    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes((len(words) - at) // 2) + 2
+    place: i64 = at
+    end: i64 = len(words)
+    while place < end:
+        names.append(words[place])
+        size += text_bytes(words[place])
+        place += 2
     block.node_bytes = int(size)
     return block
 

@@ -18,7 +18,14 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be, write_i16_be
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i16_be,
+    write_i64_be,
+)
 from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
 from mypy_extensions import i16, i64
@@ -44,19 +51,41 @@ _FIX_ARRAY_MAX: Final = 15
 _NIL: Final = 0xC0
 _BIN_8: Final = 0xC4
 _BIN_16: Final = 0xC5
+_BIN_16_MAX: Final = 0xFFFF
+_BIN_32: Final = b"\xc6"
 _UINT_8: Final = 0xCC
 _UINT_16: Final = 0xCD
 _UINT_32: Final = 0xCE
+_UINT_32_MAX: Final = 0xFFFF_FFFF
+_UINT_64: Final = 0xCF
 _INT_64: Final = 0xD3
 _ARRAY_16: Final = 0xDC
 _ARRAY_16_MAX: Final = 0xFFFF
 _ARRAY_32: Final = b"\xdd"
+_KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not used again
+
+
+class _Scratch:
+    """What payloads are written in: a buffer that has grown need not grow again."""
+
+    def __init__(self) -> None:
+        self.out = BytesWriter()
+
+
+_scratch: Final = _Scratch()
 
 
 def pack(run: Run) -> tuple[bytes, int]:
     """The payload of a run's entries, and how many bytes of it are the IDs."""
-    ids = _pack_ids(run)
-    return ids + _pack_values(run), len(ids)
+    out = _scratch.out
+    out.truncate(0)
+    _write_ids(out, run)
+    ids_bytes = len(out)
+    _write_values(out, run)
+    payload = out.getvalue()
+    if len(payload) > _KEPT_BYTES:
+        _scratch.out = BytesWriter()
+    return payload, ids_bytes
 
 
 def unpack(payload: bytes, ids_bytes: int) -> Run:
@@ -244,18 +273,12 @@ def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
     return True
 
 
-def _pack_ids(run: Run) -> bytes:
+def _write_ids(out: BytesWriter, run: Run) -> None:
     """The payload's first part, of IDs that ascend."""
     all_ms = run.ms
     all_seq = run.seq
     size = len(all_ms)
-    out = BytesWriter()
     _write_array_head(out, 2 * size)
-    if size and all_ms[0] == all_ms[-1] and all_seq[-1] - all_seq[0] == size - 1:
-        _write_number(out, all_ms[0])
-        _write_number(out, all_seq[0])
-        out.write(_NEXT * (size - 1))
-        return out.getvalue()
     last_ms = 0
     last_seq = 0
     for number, ms in enumerate(all_ms):
@@ -269,10 +292,14 @@ def _pack_ids(run: Run) -> bytes:
         else:
             _write_number(out, delta)
             _write_number(out, step)
-    return out.getvalue()
+        if delta and ms == all_ms[-1]:
+            left = size - 1 - number
+            if all_seq[-1] - seq == left:  # as many IDs as entries: they are all there
+                out.write(_NEXT * left)
+                return
 
 
-def _write_array_head(out: BytesWriter, size: i64) -> None:
+def _write_array_head(out: BytesWriter, size: int) -> None:
     """The head of an array of ``size`` values."""
     if size <= _FIX_ARRAY_MAX:
         out.append(_FIX_ARRAY | size)
@@ -281,7 +308,7 @@ def _write_array_head(out: BytesWriter, size: i64) -> None:
         out.append(size >> _BYTE_BITS)
         out.append(size & _BYTE)
     else:
-        out.write(_ARRAY_32 + int(size).to_bytes(4, "big"))
+        out.write(_ARRAY_32 + size.to_bytes(4, "big"))
 
 
 def _write_number(out: BytesWriter, number: int) -> None:
@@ -291,11 +318,31 @@ def _write_number(out: BytesWriter, number: int) -> None:
     elif number <= _BYTE:
         out.append(_UINT_8)
         out.append(number)
+    elif _UINT_32_MAX < number < _NUMBER_MAX:
+        out.append(_UINT_64)
+        write_i64_be(out, number)
     else:
         out.write(_pack(number))
 
 
-def _pack_values(run: Run) -> bytes:
+def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
+    """An array of texts."""
+    _write_array_head(out, len(texts))
+    for text in texts:
+        size = len(text)
+        if size <= _BYTE:
+            out.append(_BIN_8)
+            out.append(size)
+        elif size <= _BIN_16_MAX:
+            out.append(_BIN_16)
+            out.append(size >> _BYTE_BITS)
+            out.append(size & _BYTE)
+        else:
+            out.write(_BIN_32 + size.to_bytes(4, "big"))
+        out.write(text)
+
+
+def _write_values(out: BytesWriter, run: Run) -> None:
     """The payload's second part."""
     names = run.names
     flat = run.flat
@@ -304,7 +351,8 @@ def _pack_values(run: Run) -> bytes:
         names = rows[0][0::2]
         for row in rows:
             if not has_names(row, 0, names):
-                return _pack([None, rows])
+                out.write(_pack([None, rows]))
+                return
         flat = []
         for row in rows:
             for number in range(1, len(row), 2):
@@ -313,10 +361,13 @@ def _pack_values(run: Run) -> bytes:
     values = _with_integers(flat, len(names), columns)
     if columns:
         try:
-            return _pack([names, values, columns])
+            out.write(_pack([names, values, columns]))
+            return
         except OverflowError:  # an integer of more than 64 bits
             pass
-    return _pack([names, flat])
+    out.append(_FIX_ARRAY | 2)
+    _write_texts(out, names)
+    _write_texts(out, flat)
 
 
 def _with_integers(flat: list[bytes], width: int, columns: list[int]) -> list[object]:

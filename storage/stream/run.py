@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 NO_NAMES: Final[list[bytes]] = []
+_NO_ROWS: Final[list[list[bytes]]] = []
 
 
 @mypyc_attr(acyclic=True)
@@ -26,7 +27,7 @@ class Run:
         self.seq: list[int] = []
         self.names = names
         self.flat: list[bytes] = []
-        self.rows: list[list[bytes]] = []
+        self.rows: list[list[bytes]] = [] if names is None else _NO_ROWS
         self.names_of_node: list[bytes] = NO_NAMES
         self._near: i64 = 0  # what ``position`` found last
 

@@ -37,9 +37,9 @@ def run_of(steps: list[tuple[int, int]], width: int, texts: list[bytes]) -> Run:
     return run
 
 
-def assert_shortest(ids: bytes) -> None:
-    """Fail unless numbers and their array are written as briefly as msgpack allows."""
-    assert msgpack.encode(msgpack.decode(ids)) == ids
+def assert_shortest(packed: bytes) -> None:
+    """Fail unless all that a part of a payload holds is written as briefly as msgpack allows."""
+    assert msgpack.encode(msgpack.decode(packed)) == packed
 
 
 def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
@@ -76,6 +76,7 @@ def test_some_of_a_payload(
     run = run_of(steps, width, texts)
     payload, ids_bytes = pack(run)
     assert_shortest(payload[:ids_bytes])
+    assert_shortest(payload[ids_bytes:])
     start, end = near(run, first), near(run, last)
     ids = list(zip(run.ms, run.seq, strict=True))
     wanted = [number for number, found in enumerate(ids) if start <= found <= end]
