@@ -1,9 +1,10 @@
 """Clients that wait for keys: who waits, for what, until when, and who can be served now.
 
 A blocked client is a ``Waiter``: its request, to be run again. It stands under each of its keys.
-Readers of streams say after which ID they want an entry and stand in that order, so a key that is
-ready yields only those whose ID has been passed: finding whom to wake costs the number of clients
-woken, not the number parked. Readers for a consumer group stand by group, in order of arrival, for
+Readers of streams say after which ID they want an entry. They stand with those that want the same,
+mostly all of them, and these lines stand in the order of the IDs. So a key that is ready yields
+only those whose ID has been passed: finding whom to wake costs the number of clients woken, not the
+number parked. Readers for a consumer group stand by group, in order of arrival, for
 what one of them is given the others are not: they are woken one by one while the group has
 something to give. All others stand in order of arrival. Whoever is woken is run again in order of
 arrival, counted by ticket; one that still cannot be served gets a new ticket and keeps its
@@ -114,14 +115,16 @@ class GroupQueue:
 class Queue:
     """The waiters of one key.
 
-    ``readers`` is ordered by the (ms, seq, ticket) that they wait to be passed, ``others`` by
-    ticket, ``groups`` by the name of the consumer group.
+    Attributes:
+        groups: those that read for a group, by its name.
+        readers: other readers of a stream, by the (ms, seq) that is to be passed, by ticket.
+        others: everybody else, by ticket.
     """
 
     def __init__(self) -> None:
         self.groups: dict[bytes, GroupQueue] = {}
-        self.readers: SortedDict[tuple[int, int, int], Waiter] = SortedDict()
-        self.others: SortedDict[int, Waiter] = SortedDict()
+        self.readers: SortedDict[tuple[int, int], dict[int, Waiter]] = SortedDict()
+        self.others: dict[int, Waiter] = {}
 
     def __len__(self) -> int:
         return len(self.readers) + len(self.others) + len(self.groups)
@@ -205,9 +208,8 @@ class Blocking:
             return []
         found: list[Waiter] = list(queue.others.values())
         if last_id is not None and queue.readers:
-            ms, seq = last_id
-            for position in queue.readers.irange(maximum=(ms, seq, 0), inclusive=(True, False)):
-                found.append(queue.readers[position])
+            for after in queue.readers.irange(maximum=last_id, inclusive=(True, False)):
+                found.extend(queue.readers[after].values())
             found.sort(key=attrgetter("ticket"))
         return found
 
@@ -284,8 +286,10 @@ class Blocking:
             if parked.group is not None:
                 self._stand_in_group(queue, waiter, parked.group)
             elif parked.after:
-                ms, seq = parked.after[number]
-                queue.readers[(ms, seq, waiter.ticket)] = waiter
+                line = queue.readers.get(parked.after[number])
+                if line is None:
+                    line = queue.readers[parked.after[number]] = {}
+                line[waiter.ticket] = waiter
             else:
                 queue.others[waiter.ticket] = waiter
 
@@ -299,8 +303,11 @@ class Blocking:
             if parked.group is not None:
                 self._leave_group(queue, waiter, parked.group)
             elif parked.after:
-                ms, seq = parked.after[number]
-                queue.readers.pop((ms, seq, waiter.ticket), None)
+                line = queue.readers.get(parked.after[number])
+                if line is not None:
+                    line.pop(waiter.ticket, None)
+                    if not line:
+                        del queue.readers[parked.after[number]]
             else:
                 queue.others.pop(waiter.ticket, None)
             if not len(queue):
