@@ -203,8 +203,9 @@ class Connection(Peer):
             self._server.host.answered()
 
     def resume_soon(self) -> None:
-        """Run what was held back in a turn of its own."""
-        if not self._resuming:
+        """Run what was held back, if anything was, in a turn of its own."""
+        held = self._queue or self._ended or not self._parser.is_drained
+        if held and not self._resuming:
             self._resuming = True
             asyncio.get_running_loop().call_soon(self._resume)
 

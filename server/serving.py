@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from protocol.replies import Encoded
 from server.blocking import Place, Waiter
 from server.call import Parked
 from server.invoke import finish, invoke
-from server.registry import Command
+from server.registry import READONLY, Command
 from server.session import BLOCKED, Session
 from server.state import Server
 from storage.stream.delivery import claimable_since, has_new
 from storage.stream.groups import NEVER
 from storage.stream.stream import Stream
+
+
+class _Answer:
+    """A reply that has changed nothing and will be the same to who asks the same now.
+
+    Args:
+        waiter: whom it was given to.
+        hits, misses: keys that were found and that were not.
+    """
+
+    def __init__(self, waiter: Waiter, reply: Encoded, hits: int, misses: int) -> None:
+        self._row: Final = waiter.row
+        self._argv: Final = waiter.parked.argv
+        self._resp3: Final = waiter.session.resp3
+        self._special: Final = waiter.session.special
+        self.reply: Final = reply
+        self.hits: Final = hits
+        self.misses: Final = misses
+
+    def fits(self, waiter: Waiter) -> bool:
+        """Whether ``waiter``, of the same database, asks the same in the same way."""
+        session = waiter.session
+        return (
+            waiter.row is self._row
+            and waiter.parked.argv == self._argv
+            and session.resp3 == self._resp3
+            and session.special == self._special
+        )
 
 
 def park(server: Server, session: Session, row: Command, parked: Parked) -> None:
@@ -32,27 +63,50 @@ def serve_ready(server: Server) -> None:
         del ready[place]
         value = server.dbs[place[0]].get(place[1], server.clock_ns // 1_000_000)
         last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
+        answer: _Answer | None = None
         for waiter in server.blocking.candidates(place, last_id):
             if waiter.active:
-                _serve(server, waiter)
+                if answer is not None and answer.fits(waiter):
+                    _serve_alike(server, waiter, answer)
+                else:
+                    answer = _serve(server, waiter)
         for group in server.blocking.groups_at(place):
             _serve_group(server, place, group)
 
 
-def _serve(server: Server, waiter: Waiter) -> None:
+def _serve(server: Server, waiter: Waiter) -> _Answer | None:
+    """Run the request of a client that waits; the answer, if others may be given it, too."""
     call = server.call
     call.session = waiter.session
     call.db = server.dbs[waiter.db_index]
     call.now_ms = server.clock_ns // 1_000_000
     call.may_block = True
+    hits = server.keyspace_hits
+    misses = server.keyspace_misses
     reply = invoke(call, waiter.row, waiter.parked.argv)
     if isinstance(reply, Parked):
         server.blocking.park_again(waiter, reply)
         call.row = None  # it counts once, when it is served
         finish(server, call)
-        return
+        return None
+    answer: _Answer | None = None
+    if isinstance(reply, Encoded) and waiter.row.flags & READONLY and not call.effects:
+        hits = server.keyspace_hits - hits
+        answer = _Answer(waiter, reply, hits, server.keyspace_misses - misses)
     finish(server, call)
     server.unpark(waiter.session, reply)
+    return answer
+
+
+def _serve_alike(server: Server, waiter: Waiter, answer: _Answer) -> None:
+    """As ``_serve``, with the answer to the request before."""
+    call = server.call
+    call.session = waiter.session
+    call.argv = waiter.parked.argv
+    server.keyspace_hits += answer.hits
+    server.keyspace_misses += answer.misses
+    finish(server, call)
+    server.unpark(waiter.session, answer.reply)
 
 
 def _serve_group(server: Server, place: Place, name: bytes) -> None:

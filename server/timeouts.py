@@ -19,8 +19,11 @@ def deadline_of(word: bytes, now_ms: int) -> int:
     timeout_ms = parse_integer(word)
     if timeout_ms is None:
         raise CommandError(TIMEOUT_NOT_INTEGER)
+    if timeout_ms == 0:
+        return 0
     if timeout_ms < 0:
         raise CommandError(TIMEOUT_NEGATIVE)
-    if timeout_ms > INT64_MAX - now_ms:
+    deadline_ms = timeout_ms + now_ms
+    if deadline_ms > INT64_MAX:
         raise CommandError(TIMEOUT_OUT_OF_RANGE)
-    return timeout_ms + now_ms if timeout_ms else 0
+    return deadline_ms

@@ -141,6 +141,23 @@ def test_count_and_the_reply_of_resp3(scene: Scene) -> None:
     assert waiter.call("XREAD", "BLOCK", 1, "STREAMS", "s", "$") == b"_\r\n"
 
 
+def test_who_asks_the_same_is_given_the_same(scene: Scene) -> None:
+    scene.do("XADD", "s", "5-0", "f", "v")
+    same, too, resp3, few = scene.waiter(), scene.waiter(), scene.waiter(resp3=True), scene.waiter()
+    scene.do("CONFIG", "RESETSTAT")
+    for waiter in (same, resp3, too):
+        scene.block(waiter, "XREAD", "BLOCK", 0, "STREAMS", "s", "missing", "5", "0")
+    scene.block(few, "XREAD", "COUNT", 1, "BLOCK", 0, "STREAMS", "s", "missing", "5", "0")
+    scene.do_at_once("XADD s 6-0 f v", "XADD s 7-0 f v")
+    assert same.read_parsed() == too.read_parsed() == one("s", "6-0", "7-0")
+    assert resp3.read().startswith(b"%1\r\n$1\r\ns\r\n*2\r\n*2\r\n$3\r\n6-0\r\n")
+    assert few.read_parsed() == one("s", "6-0")
+    assert scene.calls("xread")["calls"] == 4
+    # Each looked for both keys when it came and when it was served.
+    assert scene.figure("keyspace_hits", "stats") == 8
+    assert scene.figure("keyspace_misses", "stats") == 8
+
+
 # What wakes
 
 
