@@ -14,7 +14,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from protocol.replies import bulk_header
+from protocol.replies import DECIMALS, THOUSANDTHS, WORD_MAX, bulk_header
 
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127
@@ -25,8 +25,6 @@ _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
 _LINE_END: Final = b"\r\n"
 _SEQUENCE_LINES: Final = [seq + _LINE_END for seq in _SEQUENCES]
-_THOUSANDTHS: Final = [b"%03d" % ms for ms in range(1000)]
-_TIME_MS_MAX: Final = 2**62 - 1  # what is above is no time, and may be no machine word
 
 
 class _Writer:
@@ -57,20 +55,21 @@ class _Writer:
         return self._head + tail
 
     def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
-        if not 1000 <= ms <= _TIME_MS_MAX:
-            text = b"%d-%d\r\n" % (ms, seq)
-            out.write(bulk_header(len(text) - 2))
+        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
+        if not 1000 <= ms <= WORD_MAX:
+            text = DECIMALS[ms] if ms < 1000 else b"%d" % ms
+            out.write(bulk_header(len(text) + len(tail) - len(_LINE_END)))
             out.write(text)
+            out.write(tail)
             return
         second = i64(ms) // 1000
         if second != self._second:
             self._second_text = b"%d" % int(second)
             self._second = second
         head = self._second_text
-        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
-        out.write(bulk_header(len(head) + 3 + len(tail) - 2))
+        out.write(bulk_header(len(head) + 3 + len(tail) - len(_LINE_END)))
         out.write(head)
-        out.write(_THOUSANDTHS[i64(ms) - 1000 * second])
+        out.write(THOUSANDTHS[i64(ms) - 1000 * second])
         out.write(tail)
 
 

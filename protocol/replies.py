@@ -127,9 +127,13 @@ NO_REPLY: Final = NoReply()
 _STAR_LINE: Final[i64] = 0x0A0D302A
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
 _END_OF_LINE: Final[i16] = 0x0A0D
+_COLON: Final = 0x3A
 PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
 _BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
+DECIMALS: Final = [b"%d" % n for n in range(1000)]
+THOUSANDTHS: Final = [b"%03d" % n for n in range(1000)]
+WORD_MAX: Final = 2**62 - 1  # what is above may be no machine word
 _INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
 
 
@@ -154,16 +158,28 @@ def write_bulk(out: BytesWriter, data: bytes) -> None:
 
 def write_integer(out: BytesWriter, number: int) -> None:
     """Append an integer to ``out``."""
-    out.write(_integer(number))
+    if 0 <= number < 1024:
+        out.write(_INTEGERS[number])
+    else:
+        out.append(_COLON)
+        if 0 <= number <= WORD_MAX:
+            _write_digits(out, number)
+        else:
+            out.write(b"%d" % number)
+        write_i16_le(out, _END_OF_LINE)
 
 
-def _integer(number: int) -> bytes:
-    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
+def _write_digits(out: BytesWriter, number: i64) -> None:
+    if number < 1000:
+        out.write(DECIMALS[number])
+    else:
+        _write_digits(out, number // 1000)
+        out.write(THOUSANDTHS[number % 1000])
 
 
-def write_null(out: BytesWriter, resp3: bool) -> None:
-    """Append what stands for no value to ``out``."""
-    out.write(b"_\r\n" if resp3 else b"$-1\r\n")
+def null(resp3: bool) -> bytes:
+    """What stands for no value."""
+    return b"_\r\n" if resp3 else b"$-1\r\n"
 
 
 def map_header(size: int, resp3: bool) -> bytes:
@@ -242,22 +258,37 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
     ``NO_REPLY`` has none.
     """
     if isinstance(reply, Encoded):
-        wire = reply.wire
+        wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):
         wire = bulk(reply)
-    elif isinstance(reply, Status):
-        wire = reply.line
-    elif isinstance(reply, int) and not isinstance(reply, bool):
-        wire = _integer(reply)
-    elif isinstance(reply, NoReply):
+    elif reply is NO_REPLY:
         return 0
     else:
-        pieces = _Pieces(out)
-        pieces.write(reply, resp3)
-        pieces.end()
-        return pieces.size
-    out.append(wire)
-    return len(wire)
+        wire = _atom(reply, resp3)
+    if wire is not None:
+        out.append(wire)
+        return len(wire)
+    pieces = _Pieces(out)
+    pieces.write(reply, resp3)
+    pieces.end()
+    return pieces.size
+
+
+def _atom(reply: object, resp3: bool) -> bytes | None:
+    """The wire form of a reply that is one short line; None for all others."""
+    if isinstance(reply, Status):
+        return reply.line
+    if isinstance(reply, int):
+        if resp3 and isinstance(reply, bool):
+            return b"#t\r\n" if reply else b"#f\r\n"
+        return _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
+    if reply is None:
+        return null(resp3)
+    if isinstance(reply, NullArray):
+        return b"_\r\n" if resp3 else b"*-1\r\n"
+    if isinstance(reply, ErrorReply):
+        return b"-" + reply.text + b"\r\n"
+    return None
 
 
 class _Pieces:
@@ -282,17 +313,8 @@ class _Pieces:
         piece = self._piece
         if isinstance(reply, bytes):
             self._write_bulk(reply)
-        elif isinstance(reply, bool):
-            if resp3:
-                piece.write(b"#t\r\n" if reply else b"#f\r\n")
-            else:
-                piece.write(b":1\r\n" if reply else b":0\r\n")
-        elif isinstance(reply, int):
-            write_integer(piece, reply)
         elif isinstance(reply, list):
             self._write_items(array_header(len(reply)), reply, resp3)
-        elif reply is None:
-            write_null(piece, resp3)
         elif isinstance(reply, Encoded):
             self._write_wire(reply.wire)
         elif isinstance(reply, Map):
@@ -300,12 +322,12 @@ class _Pieces:
             for name, value in reply.pairs:
                 self.write(name, resp3)
                 self.write(value, resp3)
-        elif isinstance(reply, Status):
-            piece.write(reply.line)
-        elif isinstance(reply, ErrorReply):
-            piece.write(b"-" + reply.text + b"\r\n")
-        elif not isinstance(reply, NoReply):
-            self._write_rare(reply, resp3)
+        else:
+            atom = _atom(reply, resp3)
+            if atom is not None:
+                piece.write(atom)
+            elif not isinstance(reply, NoReply):
+                self._write_rare(reply, resp3)
 
     def _write_bulk(self, data: bytes) -> None:
         if len(data) < PIECE_BYTES:
@@ -345,8 +367,6 @@ class _Pieces:
 
 
 def _rare(reply: object, resp3: bool) -> bytes:
-    if isinstance(reply, NullArray):
-        return b"_\r\n" if resp3 else b"*-1\r\n"
     if isinstance(reply, float):
         text = double(reply)
         return b"," + text + b"\r\n" if resp3 else bulk(text)

@@ -13,7 +13,7 @@ from compat import errors, group_dialect
 from compat.errors import CommandError
 from compat.numbers import INT64_MAX, parse_integer
 from compat.stream_ids import format_id, parse_id, write_id
-from protocol.replies import NULL_ARRAY, Encoded, array_header, write_bulk
+from protocol.replies import NULL_ARRAY, Encoded, array_header, write_bulk, write_integer
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.entries import write_entries
@@ -131,7 +131,8 @@ def xpending(call: Call) -> object:
         out.write(PENDING_FIELDS)
         write_id(out, nack.ms, nack.seq)
         write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
-        out.write(b":%d\r\n:%d\r\n" % (idle_ms(nack, call.now_ms), nack.count))
+        write_integer(out, idle_ms(nack, call.now_ms))
+        write_integer(out, nack.count)
     return Encoded(out.getvalue())
 
 

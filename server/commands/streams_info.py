@@ -17,9 +17,9 @@ from protocol.replies import (
     Encoded,
     array_header,
     map_header,
+    null,
     write_bulk,
     write_integer,
-    write_null,
 )
 from server.call import Call
 from server.commands.help import show_help
@@ -85,7 +85,7 @@ def xinfo_stream(call: Call) -> object:
             parts = stream.parts(LEAST, GREATEST, 1, last)
             write_entries(out, parts, last)
             if not parts:
-                write_null(out, resp3)
+                out.write(null(resp3))
     return Encoded(out.getvalue())
 
 
@@ -136,7 +136,7 @@ def _write_position(out: BytesWriter, stream: Stream, group: Group, resp3: bool)
     _write_id(out, b"last-delivered-id", group.last_ms, group.last_seq)
     write_bulk(out, b"entries-read")
     if group.entries_read == UNKNOWN:
-        write_null(out, resp3)
+        out.write(null(resp3))
     else:
         write_integer(out, group.entries_read)
     _write_number(out, b"lag", lag(stream, group))
