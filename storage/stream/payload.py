@@ -28,7 +28,7 @@ from librt.strings import (
 )
 from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
-from mypy_extensions import i16, i64
+from mypy_extensions import i64
 
 from storage.stream.run import Run
 
@@ -50,6 +50,7 @@ _FIX_ARRAY: Final = 0x90
 _FIX_ARRAY_MAX: Final = 15
 _NIL: Final = 0xC0
 _BIN_8: Final = 0xC4
+_BIN_8_HEAD: Final = (_BIN_8 << 8) - 2**16  # of none, as two bytes with a sign
 _BIN_16: Final = 0xC5
 _BIN_16_MAX: Final = 0xFFFF
 _BIN_32: Final = b"\xc6"
@@ -288,7 +289,7 @@ def _write_ids(out: BytesWriter, run: Run) -> None:
         last_ms = ms
         last_seq = seq
         if delta <= _SMALL_MAX and step <= _SMALL_MAX:
-            write_i16_be(out, i16((delta << _BYTE_BITS) | step))
+            write_i16_be(out, (delta << _BYTE_BITS) | step)
         else:
             _write_number(out, delta)
             _write_number(out, step)
@@ -331,8 +332,7 @@ def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
     for text in texts:
         size = len(text)
         if size <= _BYTE:
-            out.append(_BIN_8)
-            out.append(size)
+            write_i16_be(out, _BIN_8_HEAD + size)
         elif size <= _BIN_16_MAX:
             out.append(_BIN_16)
             out.append(size >> _BYTE_BITS)
