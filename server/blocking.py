@@ -4,11 +4,10 @@ A blocked client is a ``Waiter``: its request, to be run again. It stands under 
 Readers of streams say after which ID they want an entry. They stand with those that want the same,
 mostly all of them, and these lines stand in the order of the IDs. So a key that is ready yields
 only those whose ID has been passed: finding whom to wake costs the number of clients woken, not the
-number parked. Readers for a consumer group stand by group, in order of arrival, for
-what one of them is given the others are not: they are woken one by one while the group has
-something to give. All others stand in order of arrival. Whoever is woken is run again in order of
-arrival, counted by ticket; one that still cannot be served gets a new ticket and keeps its
-deadline.
+number parked. Readers for a consumer group stand by group, in order of arrival, for what one of
+them is given the others are not: they are woken one by one while the group has something to give.
+All others stand in order of arrival. Whoever is woken is run again in order of arrival, counted by
+ticket; one that still cannot be served gets a new ticket and keeps its deadline.
 
 Time alone makes pending entries old enough to be claimed, so each group that has some has an alarm
 for each idle time that its readers ask for.

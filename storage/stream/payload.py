@@ -41,6 +41,7 @@ _from_json: Final = json.Decoder(list[int]).decode
 _DIGITS_MAX: Final = 20  # of a 64-bit integer, its sign included
 _NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
 _BYTE: Final = 0xFF
+_TWO_BYTES: Final = 0xFFFF
 _BYTE_BITS: Final = 8
 _SMALL_MAX: Final = 0x7F  # of a number that is one byte
 _NO_PAIR: Final = 0x8080  # of two bytes one, or both, are no small number
@@ -52,8 +53,6 @@ _NIL: Final = 0xC0
 _BIN_8: Final = 0xC4
 _BIN_8_HEAD: Final = (_BIN_8 << 8) - 2**16  # of none, as two bytes with a sign
 _BIN_16: Final = 0xC5
-_BIN_16_MAX: Final = 0xFFFF
-_BIN_32: Final = b"\xc6"
 _UINT_8: Final = 0xCC
 _UINT_16: Final = 0xCD
 _UINT_32: Final = 0xCE
@@ -61,7 +60,6 @@ _UINT_32_MAX: Final = 0xFFFF_FFFF
 _UINT_64: Final = 0xCF
 _INT_64: Final = 0xD3
 _ARRAY_16: Final = 0xDC
-_ARRAY_16_MAX: Final = 0xFFFF
 _ARRAY_32: Final = b"\xdd"
 _KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not used again
 
@@ -304,12 +302,19 @@ def _write_array_head(out: BytesWriter, size: int) -> None:
     """The head of an array of ``size`` values."""
     if size <= _FIX_ARRAY_MAX:
         out.append(_FIX_ARRAY | size)
-    elif size <= _ARRAY_16_MAX:
-        out.append(_ARRAY_16)
+    else:
+        _write_long_head(out, _ARRAY_16, size)
+
+
+def _write_long_head(out: BytesWriter, kind: int, size: int) -> None:
+    """A head whose size takes two bytes, which ``kind`` says, or four, which the next one says."""
+    if size <= _TWO_BYTES:
+        out.append(kind)
         out.append(size >> _BYTE_BITS)
         out.append(size & _BYTE)
     else:
-        out.write(_ARRAY_32 + size.to_bytes(4, "big"))
+        out.append(kind + 1)
+        out.write(size.to_bytes(4, "big"))
 
 
 def _write_number(out: BytesWriter, number: int) -> None:
@@ -333,12 +338,8 @@ def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
         size = len(text)
         if size <= _BYTE:
             write_i16_be(out, _BIN_8_HEAD + size)
-        elif size <= _BIN_16_MAX:
-            out.append(_BIN_16)
-            out.append(size >> _BYTE_BITS)
-            out.append(size & _BYTE)
         else:
-            out.write(_BIN_32 + size.to_bytes(4, "big"))
+            _write_long_head(out, _BIN_16, size)
         out.write(text)
 
 
