@@ -165,12 +165,16 @@ class Call:
         if server.aof is not None and not self.session.special & IN_MULTI:
             server.aof.end_command()
 
-    def is_unheeded(self, key: bytes) -> bool:
-        """Whether nobody is to know of a change to ``key`` but the append-only file."""
+    def is_unheard(self) -> bool:
+        """Whether nobody is told of a change but the append-only file."""
         server = self.server
         if server.freezing is not None or server.expired_found:
             return False
-        return not server.has_listeners() and (self.db.index, key) not in server.blocking.queues
+        return not server.has_listeners()
+
+    def is_unheeded(self, key: bytes) -> bool:
+        """Whether, besides, nobody waits for a change to ``key``."""
+        return self.is_unheard() and (self.db.index, key) not in self.server.blocking.queues
 
     def changed_in(
         self,

@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 from compat import errors, group_dialect
 from compat.errors import CommandError
 from compat.numbers import INT64_MAX, parse_integer
-from compat.stream_ids import format_id, parse_id, write_id
+from compat.stream_ids import format_id, parse_id, plain_id, write_id
 from protocol.replies import NULL_ARRAY, Encoded, array_header, write_bulk, write_integer
 from server.call import Call
 from server.effects import EVENT_STREAM
@@ -25,7 +25,7 @@ from server.group_args import (
     note_position,
     note_purge,
 )
-from server.registry import FAST, READONLY, WRITE, KeySpec, command
+from server.registry import FAST, NONE_ALIKE, READONLY, WRITE, KeySpec, alike, command
 from server.stream_args import (
     integer,
     option_name,
@@ -38,6 +38,7 @@ from server.stream_args import (
 from storage.stream.delivery import Claim
 from storage.stream.groups import Consumer, Group
 from storage.stream.pel import Nack
+from storage.stream.stream import Stream
 
 PENDING_FIELDS: Final = b"*4\r\n"
 AUTOCLAIM_COUNT: Final = 100
@@ -45,6 +46,8 @@ AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
 AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
 ANY_TIME_MS: Final = 2**62 - 1  # whatever was delivered, it was before
 RELEASED_IDLE: Final = -1
+_ACKNOWLEDGED: Final = b":1\r\n"
+_NOT_PENDING: Final = b":0\r\n"
 
 
 @command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
@@ -75,6 +78,41 @@ def xack(call: Call) -> object:
         room = group.max_pending != 0
         call.changed(argv[1], b"", EVENT_STREAM, argv, acknowledged, False, room)
     return acknowledged
+
+
+@alike("XACK")
+def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+    """Several entries of one group, each with a request of its own."""
+    words = requests[first]
+    if len(words) != 4 or not call.is_unheard():
+        return NONE_ALIKE, b""
+    found = call.db.entry(words[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return NONE_ALIKE, b""
+    name = words[2]
+    group = found.value.groups.get(name)
+    if group is None or group.max_pending:  # then others wait for what is acknowledged
+        return NONE_ALIKE, b""
+    recorded = call.server.aof is not None
+    out = BytesWriter()
+    done = 0
+    acknowledged = 0
+    for words in requests[first:end]:
+        ms, seq = plain_id(words[3])
+        if ms < 0 or words[2] != name:
+            break
+        if group.ack(int(ms), int(seq) if seq >= 0 else 0):
+            acknowledged += 1
+            out.write(_ACKNOWLEDGED)
+            if recorded:
+                call.record_one(words)
+        else:
+            out.write(_NOT_PENDING)
+        done += 1
+    if done:
+        call.note_hits(found, done)
+        call.server.dirty += acknowledged
+    return done, out.getvalue()
 
 
 class PendingRange:

@@ -20,9 +20,10 @@ from server.call import Call
 from server.config.config import Config
 from server.execute import execute
 from server.invoke import MOST_ALIKE, alike_until, run_alike
-from server.registry import TABLE
+from server.registry import NONE_ALIKE, TABLE
 from server.session import NOBODY, Session
 from server.state import Server
+from storage.stream.groups import Group
 from storage.stream.stream import Stream
 from support.client import Argument, parse
 from support.process import ServerProcess
@@ -30,7 +31,7 @@ from support.snapshots import plain_stream
 
 FUTURE = b"9999999999999-5"  # what `*` gives then does not depend on the time
 KEYS = (b"s", b"t", b"text")
-RECORDED = (b"XADD", b"SELECT", b"MULTI", b"EXEC")
+RECORDED = (b"XADD", b"XACK", b"SELECT", b"MULTI", b"EXEC")
 OPTIONS: tuple[list[bytes], ...] = (
     [b"*"],
     [b"*"],
@@ -69,7 +70,22 @@ Range = st.tuples(
 ).map(lambda words: [words[0], words[1], *words[2], *words[3]])
 TooShort = st.sampled_from([[b"XRANGE"], [b"XRANGE", b"s"], [b"XREVRANGE", b"s", b"+"]])
 Ranges = st.lists(Range | Range | Range | TooShort, min_size=2, max_size=8)
-Transaction = st.lists(Adding, min_size=2, max_size=12).map(
+Ack = st.tuples(
+    st.sampled_from([*[b"XACK"] * 6, b"xack"]),
+    st.sampled_from((*KEYS[:1] * 6, *KEYS, b"none")),
+    st.sampled_from([*[b"g"] * 6, b"h", b"none"]),
+    st.lists(
+        st.sampled_from([*[b"9999999999999-%d" % seq for seq in range(4, 10)] * 2, b"7", b"x"]),
+        min_size=1,
+        max_size=2,
+    ),
+).map(lambda words: [words[0], words[1], words[2], *words[3]])
+Delivery: list[list[bytes]] = [
+    [b"XGROUP", b"CREATE", b"s", b"g", b"0"],
+    [b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"],
+]
+Acks = st.lists(Ack, min_size=2, max_size=8).map(lambda requests: [*Delivery, *requests])
+Transaction = st.lists(Adding | Ack, min_size=2, max_size=12).map(
     lambda requests: [[b"MULTI"], *requests, [b"EXEC"]]
 )
 Others = st.sampled_from(
@@ -80,7 +96,8 @@ Others = st.sampled_from(
         [b"XTRIM", b"s", b"MAXLEN", b"0"],
         [b"XGROUP", b"CREATE", b"s", b"g", b"$"],
         [b"XGROUP", b"DESTROY", b"s", b"g"],
-        [b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"],
+        [b"XGROUP", b"SETMODE", b"s", b"g", b"MAX-PENDING", b"3"],
+        Delivery[1],
         [b"CONFIG", b"SET", b"stream-node-max-entries", b"2"],
         [b"MULTI"],
         [b"EXEC"],
@@ -121,8 +138,18 @@ class Side:
             for key in KEYS[:2]:
                 stream = db.entries[key].value
                 assert isinstance(stream, Stream)
-                found.append((key, plain_stream(stream)[:-2], list(stream.groups)))
+                groups = [(name, self._pending(group)) for name, group in stream.groups.items()]
+                found.append((key, plain_stream(stream)[:-2], groups))
         return found
+
+    @staticmethod
+    def _pending(group: Group) -> list[object]:
+        """What is pending by ID, for whom, and then the order by time."""
+        by_id = [
+            (nack.ms, nack.seq, nack.count, nack.consumer and nack.consumer.name)
+            for nack in group.pel.from_id(0, 0, 0)
+        ]
+        return [by_id, [(nack.ms, nack.seq) for chunk in group.by_time.chunks for nack in chunk]]
 
     def records(self) -> list[list[bytes]]:
         """What the append-only file has of the entries that were added, and of transactions."""
@@ -156,17 +183,22 @@ def none_alike() -> Iterator[None]:
 
 
 SAME: list[list[bytes]] = [[b"XADD", b"s", b"*", b"f", b"v"]] * 3
+ACKS: list[list[bytes]] = [
+    [b"XACK", b"s", b"g", b"9999999999999-%d" % seq] for seq in (5, 5, 8, 7, 6, 6)
+]
 
 
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(
-        (Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction | Ranges
+        (Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction | Ranges | Acks
     ).map(lambda parts: list(chain.from_iterable(parts))),
     st.booleans(),
 )
 @example(SAME, True)
 @example([[b"MULTI"], *SAME, [b"EXEC"], *SAME], True)
+@example([*SAME, *Delivery, *ACKS], True)
+@example([*SAME, *Delivery, [b"MULTI"], *ACKS, [b"EXEC"]], True)
 @example([[b"XRANGE", b"s", b"-", b"+"]] * 3 + [[b"XRANGE", b"s"], [b"XRANGE"]], False)
 def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]], recorded: bool) -> None:
     with TemporaryDirectory() as directory:
@@ -239,6 +271,18 @@ def test_ranges_of_one_stream_are_read_at_once_up_to_a_limit() -> None:
     assert count_at_once(side, [all_of_it] * 5 + [other]) == 5
     side.run([[b"XADD", b"s", b"*", b"f", b"x" * 40_000]])
     assert count_at_once(side, [all_of_it] * 5) == 2
+
+
+def test_entries_of_one_group_are_acknowledged_at_once() -> None:
+    side = Side()
+    side.run([*SAME, *Delivery])
+    other = [b"XACK", b"s", b"h", b"9999999999999-5"]
+    wrong = [b"XACK", b"s", b"g", b"x"]
+    assert count_at_once(side, [*ACKS, other]) == len(ACKS)
+    assert count_at_once(side, [*ACKS, wrong, *ACKS]) == len(ACKS)
+    assert count_at_once(side, [other, other]) == NONE_ALIKE
+    side.run([[b"XGROUP", b"SETMODE", b"s", b"g", b"MAX-PENDING", b"1"]])
+    assert count_at_once(side, ACKS) == NONE_ALIKE
 
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
