@@ -6,7 +6,7 @@ from typing import Final
 
 from compat import errors
 from compat.errors import CommandError, wrong_arity
-from server.stream_args import TrimOptions, option_name
+from server.stream_args import TrimOptions, option_name, stand_at
 
 MOST_WORDS: Final = 8  # of options that are kept
 
@@ -79,7 +79,7 @@ class _LastRead:
     def read(self, argv: list[bytes]) -> AddOptions:
         options = self.options
         at = 2 + len(options.words)
-        if at < len(argv) and argv[at] == b"*" and argv[2:at] == options.words:
+        if at < len(argv) and argv[at] == b"*" and stand_at(argv, 2, options.words):
             return options
         options = AddOptions()
         options.read(argv)

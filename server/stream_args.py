@@ -186,6 +186,15 @@ def integer(text: bytes) -> int:
     return number
 
 
+def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
+    """Whether ``words`` are those of ``argv`` from ``at`` on, which has as many there."""
+    for word in words:
+        if argv[at] != word:
+            return False
+        at += 1
+    return True
+
+
 def strict_id(text: bytes) -> tuple[int, int]:
     """A stream ID without ``-`` and ``+``, or the error for what is none."""
     ms, seq = plain_id(text)

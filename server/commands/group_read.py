@@ -19,10 +19,7 @@ from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
 from server.commands.streams_read import (
     GREATEST,
-    NO_CLAIM,
-    ReadOptions,
     parts_after,
-    read_options,
 )
 from server.effects import EVENT_STREAM
 from server.entries import PAIR, StreamsReply, count_entries, within, write_entries
@@ -33,6 +30,7 @@ from server.group_args import (
     note_idle_consumer,
 )
 from server.keyspecs import xread_keys
+from server.read_options import NO_CLAIM, ReadOptions, read_options_of
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import stream_to_read, strict_id
 from storage.stream.delivery import claimable, hand_out
@@ -119,7 +117,7 @@ def xreadgroup(call: Call) -> object:
     Raises: NOGROUP, WRONGTYPE.
     Complexity: O(log n + answer) for each stream, and with CLAIM the deleted entries passed over.
     """
-    options = read_options(call.argv, call.now_ms, True)
+    options = read_options_of(call.argv, call.now_ms, True)
     sources = _sources(call, options)
     reading = _Reading(call, options)
     for source in sources:
@@ -137,7 +135,7 @@ def xreadgroup(call: Call) -> object:
             break
     if reading.reply.streams:
         return reading.reply.whole()
-    if not options.block or not call.may_block:
+    if not options.block_at or not call.may_block:
         return NULL_ARRAY
     keys = [source.key for source in sources]
     return Parked(

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
-from mypy_extensions import mypyc_attr
 
 from compat import errors
 from compat.errors import CommandError
-from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
@@ -25,6 +23,7 @@ from server.entries import (
     write_entries_reply,
 )
 from server.keyspecs import xread_keys
+from server.read_options import ReadOptions, read_options_of
 from server.registry import (
     BLOCKING,
     FAST,
@@ -43,14 +42,12 @@ from server.stream_args import (
     stream_to_read,
     strict_id,
 )
-from server.timeouts import deadline_of
 from storage.stream.ids import following, is_below
 from storage.stream.stream import Part, Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
 ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
-NO_CLAIM: Final = -1
 
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
@@ -141,36 +138,6 @@ def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tup
     return done, out.getvalue()
 
 
-@mypyc_attr(acyclic=True)
-class ReadOptions:
-    """The options of XREAD and XREADGROUP.
-
-    Attributes:
-        count: the most entries of each stream; 0 is all.
-        max_count: the most entries of all streams together; 0 is all.
-        max_size: about how long the reply may be, in bytes; 0 is any length.
-        block: whether to wait.
-        deadline_ms: until when; 0 is for ever.
-        streams_at: where the keys start.
-        group, consumer: who reads; ``grouped`` tells whether they were given.
-        noack: new entries are not kept pending.
-        claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
-    """
-
-    def __init__(self) -> None:
-        self.grouped = False
-        self.group = b""
-        self.consumer = b""
-        self.noack = False
-        self.claim_ms = NO_CLAIM
-        self.count = 0
-        self.max_count = 0
-        self.max_size = 0
-        self.block = False
-        self.deadline_ms = 0
-        self.streams_at = 0
-
-
 @command(
     "XREAD",
     arity=-4,
@@ -186,7 +153,7 @@ def xread(call: Call) -> object:
     Complexity: O(log n + answer) for each stream. Source: xreadCommand.
     """
     argv = call.argv
-    options = read_options(argv, call.now_ms, False)
+    options = read_options_of(argv, call.now_ms, False)
     width = (len(argv) - options.streams_at) // 2
     keys = argv[options.streams_at : options.streams_at + width]
     streams: list[Stream | None] = []
@@ -217,73 +184,9 @@ def xread(call: Call) -> object:
             break
     if reply.streams:
         return reply.whole()
-    if not options.block or not call.may_block:
+    if not options.block_at or not call.may_block:
         return NULL_ARRAY
     return _park(call, options, keys, after)
-
-
-def read_options(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
-    """The options of XREAD, or of XREADGROUP, up to where the keys start."""
-    options = ReadOptions()
-    at = 1
-    while at < len(argv):
-        word = option_name(argv[at])
-        more = len(argv) - 1 - at
-        if word == b"streams" and more:
-            options.streams_at = at + 1
-            break
-        if word == b"block" and more:
-            options.block = True
-            options.deadline_ms = deadline_of(argv[at + 1], now_ms)
-        elif word == b"count" and more:
-            options.count = max(0, integer(argv[at + 1]))
-        elif word == b"maxcount" and more:
-            options.max_count = _positive(argv[at + 1], errors.MAXCOUNT_NOT_POSITIVE)
-        elif word == b"maxsize" and more:
-            options.max_size = _positive(argv[at + 1], errors.MAXSIZE_NOT_POSITIVE)
-        elif (word == b"group" and more >= 2) or word == b"noack" or (word == b"claim" and more):
-            if not for_group:
-                raise CommandError(errors.only_for_groups(word.upper()))
-            at = _group_option(options, argv, at, word)
-            continue
-        else:
-            raise CommandError(errors.SYNTAX)
-        at += 2
-    if not options.streams_at:
-        raise CommandError(errors.SYNTAX)
-    if (len(argv) - options.streams_at) % 2:
-        raise CommandError(errors.XREADGROUP_UNBALANCED if for_group else errors.XREAD_UNBALANCED)
-    if for_group and not options.grouped:
-        raise CommandError(errors.GROUP_MISSING)
-    if 0 < options.max_count < options.count:
-        raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
-    return options
-
-
-def _group_option(options: ReadOptions, argv: list[bytes], at: int, word: bytes) -> int:
-    """Read an option that only XREADGROUP has; the position after it."""
-    if word == b"group":
-        options.grouped = True
-        options.group = argv[at + 1]
-        options.consumer = argv[at + 2]
-        return at + 3
-    if word == b"noack":
-        options.noack = True
-        return at + 1
-    min_idle_ms = parse_integer(argv[at + 1])
-    if min_idle_ms is None:
-        raise CommandError(errors.CLAIM_NOT_INTEGER)
-    if min_idle_ms < 0:
-        raise CommandError(errors.CLAIM_NEGATIVE)
-    options.claim_ms = min_idle_ms
-    return at + 2
-
-
-def _positive(text: bytes, refusal: bytes) -> int:
-    number = parse_integer(text)
-    if number is None or number <= 0:
-        raise CommandError(refusal)
-    return number
 
 
 def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
