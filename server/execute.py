@@ -22,6 +22,7 @@ from server.invoke import (
     make_known,
     run_alike,
     show_monitors,
+    subcommand_until,
 )
 from server.registry import NONE_ALIKE, Command
 from server.serving import park, serve_ready
@@ -52,7 +53,7 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
             server.last_row = row
         end = size
         if row is not None and row.subcommands:
-            end = at + 1  # the next one may be of another subcommand
+            end = subcommand_until(requests, at)
             row = row.spelled.get(argv[1]) if len(argv) > 1 else None
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             end = at + 1

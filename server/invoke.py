@@ -78,6 +78,22 @@ def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
     return at
 
 
+def subcommand_until(requests: list[list[bytes]], at: int) -> int:
+    """Where requests after ``at``, which is a container's, stop having the same second word.
+
+    After ``MOST_ALIKE`` at the latest.
+    """
+    first = requests[at]
+    end = at + 1
+    if len(first) < 2:
+        return end
+    name = first[1]
+    last = min(len(requests), at + MOST_ALIKE)
+    while end < last and len(requests[end]) > 1 and requests[end][1] == name:
+        end += 1
+    return end
+
+
 def run_alike(
     server: Server,
     call: Call,

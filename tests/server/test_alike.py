@@ -96,6 +96,8 @@ Others = st.sampled_from(
         [b"XTRIM", b"s", b"MAXLEN", b"0"],
         [b"XGROUP", b"CREATE", b"s", b"g", b"$"],
         [b"XGROUP", b"DESTROY", b"s", b"g"],
+        [b"XINFO", b"GROUPS", b"s"],
+        [b"XINFO", b"STREAM", b"s"],
         [b"XGROUP", b"SETMODE", b"s", b"g", b"MAX-PENDING", b"3"],
         Delivery[1],
         [b"CONFIG", b"SET", b"stream-node-max-entries", b"2"],
@@ -199,6 +201,7 @@ ACKS: list[list[bytes]] = [
 @example([[b"MULTI"], *SAME, [b"EXEC"], *SAME], True)
 @example([*SAME, *Delivery, *ACKS], True)
 @example([*SAME, *Delivery, [b"MULTI"], *ACKS, [b"EXEC"]], True)
+@example([*[[b"XINFO", b"GROUPS", b"s"]] * 2, [b"XINFO", b"STREAM", b"s"], [b"XINFO"]], False)
 @example([[b"XRANGE", b"s", b"-", b"+"]] * 3 + [[b"XRANGE", b"s"], [b"XRANGE"]], False)
 def test_a_pipeline_is_as_one_by_one(requests: list[list[bytes]], recorded: bool) -> None:
     with TemporaryDirectory() as directory:
