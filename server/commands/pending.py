@@ -36,7 +36,7 @@ from server.stream_args import (
     strict_ids,
 )
 from storage.stream.delivery import Claim
-from storage.stream.groups import Consumer, Group
+from storage.stream.groups import Consumer, Group, by_name
 from storage.stream.pel import Nack
 from storage.stream.stream import Stream
 
@@ -202,7 +202,7 @@ def _summary(group: Group) -> object:
     if first is None or last is None:
         return [0, None, None, NULL_ARRAY]
     shares: list[object] = []
-    for consumer in group.sorted_consumers():
+    for consumer in by_name(group.consumers):
         if consumer.pel.size:
             shares.append([consumer.name, b"%d" % consumer.pel.size])
     return [

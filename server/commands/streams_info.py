@@ -29,7 +29,7 @@ from server.entries import entries_reply, write_entries
 from server.idle_consumers import reclaim_listed
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
 from server.stream_args import integer, stream_to_read
-from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, lag
+from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
 from storage.stream.pel import Nack
 from storage.stream.stream import Part, Stream
 
@@ -107,8 +107,7 @@ def xinfo_stream(call: Call) -> object:
         out.write(entries_reply(stream.parts(LEAST, GREATEST, count, False), False).wire)
         out.write(_GROUPS)
         out.write(array_header(len(stream.groups)))
-        for name in sorted(stream.groups):
-            group = stream.groups[name]
+        for group in by_name(stream.groups):
             reclaim_listed(call, argv[2], group)
             _write_full_group(out, stream, group, count, resp3)
     else:
@@ -206,7 +205,7 @@ def _write_full_group(
     _write_pending(out, group.pel.from_id(0, 0, count), True)
     out.write(_CONSUMERS)
     out.write(array_header(len(group.consumers)))
-    for consumer in group.sorted_consumers():
+    for consumer in by_name(group.consumers):
         _write_full_consumer(out, consumer, count, resp3)
     _write_mode(out, group)
 
@@ -248,10 +247,9 @@ def xinfo_groups(call: Call) -> object:
     resp3 = call.session.resp3
     out = BytesWriter()
     out.write(array_header(len(stream.groups)))
-    for name in sorted(stream.groups):
-        group = stream.groups[name]
+    for group in by_name(stream.groups):
         out.write(map_header(3 + POSITION + _modes(group), resp3))
-        _write_text(out, _NAME, name)
+        _write_text(out, _NAME, group.name)
         _write_number(out, _CONSUMERS, len(group.consumers))
         _write_number(out, _PENDING, group.pel.size)
         _write_position(out, stream, group, resp3)
@@ -281,7 +279,7 @@ def xinfo_consumers(call: Call) -> object:
     resp3 = call.session.resp3
     out = BytesWriter()
     out.write(array_header(len(group.consumers)))
-    for consumer in group.sorted_consumers():
+    for consumer in by_name(group.consumers):
         inactive_ms = NEVER
         if consumer.active_ms != NEVER:
             inactive_ms = max(0, call.now_ms - consumer.active_ms)

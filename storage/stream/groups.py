@@ -13,7 +13,7 @@ frozen group can keep what it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.stream.ids import is_below
 from storage.stream.pel import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from storage.stream.frozen import FrozenGroup
     from storage.stream.stream import Stream
 
+Named = TypeVar("Named")
 UNKNOWN: Final = -1
 NEVER: Final = -1
 UNLIMITED: Final = -1
@@ -38,6 +39,13 @@ MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked 
 GROUP_BYTES: Final = 600
 CONSUMER_BYTES: Final = 300
 NACK_BYTES: Final = 104  # with its places in three lists
+
+
+def by_name(named: dict[bytes, Named]) -> list[Named]:
+    """Groups of a stream, or consumers of a group, in byte order of their names."""
+    if len(named) < 2:
+        return list(named.values())
+    return [named[name] for name in sorted(named)]
 
 
 class Consumer:
@@ -105,10 +113,6 @@ class Group:
             self.pel.drop_all_of(consumer, held)
             self.by_time.drop_all_of(consumer, held, self.pel.size)
         return dropped
-
-    def sorted_consumers(self) -> list[Consumer]:
-        """The consumers in byte order of their names."""
-        return [self.consumers[name] for name in sorted(self.consumers)]
 
     def idle_between(
         self,
