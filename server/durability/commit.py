@@ -10,7 +10,8 @@ A reply is a promise. What the promise says depends on ``appendfsync``:
     that need the next one. A failed write or sync stops the process before a reply leaves.
 ``everysec``
     Written before the reply leaves, so that a crash of the process loses nothing; synced about
-    once a second in a thread, so that a crash of the machine loses about a second.
+    once a second in a thread, so that a crash of the machine loses about a second. Much data is
+    synced sooner, in pieces: a write that meets a sync waits for about as long as that takes.
 ``no``
     Written before the reply leaves; the system syncs when it likes.
 
@@ -56,6 +57,8 @@ GATHER_PART: Final = 2  # a turn is drawn out by this part of a sync at most
 GATHER_MAX_NS: Final = 1_000_000
 GATHER_IDLE_TURNS: Final = 3  # and ends when so many of the loop's turns brought nothing new
 SYNC_PERIOD_S: Final = 1.0
+SYNC_PIECE_BYTES: Final = 4 * 1024 * 1024  # so much is not left for the end of the period
+SYNC_SHARE: Final = 4  # but as many times as long as it takes, the disk is left alone
 STUCK_S: Final = 2.0
 PATIENCE_S: Final = 0.1
 RETRY_S: Final = 0.2
@@ -93,6 +96,7 @@ class Committer:
         self._patience: asyncio.TimerHandle | None = None
         self._impatient = False  # the write under way takes too long: replies leave without it
         self._postponed_since_s = 0.0  # 0: no write has met the sync under way
+        self._next_piece_s = 0.0  # not to be synced sooner
         server.committer = self
 
     # A turn
@@ -226,6 +230,7 @@ class Committer:
         """The sync under way has ended: let go what it covers, start the next one."""
         server = self._server
         server.aof_status.syncing = False
+        self._next_piece_s = time.monotonic() + SYNC_SHARE * spent_ns / 1e9
         if failure is not None:
             self._sync_failed(failure)
             return
@@ -347,12 +352,19 @@ class Committer:
         self._sync_later(aof)
 
     def _sync_later(self, aof: AppendOnlyFile) -> None:
-        if (
-            self._timer is None
-            and aof.size_bytes > aof.synced_bytes
-            and self._server.config.appendfsync == b"everysec"
-        ):
+        unsynced_bytes = aof.size_bytes - aof.synced_bytes
+        if unsynced_bytes <= 0 or self._server.config.appendfsync != b"everysec":
+            return
+        if unsynced_bytes >= SYNC_PIECE_BYTES and self._may_sync_piece():
+            self._start_sync(aof)
+        elif self._timer is None:
             self._arm(max(0.0, self._sync.started_s + SYNC_PERIOD_S - time.monotonic()))
+
+    def _may_sync_piece(self) -> bool:
+        """Whether a sync may begin before the period is over."""
+        if self.busy or self._server.write_error or not self._may_sync():
+            return False
+        return time.monotonic() >= self._next_piece_s
 
     def _arm(self, delay_s: float) -> None:
         if self._timer is None:

@@ -215,6 +215,26 @@ def test_everysec_does_not_wait_for_the_disk() -> None:
         assert server.call("GET", "n") == value
 
 
+def test_much_is_synced_in_pieces() -> None:
+    """Much data does not wait for the end of the second, but for as long as a slow disk needs."""
+    value = "x" * 1_000_000
+    with faulty_server("everysec") as server, server.client() as client:
+        server.call("CONFIG", "SET", "auto-aof-rewrite-percentage", 0)
+        wanted = server.syncs() + 8
+        deadline_s = time.monotonic() + 5
+        while server.syncs() < wanted:
+            assert client.call("SET", "k", value) == b"+OK\r\n"
+            assert time.monotonic() < deadline_s
+    with slow_disk("everysec", 0.25) as server, server.client() as client:
+        server.call("CONFIG", "SET", "auto-aof-rewrite-percentage", 0)
+        most = server.syncs() + 4
+        end_s = time.monotonic() + 2
+        while time.monotonic() < end_s:
+            assert client.call("SET", "k", value) == b"+OK\r\n"
+            time.sleep(0.02)
+        assert server.syncs() <= most
+
+
 def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
     """A write that has to wait for a sync a little keeps its promise: it comes before the reply."""
     rules = (
