@@ -22,6 +22,7 @@ from storage.keyspace import Emptied
 from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import IdmpMap
+from storage.stream.index import Cut
 from storage.stream.pel import Dropped
 from storage.stream.stream import Stream
 
@@ -197,7 +198,7 @@ def free_some(server: Server) -> None:
         value = waiting.pop()
         if (
             (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
-            or (isinstance(value, FrozenStream) and not value.free_some(FREE_BLOCKS))
+            or (isinstance(value, (FrozenStream, Cut)) and not value.free_some(FREE_BLOCKS))
             or (isinstance(value, (Group, Dropped)) and not value.free_some())
             or (isinstance(value, IdmpMap) and not value.free_some(FREE_KEYS))
             or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))

@@ -12,6 +12,7 @@ from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, plain_id
 from server.call import Call
 from storage.stream.ids import following
+from storage.stream.index import Cut
 from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from storage.stream.references import trim as trim_referenced
 from storage.stream.stream import Stream
@@ -140,23 +141,34 @@ class TrimOptions:
             limit = 100 * call.server.config.stream_node_max_entries
             self.most = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
 
-    def trim(self, stream: Stream, replaying: bool) -> int:
+    def trim(self, call: Call, stream: Stream) -> int:
         """Trim ``stream``; the number of entries removed.
 
-        Args:
-            replaying: what was recorded is the length that it came to, see ``make_exact``.
+        While replaying, what was recorded is the length that it came to, see ``make_exact``.
         """
         mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
         if mode != KEEPREF and stream.groups:
             length = self.threshold if self.strategy == MAXLEN else -1
-            how = Trim(length, (self.min_ms, self.min_seq), self.most, replaying and mode == ACKED)
+            how = Trim(
+                length, (self.min_ms, self.min_seq), self.most, call.replaying and mode == ACKED
+            )
             return trim_referenced(stream, how, mode)
+        cut: Cut | None = None
         whole_nodes = mode == KEEPREF
         if self.strategy == MAXLEN:
-            return stream.trim_to_length(self.threshold, self.approximate, self.most, whole_nodes)
-        return stream.trim_below(
-            self.min_ms, self.min_seq, self.approximate, self.most, whole_nodes
-        )
+            most = self.threshold
+            if not self.most:
+                cut = stream.cut_to_length(most)
+            removed = stream.trim_to_length(most, self.approximate, self.most, whole_nodes)
+        else:
+            ms, seq = self.min_ms, self.min_seq
+            if not self.most:
+                cut = stream.cut_below(ms, seq)
+            removed = stream.trim_below(ms, seq, self.approximate, self.most, whole_nodes)
+        if cut is not None:
+            removed += cut.entries
+            call.server.free_later(cut)
+        return removed
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:
         """Rewrite what depends on nodes in the record of a request to what it came to.

@@ -132,7 +132,7 @@ def xadd(call: Call) -> object:
     reply = Encoded(id_line(stream.last_ms, stream.last_seq))
     trimmed = 0
     if options is not None and options.strategy != NO_TRIM:
-        trimmed = options.trim(stream, call.replaying)
+        trimmed = options.trim(call, stream)
     record: list[bytes] | None = None
     if call.server.aof is not None:
         record = argv.copy()
@@ -192,7 +192,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     lines = id_lines(ms, seq, count)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
-            trimmed = options.trim(stream, False)
+            trimmed = options.trim(call, stream)
             if not trimmed:
                 break
             call.server.dirty += trimmed
@@ -257,7 +257,7 @@ def xtrim(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         return 0
-    removed = options.trim(stream, call.replaying)
+    removed = options.trim(call, stream)
     if removed:
         record = argv.copy()
         options.make_exact(record, stream)

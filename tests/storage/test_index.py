@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -47,3 +49,43 @@ def test_find_is_the_first_block_that_reaches_an_id(
     for ms, seq in wanted:
         reaching = [number for number in range(head, len(left)) if left[number] >= (ms, seq)]
         assert index.find(ms, seq) == (reaching[0] if reaching else len(left))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=150), st.data())
+def test_what_is_left_after_a_cut_is_an_index(sizes: list[int], data: st.DataObject) -> None:
+    index = BlockIndex()
+    for number, size in enumerate(sizes):
+        index.add(made(number, size))
+    lives = list(sizes)
+    for place in data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=len(sizes) // 3)):
+        if lives[place]:
+            gone = data.draw(st.integers(1, lives[place]))
+            lives[place] -= gone
+            index.blocks[place].live -= gone
+            index.shrink(place, gone)
+    if len(index.blocks) < len(lives):
+        return  # most of it was empty: it was made anew
+    place = data.draw(st.integers(index.first(), len(lives)))
+    cut = index.cut(place)
+    assert cut.entries == sum(lives[:place])
+    lives = lives[place:]
+    for number in range(data.draw(st.integers(0, 3))):
+        index.add(made(len(sizes) + number, 7))
+        lives.append(7)
+    assert [block.live for block in index.blocks] == lives
+    assert index.entries == sum(lives)
+    assert index.live_blocks == len([live for live in lives if live])
+    assert [index.count_before(n) for n in range(len(lives) + 1)] == list(accumulate([0, *lives]))
+    ranks = [place for place, live in enumerate(lives) for _ in range(live)]
+    assert [index.place_of_rank(rank) for rank in range(len(ranks))] == ranks
+    for number, block in enumerate(index.blocks[index.first() :], index.first()):
+        assert index.find(block.last_ms, 0) == number
+    while not cut.free_some(10):
+        pass
+
+
+def made(ms: int, size: int) -> Block:
+    block = Block(ms, 0)
+    block.total = block.live = size
+    return block

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.stream.ids import ID_MAX
+from storage.stream.index import Cut
 from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted, Part, Stream
-from support.snapshots import plain_stream
+from support.snapshots import make_stream, plain_stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
@@ -324,3 +325,34 @@ def test_ids_of_more_than_62_bits_are_found() -> None:
         assert stream.count_before(ms, seq) == number
         found = entries(stream.parts((ms, seq), GREATEST, 0, False))
         assert [entry[:2] for entry in found] == places[number:]
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 3])
+def test_many_nodes_are_cut_off_at_once_to_the_same_effect(deleted: int) -> None:
+    def made() -> Stream:
+        stream = make_stream(((ms, 1, [b"f", b"%d" % ms]) for ms in range(1, 401)), 3)
+        for ms in range(1, 401):
+            if ms % 4 < deleted:
+                stream.delete(ms, 1)
+        return stream
+
+    for edge in range(0, 402, 7):
+        for by_id in (False, True):
+            cut_one, other = made(), made()
+            if by_id:
+                cut = cut_one.cut_below(edge, 0)
+                removed = cut_one.trim_below(edge, 0, False, 0, True)
+                assert removed + entries_of(cut) == other.trim_below(edge, 0, False, 0, True)
+            else:
+                cut = cut_one.cut_to_length(edge)
+                removed = cut_one.trim_to_length(edge, False, 0, True)
+                assert removed + entries_of(cut) == other.trim_to_length(edge, False, 0, True)
+            assert plain_stream(cut_one) == plain_stream(other)
+    assert made().cut_to_length(390) is None
+    frozen = made()
+    frozen.freeze()
+    assert frozen.cut_to_length(0) is None
+
+
+def entries_of(cut: Cut | None) -> int:
+    return 0 if cut is None else cut.entries
