@@ -9,6 +9,7 @@ import logging
 import os
 import platform
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from server.config.config import Config
 
 log: Final = logging.getLogger("headrace")
+
+SWITCH_INTERVAL_S: Final = 0.0002  # of a thread that has written or synced, until it can say so
 
 
 class App(Host):
@@ -182,6 +185,7 @@ def settle_heap() -> None:
 
 def run(config: Config) -> int:
     """Serve until told to stop; the exit code of the process."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     app = App(config)
     log.info(
         "Headrace %s (Redis %s), %s build, Python %s, pid %d, port %d",
