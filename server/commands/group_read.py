@@ -17,10 +17,7 @@ from compat.errors import CommandError, no_key_or_group
 from compat.stream_ids import format_id, write_id
 from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
-from server.commands.streams_read import (
-    GREATEST,
-    parts_after,
-)
+from server.commands.streams_read import GREATEST, parts_after
 from server.effects import EVENT_STREAM
 from server.entries import PAIR, StreamsReply, count_entries, within, write_entries
 from server.group_args import (
