@@ -22,7 +22,6 @@ from server.invoke import (
     make_known,
     run_alike,
     show_monitors,
-    subcommand_until,
 )
 from server.registry import NONE_ALIKE, Command
 from server.serving import park, serve_ready
@@ -53,8 +52,11 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
             server.last_row = row
         end = size
         if row is not None and row.subcommands:
-            end = subcommand_until(requests, at)
-            row = row.spelled.get(argv[1]) if len(argv) > 1 else None
+            if len(argv) > 1:
+                end = alike_until(requests, at, size)  # the next one may be of another subcommand
+                row = row.spelled.get(argv[1])
+            else:
+                row = None
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             end = at + 1
             try:

@@ -60,9 +60,9 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
 
 
 def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
-    """Where requests after ``at`` stop having as many words, the same name and the same key.
+    """Where requests after ``at`` stop having as many words, the same name and second word.
 
-    At ``end``, or after ``MOST_ALIKE``, at the latest.
+    That is their key, or a subcommand. At ``end``, or after ``MOST_ALIKE``, at the latest.
     """
     first = requests[at]
     width = len(first)
@@ -76,22 +76,6 @@ def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
             break
         at += 1
     return at
-
-
-def subcommand_until(requests: list[list[bytes]], at: int) -> int:
-    """Where requests after ``at``, which is a container's, stop having the same second word.
-
-    After ``MOST_ALIKE`` at the latest.
-    """
-    first = requests[at]
-    end = at + 1
-    if len(first) < 2:
-        return end
-    name = first[1]
-    last = min(len(requests), at + MOST_ALIKE)
-    while end < last and len(requests[end]) > 1 and requests[end][1] == name:
-        end += 1
-    return end
 
 
 def run_alike(
