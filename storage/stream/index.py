@@ -163,7 +163,10 @@ class BlockIndex:
         return int(total)
 
     def place_of_rank(self, rank: int) -> int:
-        """The place of the block that holds the entry with ``rank`` entries before it."""
+        """The place of the block that holds the entry with ``rank`` entries before it.
+
+        The number of places where there is none.
+        """
         sums = self._sums
         size: i64 = len(sums)
         left: i64 = rank

@@ -482,12 +482,8 @@ class Stream:
 
         Complexity: a few nanoseconds for each node there is.
         """
-        index = self.index
         excess = self.length - most
-        if excess < CUT_BLOCKS:
-            return None
-        every = excess >= index.entries
-        return self._cut(len(index.blocks) if every else index.place_of_rank(excess))
+        return None if excess < CUT_BLOCKS else self._cut(self.index.place_of_rank(excess))
 
     def cut_below(self, ms: int, seq: int) -> Cut | None:
         """As ``cut_to_length``, for the entries whose ID is below (ms, seq)."""

@@ -79,6 +79,7 @@ def test_what_is_left_after_a_cut_is_an_index(sizes: list[int], data: st.DataObj
     assert [index.count_before(n) for n in range(len(lives) + 1)] == list(accumulate([0, *lives]))
     ranks = [place for place, live in enumerate(lives) for _ in range(live)]
     assert [index.place_of_rank(rank) for rank in range(len(ranks))] == ranks
+    assert index.place_of_rank(len(ranks)) == index.place_of_rank(2**40) == len(lives)
     for number, block in enumerate(index.blocks[index.first() :], index.first()):
         assert index.find(block.last_ms, 0) == number
     while not cut.free_some(10):
