@@ -163,6 +163,15 @@ class Connection(Peer):
         elif self._stalled:
             self.bound_output()
 
+    def tells_of_data(self) -> bool:
+        """Whether more is pending than the answer to one command of ``@connection``, as PING is."""
+        session = self.session
+        row = session.last_row
+        if row is None or not row.of_connection or not self._asked_once:
+            return True
+        others = self._held or session.special or session.subscriptions
+        return bool(others) or len(session.out) != 1
+
     def take(self) -> bytes:
         """Take out what is pending; it belongs in front of all that follows."""
         session = self.session

@@ -116,6 +116,7 @@ class Command:
         self.acl: Final = acl  # categories besides those that follow from the flags
         self.tips: Final = tips
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
+        self.of_connection: Final = "connection" in acl and not flags & BLOCKING  # not of data
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed

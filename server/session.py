@@ -39,6 +39,10 @@ class Peer:
     def flush(self) -> None:
         """Send ``session.out`` now."""
 
+    def tells_of_data(self) -> bool:
+        """Whether ``session.out`` may say something of the data, and not of the session alone."""
+        return True
+
     def take(self) -> bytes:
         """Take ``session.out`` out, to be given to ``send`` later, in order."""
         return b""

@@ -22,9 +22,10 @@ had, and for no longer than a part of what a sync takes.
 
 A write may have to wait for a sync of the same file. So while one is under way the other policies
 write in a second thread. Replies wait for it there, but not for long: after ``PATIENCE_S`` they
-leave all the same, as Redis's do while it postpones a write. When the disk has been stuck for two
-seconds the server waits for it, so that what is not written does not fill the memory; Redis does
-the same, and both count it in ``aof_delayed_fsync``.
+leave all the same, as Redis's do while it postpones a write. Those that tell of the connection
+alone, as PING's does, wait for no write. When the disk has been stuck for two seconds the server
+waits for it, so that what is not written does not fill the memory; Redis does the same, and both
+count it in ``aof_delayed_fsync``.
 
 With the last two policies, records that cannot be written stay in memory, writes are refused
 (MISCONF) and the write is tried again until the disk is back. After a sync that failed nobody
@@ -270,6 +271,8 @@ class Committer:
 
     def _pass_on(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
         """Let replies go once everything executed before them is written, or the disk is stuck."""
+        if aof.pending or self._writer.busy:
+            sessions = _flush_others(sessions)
         if aof.pending and not self._server.write_error:
             if self._sync.busy or self._writer.busy:
                 self._write_beside(aof)
@@ -527,6 +530,17 @@ def _write_file(aof: AppendOnlyFile) -> None:
 def _flush(sessions: list[Session]) -> None:
     for session in sessions:
         session.peer.flush()
+
+
+def _flush_others(sessions: list[Session]) -> list[Session]:
+    """Send replies that tell of no data; the sessions whose replies do."""
+    of_data = []
+    for session in sessions:
+        if session.peer.tells_of_data():
+            of_data.append(session)
+        else:
+            session.peer.flush()
+    return of_data
 
 
 def _hold(sessions: list[Session], batch: list[Held]) -> None:

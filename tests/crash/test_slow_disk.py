@@ -250,6 +250,43 @@ def test_a_reply_follows_the_write_while_a_sync_is_under_way() -> None:
             assert b"value-%d" % number in path.read_bytes()
 
 
+def test_only_what_tells_of_no_data_is_told_before_the_write() -> None:
+    rules = (
+        Rule("fdatasync", "incr", delay_s=3.0),
+        Rule("write", "incr", during="fdatasync", delay_s=0.05),
+    )
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(faulty_server("everysec", *rules))
+        writer, other = [stack.enter_context(server.client()) for _ in range(2)]
+        path = server.directory / "appendonlydir" / "appendonly.aof.1.incr.aof"
+        writer.call("SET", "first", "1")
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "1")
+        early = 0
+        for number in range(10):
+            value = b"value-%d" % number
+            writer.send_command("SET", "k", value)
+            assert other.call("PING") == b"+PONG\r\n"
+            early += value not in path.read_bytes()
+            assert other.call("GET", "k") == b"$7\r\n%b\r\n" % value
+            assert value in path.read_bytes()
+            assert writer.read() == b"+OK\r\n"
+            writer.send_command("SET", "k", value + b".")
+            assert other.call("PING") == b"+PONG\r\n"
+            writer.send_command("PING")  # behind a reply that waits
+            assert writer.read() == b"+OK\r\n"
+            assert value + b"." in path.read_bytes()
+            assert writer.read() == b"+PONG\r\n"
+            writer.send(encode("SET", "k", value + b"!") + encode("PING"))
+            assert writer.read() == b"+OK\r\n"
+            assert writer.read() == b"+PONG\r\n"
+            assert value + b"!" in path.read_bytes()
+            writer.send(encode("MULTI") + encode("SET", "k", value + b"?") + encode("PING"))
+            writer.send(encode("EXEC"))
+            assert [writer.read() for _ in range(4)][-1] == b"*2\r\n+OK\r\n+PONG\r\n"
+            assert value + b"?" in path.read_bytes()
+        assert early
+
+
 def test_a_write_that_is_stuck_holds_nobody_up_for_long() -> None:
     """Where the disk takes no write while it syncs, replies leave without it, as Redis's do."""
     rules = (
