@@ -169,8 +169,9 @@ class Connection(Peer):
         row = session.last_row
         if row is None or not row.of_connection or not self._asked_once:
             return True
-        others = self._held or session.special or session.subscriptions
-        return bool(others) or len(session.out) != 1
+        if self._held or session.special or is_subscriber(session):
+            return True
+        return len(session.out) != 1
 
     def take(self) -> bytes:
         """Take out what is pending; it belongs in front of all that follows."""

@@ -272,7 +272,7 @@ class Committer:
     def _pass_on(self, aof: AppendOnlyFile, sessions: list[Session]) -> None:
         """Let replies go once everything executed before them is written, or the disk is stuck."""
         if aof.pending or self._writer.busy:
-            sessions = _flush_others(sessions)
+            sessions = _flush_free(sessions)
         if aof.pending and not self._server.write_error:
             if self._sync.busy or self._writer.busy:
                 self._write_beside(aof)
@@ -532,8 +532,8 @@ def _flush(sessions: list[Session]) -> None:
         session.peer.flush()
 
 
-def _flush_others(sessions: list[Session]) -> list[Session]:
-    """Send replies that tell of no data; the sessions whose replies do."""
+def _flush_free(sessions: list[Session]) -> list[Session]:
+    """Send the replies that tell of no data; the sessions whose replies do."""
     of_data = []
     for session in sessions:
         if session.peer.tells_of_data():
