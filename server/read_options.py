@@ -33,7 +33,8 @@ class ReadOptions:
         block_at: where the time to wait stands in the request; 0 is not to wait.
         deadline_ms: until when to wait; 0 is for ever.
         streams_at: where the keys start.
-        group, consumer: who reads; ``grouped`` tells whether they were given.
+        group, consumer: who reads.
+        consumer_at: where the consumer stands in the request; 0 is that none was given.
         noack: new entries are not kept pending.
         claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
         words: all of them as they were given, STREAMS included.
@@ -41,9 +42,9 @@ class ReadOptions:
 
     def __init__(self, for_group: bool) -> None:
         self.for_group: Final = for_group
-        self.grouped = False
         self.group = b""
         self.consumer = b""
+        self.consumer_at = 0
         self.noack = False
         self.claim_ms = NO_CLAIM
         self.count = 0
@@ -89,7 +90,7 @@ class ReadOptions:
         if (len(argv) - self.streams_at) % 2:
             unbalanced = errors.XREADGROUP_UNBALANCED if self.for_group else errors.XREAD_UNBALANCED
             raise CommandError(unbalanced)
-        if self.for_group and not self.grouped:
+        if self.for_group and not self.consumer_at:
             raise CommandError(errors.GROUP_MISSING)
         if 0 < self.max_count < self.count:
             raise CommandError(errors.MAXCOUNT_BELOW_COUNT)
@@ -100,12 +101,19 @@ class ReadOptions:
         if self.block_at:
             self.deadline_ms = deadline_of(argv[self.block_at], now_ms)
 
+    def name_consumer(self, argv: list[bytes]) -> None:
+        """Have the consumer be the one of a request that is like the one that was read."""
+        at = self.consumer_at
+        if at:
+            self.consumer = argv[at]
+            self.words[at - 1] = argv[at]
+
     def _read_group_option(self, argv: list[bytes], at: int, word: bytes) -> int:
         """Read an option that only XREADGROUP has; the position after it."""
         if word == b"group":
-            self.grouped = True
             self.group = argv[at + 1]
             self.consumer = argv[at + 2]
+            self.consumer_at = at + 2
             return at + 3
         if word == b"noack":
             self.noack = True
@@ -120,7 +128,10 @@ class ReadOptions:
 
 
 class _LastRead:
-    """The options that were read last: a reader says the same ones again and again."""
+    """The options that were read last: a reader says the same ones again and again.
+
+    So do other readers of its group, but for their names.
+    """
 
     def __init__(self, for_group: bool) -> None:
         self.options = ReadOptions(for_group)
@@ -129,9 +140,11 @@ class _LastRead:
         options = self.options
         at = options.streams_at
         paired = 0 < at < len(argv) and not (len(argv) - at) % 2
-        if paired and stand_at(argv, 1, options.words):
-            options.settle(argv, now_ms)
-            return options
+        if paired:
+            options.name_consumer(argv)
+            if stand_at(argv, 1, options.words):
+                options.settle(argv, now_ms)
+                return options
         options = ReadOptions(options.for_group)
         options.read(argv, now_ms)
         if len(options.words) <= MOST_WORDS:
@@ -146,7 +159,7 @@ _last_read_for_group: Final = _LastRead(True)
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
     """The options of XREAD, or of XREADGROUP, up to where the keys start.
 
-    Nobody may change them: the next request may be given the same.
+    Nobody may change or keep them: the next request may be given the same, with its own consumer.
 
     Raises:
         CommandError: as ``ReadOptions.read``.

@@ -95,6 +95,8 @@ class Block:
                     _recent.add(self)
                 self.met += 1
                 return run
+        if self.is_open():
+            self.met = _OFTEN
         return self.entries()
 
     def ids(self) -> Run:
@@ -109,13 +111,21 @@ class Block:
         return run
 
     def seal(self) -> None:
-        """Pack the live entries into the payload and let go of the decoded form."""
+        """Pack the live entries into the payload.
+
+        The decoded form stays at hand where it was read from: who reads at the end of a stream may
+        not have seen all of it.
+        """
         run = self.entries()
         if self.dead is not None:
             run = _living(run, self.dead)
             self.dead = None
         self.payload, self.ids_bytes = pack(run)
-        self.run = None
+        if self.met:
+            self.run = run
+            _recent.add(self)
+        else:
+            self.run = None
 
     def packed(self) -> tuple[bytes, int]:
         """The payload with all entries, the dead ones included, and the length of its IDs."""

@@ -20,7 +20,9 @@ ENDS: list[list[bytes]] = [
     [],
 ]
 Words = st.tuples(
-    st.sampled_from([*[[b"GROUP", b"g", b"c"]] * 2, [b"GROUP", b"g"], []]),
+    st.sampled_from([b"GROUP g c", b"GROUP g d", b"GROUP g STREAMS", b"GROUP g", b""]).map(
+        bytes.split
+    ),
     st.lists(st.sampled_from(WORDS), max_size=5) | st.just([b"COUNT", b"1", b"BLOCK", b"5"]),
     st.sampled_from(ENDS),
 ).map(lambda parts: [*parts[0], *parts[1], *parts[2]])
@@ -37,7 +39,7 @@ def told(argv: list[bytes], now_ms: int, for_group: bool, remembered: bool) -> o
     except CommandError as error:
         return error.line
     return (
-        (options.grouped, options.group, options.consumer, options.noack, options.claim_ms),
+        (options.group, options.consumer, options.consumer_at, options.noack, options.claim_ms),
         (options.count, options.max_count, options.max_size),
         (options.block_at, options.deadline_ms, options.streams_at, options.words),
     )
@@ -52,6 +54,13 @@ def told(argv: list[bytes], now_ms: int, for_group: bool, remembered: bool) -> o
         ([b"GROUP", b"g", b"c", b"STREAMS"], True),
     ]
 )
+@example(
+    [
+        ([b"GROUP", b"g", b"c", b"BLOCK", b"5", b"STREAMS", b"s", b">"], True),
+        ([b"GROUP", b"g", b"d", b"COUNT", b"5", b"STREAMS", b"s", b">"], True),
+        ([b"GROUP", b"g", b"e", b"BLOCK", b"5", b"STREAMS", b"s", b">"], True),
+    ]
+)
 @example([([b"BLOCK", b"5", b"STREAMS", b"s", b">"], False)] * 2)
 def test_options_read_again_are_the_same(requests: list[tuple[list[bytes], bool]]) -> None:
     for now_ms, (words, for_group) in enumerate(requests, 1000):
@@ -61,11 +70,27 @@ def test_options_read_again_are_the_same(requests: list[tuple[list[bytes], bool]
             assert found == told(argv, later_ms, for_group, False)
 
 
-def test_the_last_options_are_kept_and_many_are_not() -> None:
+def test_the_last_options_are_kept() -> None:
     argv = [b"XREAD", b"BLOCK", b"5", b"STREAMS", b"s", b"$"]
     kept = read_options_of(argv, 1000, False)
     assert read_options_of([*argv[:4], b"t", b"0"], 2000, False) is kept
     assert kept.deadline_ms == 2005
+    assert read_options_of(argv[:1] + argv[3:], 3000, False) is not kept
+
+
+def test_options_are_kept_whoever_the_consumer_is() -> None:
+    argv = [b"XREADGROUP", b"COUNT", b"1", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"]
+    kept = read_options_of(argv, 1000, True)
+    argv[5] = b"d"
+    assert read_options_of(argv, 1000, True) is kept
+    assert kept.consumer == b"d"
+    argv[4] = b"h"
+    assert read_options_of(argv, 1000, True) is not kept
+
+
+def test_options_of_many_words_are_not_kept() -> None:
+    argv = [b"XREAD", b"BLOCK", b"5", b"STREAMS", b"s", b"$"]
+    kept = read_options_of(argv, 1000, False)
     many = [b"XREAD", *[b"COUNT", b"1"] * 5, b"STREAMS", b"s", b"$"]
     assert read_options_of(many, 1000, False) is not read_options_of(many, 1000, False)
     assert read_options_of(argv, 1000, False) is kept

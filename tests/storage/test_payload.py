@@ -137,6 +137,23 @@ def test_a_block_is_decoded_whole_when_it_is_read_again_and_again() -> None:
     assert len(block.some((50, 0), (60, 0), 5, True).ms) == 5
 
 
+@pytest.mark.parametrize("was_read", [False, True])
+def test_a_block_stays_decoded_where_it_was_read_before_it_was_sealed(was_read: bool) -> None:
+    block = open_block(1, 0, [b"a", b"0"], 0)
+    for number in range(10):
+        append(block, 1 + number, 0, [b"a", b"%d" % number], 0)
+    block.bury(0)
+    if was_read:
+        block.some((2, 0), (3, 0), 1, False)
+    block.seal()
+    assert (block.run is not None) is was_read
+    assert block.some((1, 0), (5, 0), 5, False).ms[0] == 2, "the dead ones are not packed"
+    for _ in range(8):  # others take its place
+        block_of(10).some((2, 0), (2, 0), 1, False)
+    assert block.run is None
+    assert block.some((1, 0), (5, 0), 5, False).row(1) == [b"a", b"2"]
+
+
 def test_what_was_deleted_is_passed_over() -> None:
     block = block_of(100)
     block.bury(51)
