@@ -108,7 +108,7 @@ def run(
     out = session.out
     ready = server.blocking.ready
     while True:
-        if handler is not None:
+        if handler is not None and at + 1 < end:
             if until <= at:
                 until = alike_until(requests, at, end)
             if until > at + 1:

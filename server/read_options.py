@@ -101,12 +101,14 @@ class ReadOptions:
         if self.block_at:
             self.deadline_ms = deadline_of(argv[self.block_at], now_ms)
 
-    def name_consumer(self, argv: list[bytes]) -> None:
-        """Have the consumer be the one of a request that is like the one that was read."""
+    def name_reader(self, argv: list[bytes]) -> None:
+        """Have group and consumer be those of a request that is like the one that was read."""
         at = self.consumer_at
         if at:
+            self.group = argv[at - 1]
             self.consumer = argv[at]
-            self.words[at - 1] = argv[at]
+            self.words[at - 2] = self.group
+            self.words[at - 1] = self.consumer
 
     def _read_group_option(self, argv: list[bytes], at: int, word: bytes) -> int:
         """Read an option that only XREADGROUP has; the position after it."""
@@ -130,7 +132,7 @@ class ReadOptions:
 class _LastRead:
     """The options that were read last: a reader says the same ones again and again.
 
-    So do other readers of its group, but for their names.
+    So do others, but for their group and their name in it.
     """
 
     def __init__(self, for_group: bool) -> None:
@@ -141,7 +143,7 @@ class _LastRead:
         at = options.streams_at
         paired = 0 < at < len(argv) and not (len(argv) - at) % 2
         if paired:
-            options.name_consumer(argv)
+            options.name_reader(argv)
             if stand_at(argv, 1, options.words):
                 options.settle(argv, now_ms)
                 return options
@@ -159,7 +161,7 @@ _last_read_for_group: Final = _LastRead(True)
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
     """The options of XREAD, or of XREADGROUP, up to where the keys start.
 
-    Nobody may change or keep them: the next request may be given the same, with its own consumer.
+    Nobody may change or keep them: the next request may be given the same, with its own reader.
 
     Raises:
         CommandError: as ``ReadOptions.read``.

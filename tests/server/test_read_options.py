@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def told(argv: list[bytes], now_ms: int, for_group: bool, remembered: bool) -> o
     [
         ([b"GROUP", b"g", b"c", b"BLOCK", b"5", b"STREAMS", b"s", b">"], True),
         ([b"GROUP", b"g", b"d", b"COUNT", b"5", b"STREAMS", b"s", b">"], True),
-        ([b"GROUP", b"g", b"e", b"BLOCK", b"5", b"STREAMS", b"s", b">"], True),
+        ([b"GROUP", b"h", b"e", b"BLOCK", b"5", b"STREAMS", b"s", b">"], True),
     ]
 )
 @example([([b"BLOCK", b"5", b"STREAMS", b"s", b">"], False)] * 2)
@@ -78,13 +79,16 @@ def test_the_last_options_are_kept() -> None:
     assert read_options_of(argv[:1] + argv[3:], 3000, False) is not kept
 
 
-def test_options_are_kept_whoever_the_consumer_is() -> None:
+def test_options_are_kept_whoever_reads() -> None:
     argv = [b"XREADGROUP", b"COUNT", b"1", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"]
     kept = read_options_of(argv, 1000, True)
-    argv[5] = b"d"
+    argv[4:6] = [b"h", b"d"]
     assert read_options_of(argv, 1000, True) is kept
-    assert kept.consumer == b"d"
-    argv[4] = b"h"
+    assert (kept.group, kept.consumer) == (b"h", b"d")
+    argv[3] = b"COUNT"
+    with pytest.raises(CommandError):
+        read_options_of(argv, 1000, True)
+    argv[2:4] = [b"2", b"GROUP"]
     assert read_options_of(argv, 1000, True) is not kept
 
 
