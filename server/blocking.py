@@ -1,13 +1,8 @@
-"""Clients that wait for keys: who waits, for what, until when, and who can be served now.
+"""Clients that wait for keys: until when, and which keys are to be looked at.
 
-A blocked client is a ``Waiter``: its request, to be run again. It stands under each of its keys.
-Readers of streams say after which ID they want an entry. They stand with those that want the same,
-mostly all of them, and these lines stand in the order of the IDs. So a key that is ready yields
-only those whose ID has been passed: finding whom to wake costs the number of clients woken, not the
-number parked. Readers for a consumer group stand by group, in order of arrival, for what one of
-them is given the others are not: they are woken one by one while the group has something to give.
-All others stand in order of arrival. Whoever is woken is run again in order of arrival, counted by
-ticket; one that still cannot be served gets a new ticket and keeps its deadline.
+A blocked client is a ``Waiter``: its request, to be run again. It stands under each of its keys
+(``server.waiters``). Whoever is woken is run again in order of arrival, counted by ticket; one that
+still cannot be served gets a new ticket and keeps its deadline.
 
 Time alone makes pending entries old enough to be claimed, so each group that has some has an alarm
 for each idle time that its readers ask for.
@@ -15,12 +10,10 @@ for each idle time that its readers ask for.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from heapq import heapify, heappop, heappush
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from sortedcontainers import SortedDict
+from server.waiters import GroupQueue, Queue, Waiter
 
 if TYPE_CHECKING:
     from server.call import Parked
@@ -30,103 +23,6 @@ if TYPE_CHECKING:
 SMALL_HEAP: Final = 64
 Place = tuple[int, bytes]  # index of the database, key
 SPARE_ALARMS: Final = 64
-
-
-class Waiter:
-    """A blocked client and the request to run again."""
-
-    def __init__(self, session: Session, row: Command, parked: Parked, ticket: int) -> None:
-        self.session: Final = session
-        self.row: Final = row
-        self.parked = parked
-        self.ticket = ticket
-        self.deadline_ms: Final = parked.deadline_ms
-        self.db_index: Final = session.db.index
-        self.active = True
-
-
-class GroupQueue:
-    """The waiters of one key that read for one consumer group.
-
-    Attributes:
-        waiters: all of them, by ticket, first come first.
-        consumers: how many of them read as each consumer.
-        claimers: those that also claim, by the idle time they ask for.
-        alarms: for such an idle time, the moment at which something may be claimed.
-        alarmed_ms: the time of delivery that they were set for; none of them is for a later one.
-    """
-
-    def __init__(self) -> None:
-        self.waiters: OrderedDict[int, Waiter] = OrderedDict()
-        self.consumers: dict[bytes, int] = {}
-        self.claimers: dict[int, OrderedDict[int, Waiter]] = {}
-        self.alarms: dict[int, int] = {}
-        self.alarmed_ms = 0
-
-    def add(self, waiter: Waiter) -> None:
-        """Let a waiter stand at the end; it may name the key twice."""
-        if waiter.ticket in self.waiters:
-            return
-        self.waiters[waiter.ticket] = waiter
-        consumer = waiter.parked.consumer
-        self.consumers[consumer] = self.consumers.get(consumer, 0) + 1
-        claim_ms = waiter.parked.claim_ms
-        if claim_ms >= 0:
-            line = self.claimers.get(claim_ms)
-            if line is None:
-                line = self.claimers[claim_ms] = OrderedDict()
-            line[waiter.ticket] = waiter
-
-    def remove(self, waiter: Waiter) -> None:
-        """Let a waiter go, if it stands here."""
-        if self.waiters.pop(waiter.ticket, None) is None:
-            return
-        consumer = waiter.parked.consumer
-        self.consumers[consumer] -= 1
-        if not self.consumers[consumer]:
-            del self.consumers[consumer]
-        claim_ms = waiter.parked.claim_ms
-        if claim_ms >= 0:
-            line = self.claimers[claim_ms]
-            del line[waiter.ticket]
-            if not line:
-                del self.claimers[claim_ms]
-                self.alarms.pop(claim_ms, None)
-
-    def first(self) -> Waiter | None:
-        """Who came first."""
-        for waiter in self.waiters.values():
-            return waiter
-        return None
-
-    def first_claimer(self, idle_ms: int) -> Waiter | None:
-        """Who came first of those that take what has been idle for ``idle_ms``."""
-        found: Waiter | None = None
-        for claim_ms, line in self.claimers.items():
-            if claim_ms <= idle_ms:
-                for waiter in line.values():
-                    if found is None or waiter.ticket < found.ticket:
-                        found = waiter
-                    break
-        return found
-
-
-class Queue:
-    """The waiters of one key.
-
-    Attributes:
-        groups: those that read for a group, by its name.
-        readers: other readers of a stream, by the (ms, seq) that is to be passed, by ticket.
-        others: everybody else, by ticket.
-    """
-
-    def __init__(self) -> None:
-        self.groups: dict[bytes, GroupQueue] = {}
-        self.readers: SortedDict[tuple[int, int], dict[int, Waiter]] = SortedDict()
-        self.others: dict[int, Waiter] = {}
-
-    def __len__(self) -> int:
-        return len(self.readers) + len(self.others) + len(self.groups)
 
 
 class Blocking:
@@ -194,28 +90,6 @@ class Blocking:
         for place in self.queues:
             if place[0] == db:
                 self.ready[place] = None
-
-    def candidates(self, place: Place, last_id: tuple[int, int] | None) -> list[Waiter]:
-        """Who may be served at a key now, first come first.
-
-        Args:
-            last_id: the last ID of the stream at the key; None when there is no stream, which
-                leaves its readers asleep.
-        """
-        queue = self.queues.get(place)
-        if queue is None:
-            return []
-        found: list[Waiter] = list(queue.others.values())
-        if last_id is not None and queue.readers:
-            for after in queue.readers.irange(maximum=last_id, inclusive=(True, False)):
-                found.extend(queue.readers[after].values())
-            found.sort(key=attrgetter("ticket"))
-        return found
-
-    def groups_at(self, place: Place) -> list[bytes]:
-        """The consumer groups that somebody reads for at a key."""
-        queue = self.queues.get(place)
-        return [] if queue is None else list(queue.groups)
 
     def group_queue(self, place: Place, group: bytes) -> GroupQueue | None:
         """Who reads for a group at a key, if anybody does."""
@@ -285,10 +159,7 @@ class Blocking:
             if parked.group is not None:
                 self._stand_in_group(queue, waiter, parked.group)
             elif parked.after:
-                line = queue.readers.get(parked.after[number])
-                if line is None:
-                    line = queue.readers[parked.after[number]] = {}
-                line[waiter.ticket] = waiter
+                queue.readers.add(waiter, parked.after[number])
             else:
                 queue.others[waiter.ticket] = waiter
 
@@ -302,14 +173,10 @@ class Blocking:
             if parked.group is not None:
                 self._leave_group(queue, waiter, parked.group)
             elif parked.after:
-                line = queue.readers.get(parked.after[number])
-                if line is not None:
-                    line.pop(waiter.ticket, None)
-                    if not line:
-                        del queue.readers[parked.after[number]]
+                queue.readers.remove(waiter, parked.after[number])
             else:
                 queue.others.pop(waiter.ticket, None)
-            if not len(queue):
+            if queue.is_empty():
                 del self.queues[place]
                 self.key_count -= 1
 
@@ -326,7 +193,7 @@ class Blocking:
         if line is None:
             return
         line.remove(waiter)
-        if not line.waiters:
+        if line.is_empty():
             del queue.groups[group]
             if not queue.groups:
                 self.group_key_count -= 1

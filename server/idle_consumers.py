@@ -56,9 +56,10 @@ def _reclaim(
     if not idle:
         return
     queue = call.server.blocking.group_queue((db.index, key), group.name)
+    waiting = set[bytes]() if queue is None else queue.consumers()
     db.before_change(key)
     for name in idle:
-        if queue is None or name not in queue.consumers:
+        if name not in waiting:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
             call.changed_in(db, key, b"xgroup-delconsumer", EVENT_STREAM, record, 1, False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.replies import Encoded
-from server.blocking import Place, Waiter
+from server.blocking import Place
 from server.call import Parked
 from server.invoke import finish, invoke
 from server.registry import READONLY, Command
 from server.session import BLOCKED, Session
 from server.state import Server
+from server.waiters import GroupQueue, Waiter
 from storage.stream.delivery import claimable_since, has_new
 from storage.stream.groups import NEVER
 from storage.stream.stream import Stream
@@ -57,20 +58,24 @@ def park(server: Server, session: Session, row: Command, parked: Parked) -> None
 
 def serve_ready(server: Server) -> None:
     """Run the requests of clients whose keys have become ready, until nothing more changes."""
-    ready = server.blocking.ready
+    blocking = server.blocking
+    ready = blocking.ready
     while ready:
         place = next(iter(ready))
         del ready[place]
+        queue = blocking.queues.get(place)
+        if queue is None:
+            continue
         value = server.dbs[place[0]].get(place[1], server.clock_ns // 1_000_000)
         last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
         answer: _Answer | None = None
-        for waiter in server.blocking.candidates(place, last_id):
+        for waiter in queue.candidates(last_id):
             if waiter.active:
                 if answer is not None and answer.fits(waiter):
                     _serve_alike(server, waiter, answer)
                 else:
                     answer = _serve(server, waiter)
-        for group in server.blocking.groups_at(place):
+        for group in list(queue.groups.keys()):
             _serve_group(server, place, group)
 
 
@@ -112,7 +117,10 @@ def _serve_alike(server: Server, waiter: Waiter, answer: _Answer) -> None:
 def _serve_group(server: Server, place: Place, name: bytes) -> None:
     """Serve those who read for a group at a key, one by one, while there is something to give."""
     while True:
-        waiter = _next_of_group(server, place, name)
+        queue = server.blocking.group_queue(place, name)
+        if queue is None:
+            return
+        waiter = _next_of_group(server, place, name, queue)
         if waiter is None:
             break
         _serve(server, waiter)
@@ -121,11 +129,8 @@ def _serve_group(server: Server, place: Place, name: bytes) -> None:
     _set_alarms(server, place, name)
 
 
-def _next_of_group(server: Server, place: Place, name: bytes) -> Waiter | None:
+def _next_of_group(server: Server, place: Place, name: bytes, queue: GroupQueue) -> Waiter | None:
     """Who is to be served next at a key for a group; None when nobody can be."""
-    queue = server.blocking.group_queue(place, name)
-    if queue is None:
-        return None
     now_ms = server.clock_ns // 1_000_000
     stream = server.dbs[place[0]].get(place[1], now_ms)
     group = stream.groups.get(name) if isinstance(stream, Stream) else None

@@ -8,8 +8,8 @@ from protocol.replies import NO_REPLY, Push, Replies, write_reply
 from storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
-    from server.blocking import Waiter
     from server.registry import Command
+    from server.waiters import Waiter
 
 # Why a session's requests must take the slow path through ``admit``; zero is the fast path.
 NEEDS_AUTH: Final = 1 << 0

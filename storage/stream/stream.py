@@ -293,7 +293,8 @@ class Stream:
             ms < self.last_ms or (ms == self.last_ms and seq < self.last_seq)
         ):
             return False
-        return self.last_entry_id() > (ms, seq)
+        last_ms, last_seq = self.last_entry_id()
+        return is_below(ms, seq, last_ms, last_seq)
 
     def one(self, ms: int, seq: int) -> Part | None:
         """Where the live entry with this ID is to be found; None when there is none."""

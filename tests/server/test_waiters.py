@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 import server.commands.families  # noqa: F401  (importing it fills the command table)
-from server.blocking import Waiter
 from server.call import Parked
 from server.config.config import Config
 from server.cron import Cron
@@ -15,6 +17,7 @@ from server.registry import TABLE
 from server.serving import serve_ready
 from server.session import NOBODY, Session
 from server.state import Server
+from server.waiters import MANY_LINES, SPARE_TICKETS, Line, Queue, Waiter
 
 
 def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
@@ -31,6 +34,70 @@ def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
     assert sum(isinstance(each, Waiter) for each in gc.get_objects()) < 100
     assert server.blocking.next_deadline_ms() == 5000
     assert [waiter.session for waiter in server.blocking.due(5000)] == [other]
+
+
+_SERVER = Server(Config())
+
+
+def waiter(ticket: int, after: tuple[int, int] = (0, 0)) -> Waiter:
+    parked = Parked([b"s"], 0, [b"XREAD"], None, [after])
+    session = Session(ticket, _SERVER.dbs[0], 0, NOBODY)
+    return Waiter(session, TABLE[b"xread"], parked, ticket)
+
+
+@given(st.lists(st.booleans() | st.integers(0, 400), max_size=600))
+@example([True] * 300 + [False] * 299 + [True] * 200 + [False] * 200)
+def test_a_line_tells_who_came_first_whoever_left(steps: list[bool | int]) -> None:
+    """True comes, False is the first that leaves, a number one that leaves out of turn."""
+    line = Line()
+    model: list[Waiter] = []
+    for ticket, step in enumerate(steps):
+        if step is True:
+            model.append(waiter(ticket))
+            line.add(model[-1])
+            line.add(model[-1])  # for a key that it names twice
+        elif model:
+            gone = model.pop(0 if step is False else step % len(model))
+            assert line.remove(gone)
+            assert not line.remove(gone)
+        assert line.first() is (model[0] if model else None)
+        assert list(line.waiters.values()) == model
+
+
+def test_a_line_does_not_grow_with_those_who_come_and_leave() -> None:
+    line = Line()
+    stays = waiter(0)
+    line.add(stays)
+    for ticket in range(1, 10_000):
+        passes = waiter(ticket)
+        line.add(passes)
+        line.remove(passes)
+    assert len(line._tickets) <= 2 * 2 + SPARE_TICKETS
+    assert line.first() is stays
+
+
+IDS = st.tuples(st.integers(0, 2), st.integers(0, MANY_LINES))
+
+
+@given(st.lists(st.tuples(IDS, st.integers(0, 3), IDS), max_size=150))
+@example([((0, number), number < 2 * MANY_LINES, (0, 7)) for number in range(4 * MANY_LINES)])
+def test_readers_are_woken_whose_id_was_passed(
+    steps: list[tuple[tuple[int, int], int, tuple[int, int]]],
+) -> None:
+    """Of each step the second says whether somebody comes or leaves."""
+    queue = Queue()
+    model: list[tuple[Waiter, tuple[int, int]]] = []
+    for ticket, (after, what, last_id) in enumerate(steps):
+        if what:
+            model.append((waiter(ticket, after), after))
+            queue.readers.add(*model[-1])
+        elif model:
+            gone = model.pop(after[1] % len(model))
+            queue.readers.remove(*gone)
+            queue.readers.remove(*gone)  # for a key that it names twice
+        assert queue.is_empty() == (not model)
+        assert queue.candidates(last_id) == [each for each, after in model if after < last_id]
+        assert queue.candidates(None) == []
 
 
 def run_all(server: Server, session: Session, *lines: str) -> None:
