@@ -141,16 +141,16 @@ class NacksById(_Chunks):
         """Add an entry whose ID is not there."""
         self.size += 1
         chunks = self.chunks
-        if chunks:
-            last = chunks[-1][-1]
-            if last.ms < nack.ms or (last.ms == nack.ms and last.seq < nack.seq):
-                if len(chunks[-1]) < CHUNK:
-                    chunks[-1].append(nack)
-                else:
-                    chunks.append([nack])
-                return
-        else:
+        if not chunks:
             chunks.append([nack])
+            return
+        chunk = chunks[-1]
+        last = chunk[-1]
+        if last.ms < nack.ms or (last.ms == nack.ms and last.seq < nack.seq):
+            if len(chunk) < CHUNK:
+                chunk.append(nack)
+            else:
+                chunks.append([nack])
             return
         at = self._chunk_of(nack.ms, nack.seq)
         chunk = chunks[at]

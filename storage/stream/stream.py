@@ -354,11 +354,15 @@ class Stream:
             return self._parts_back(start, end, count)
         index = self.index
         found: list[Part] = []
-        place = index.next_live(index.find(start[0], start[1]))
+        tail = self.tail
+        if tail is None or is_below(start[0], start[1], tail.first_ms, tail.first_seq):
+            place = index.next_live(index.find(start[0], start[1]))
+        else:
+            place = len(index.blocks)
         wanted = count
         bounded = is_below(end[0], end[1], self.last_ms, self.last_seq)
         while True:
-            block = index.blocks[place] if place < len(index.blocks) else self.tail
+            block = index.blocks[place] if place < len(index.blocks) else tail
             if block is None:
                 return found
             if bounded and is_below(end[0], end[1], block.first_ms, block.first_seq):
