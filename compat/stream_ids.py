@@ -170,15 +170,6 @@ def plain_id(text: bytes) -> tuple[i64, i64]:
     return ms, seq
 
 
-def parse_bound(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
-    """As ``parse_id``, and ``-`` is the least, ``+`` the greatest ID."""
-    if text == b"-":
-        return 0, 0
-    if text == b"+":
-        return ID_MAX, ID_MAX
-    return parse_id(text, missing_seq)
-
-
 def _unsigned(text: bytes) -> int:
     """The number that ``text`` writes, or -1."""
     if text.isdigit() and len(text) < 20:

@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from compat import errors
 from compat.errors import CommandError
 from compat.numbers import parse_integer
-from compat.stream_ids import ID_MAX, format_id, parse_bound, parse_id, plain_id
+from compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from server.call import Call
 from storage.stream.ids import following
 from storage.stream.index import Cut
@@ -207,15 +207,28 @@ def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
     return True
 
 
-def strict_id(text: bytes) -> tuple[int, int]:
-    """A stream ID without ``-`` and ``+``, or the error for what is none."""
+def strict_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
+    """A stream ID without ``-`` and ``+``, or the error for what is none.
+
+    Args:
+        missing_seq: the sequence of an ID that gives only its milliseconds.
+    """
     ms, seq = plain_id(text)
     if ms >= 0:
-        return int(ms), int(seq) if seq >= 0 else 0
-    found = parse_id(text)
+        return int(ms), int(seq) if seq >= 0 else missing_seq
+    found = parse_id(text, missing_seq)
     if found is None:
         raise CommandError(errors.INVALID_STREAM_ID)
     return found
+
+
+def bound_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
+    """As ``strict_id``, and ``-`` is the least, ``+`` the greatest ID."""
+    if text == b"-":
+        return 0, 0
+    if text == b"+":
+        return ID_MAX, ID_MAX
+    return strict_id(text, missing_seq)
 
 
 def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
@@ -230,28 +243,19 @@ def range_start(text: bytes) -> tuple[int, int]:
         if seq == ID_MAX and ms == ID_MAX:
             raise CommandError(errors.INVALID_RANGE_START)
         return following(ms, seq)
-    found = parse_bound(text)
-    if found is None:
-        raise CommandError(errors.INVALID_STREAM_ID)
-    return found
+    return bound_id(text)
 
 
 def range_end(text: bytes) -> tuple[int, int]:
     """The last ID of a range; an ID without sequence reaches to the end of its millisecond."""
     if len(text) > 1 and text[0] == 0x28:
-        found = parse_id(text[1:], ID_MAX)
-        if found is None:
-            raise CommandError(errors.INVALID_STREAM_ID)
-        ms, seq = found
+        ms, seq = strict_id(text[1:], ID_MAX)
         if seq > 0:
             return ms, seq - 1
         if ms > 0:
             return ms - 1, ID_MAX
         raise CommandError(errors.INVALID_RANGE_END)
-    found = parse_bound(text, ID_MAX)
-    if found is None:
-        raise CommandError(errors.INVALID_STREAM_ID)
-    return found
+    return bound_id(text, ID_MAX)
 
 
 def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:

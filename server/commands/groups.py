@@ -5,7 +5,6 @@ Source: t_stream.c, xgroupCommand; what differs from the public pages is decided
 
 from __future__ import annotations
 
-from compat import errors
 from compat.errors import (
     BUSY_GROUP,
     ENTRIES_READ_NEGATIVE,
@@ -14,7 +13,6 @@ from compat.errors import (
     bad_subcommand,
     no_such_group,
 )
-from compat.stream_ids import parse_bound, parse_id
 from protocol.replies import OK
 from server.call import Call
 from server.commands.help import show_help
@@ -22,7 +20,7 @@ from server.commands.streams import new_stream
 from server.effects import EVENT_STREAM
 from server.idempotence import record_limits
 from server.registry import DENYOOM, LOADING, STALE, WRITE, KeySpec, command, container
-from server.stream_args import integer, stream_at
+from server.stream_args import bound_id, integer, stream_at, strict_id
 from storage.stream.groups import UNKNOWN, Group
 from storage.stream.stream import Stream
 
@@ -72,12 +70,6 @@ def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     return group
 
 
-def _position(found: tuple[int, int] | None) -> tuple[int, int]:
-    if found is None:
-        raise CommandError(errors.INVALID_STREAM_ID)
-    return found
-
-
 @command(
     "XGROUP|CREATE",
     arity=-5,
@@ -107,7 +99,7 @@ def xgroup_create(call: Call) -> object:
         stream = new_stream(call)
     position = (stream.last_ms, stream.last_seq)
     if argv[4] != b"$":
-        position = _position(parse_id(argv[4]))
+        position = strict_id(argv[4])
     if name in stream.groups:
         raise CommandError(BUSY_GROUP)
     if created:
@@ -148,7 +140,7 @@ def xgroup_setid(call: Call) -> object:
         raise CommandError(bad_subcommand(b"xgroup", argv[1]))
     position = (stream.last_ms, stream.last_seq)
     if argv[4] != b"$":
-        position = _position(parse_bound(argv[4]))
+        position = bound_id(argv[4])
     group.last_ms, group.last_seq = position
     group.entries_read = min(options.entries_read, stream.entries_added)
     call.changed(key, b"xgroup-setid", EVENT_STREAM, argv, 1, False)

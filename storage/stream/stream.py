@@ -348,7 +348,12 @@ class Stream:
             ``dead`` tells.
         Complexity: O(log n + blocks met).
         """
-        if not self.length or is_below(end[0], end[1], start[0], start[1]):
+        if not self.length:
+            return []
+        bounded = is_below(end[0], end[1], self.last_ms, self.last_seq)
+        if not bounded:  # the greatest ID there is would take long to compare with
+            end = (self.last_ms, self.last_seq)
+        if is_below(end[0], end[1], start[0], start[1]):
             return []
         if reverse:
             return self._parts_back(start, end, count)
@@ -360,7 +365,6 @@ class Stream:
         else:
             place = len(index.blocks)
         wanted = count
-        bounded = is_below(end[0], end[1], self.last_ms, self.last_seq)
         while True:
             block = index.blocks[place] if place < len(index.blocks) else tail
             if block is None:

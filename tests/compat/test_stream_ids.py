@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from compat.stream_ids import ID_MAX, format_id, id_lines, parse_bound, parse_id, write_id
+from compat.stream_ids import ID_MAX, format_id, id_lines, parse_id, write_id
 from protocol.replies import bulk
 
 Halves = st.integers(0, ID_MAX)
@@ -72,9 +72,3 @@ def test_anything_reads_as_an_id_or_as_none(text: bytes) -> None:
 )
 def test_odd_forms(text: bytes, place: tuple[int, int] | None) -> None:
     assert parse_id(text, 5) == place
-
-
-def test_bounds_have_ends() -> None:
-    assert parse_bound(b"-") == (0, 0)
-    assert parse_bound(b"+") == (ID_MAX, ID_MAX)
-    assert parse_bound(b"3") == (3, 0)
