@@ -25,18 +25,21 @@ class StreamsReply:
     """The reply of a read, as it grows: streams, each with its entries.
 
     Attributes:
-        out: where the entries of the stream at hand are to be written.
+        out: where the entries of the stream at hand are to be written; not before there is one.
         streams: how many streams there are.
     """
 
+    out: BytesWriter
+
     def __init__(self, resp3: bool) -> None:
-        self.out: Final = BytesWriter()
         self.streams = 0
         self._resp3: Final = resp3
-        self.out.write(_NO_STREAMS_RESP3 if resp3 else _NO_STREAMS)
 
     def begin(self, key: bytes, entries: int) -> None:
         """Begin a stream of which so many entries will be written."""
+        if not self.streams:  # many a read finds nothing, and needs no buffer
+            self.out = BytesWriter()
+            self.out.write(_NO_STREAMS_RESP3 if self._resp3 else _NO_STREAMS)
         self.streams += 1
         if not self._resp3:
             self.out.write(PAIR)
@@ -44,7 +47,7 @@ class StreamsReply:
         self.out.write(array_header(entries))
 
     def whole(self) -> Encoded:
-        """All of it: a map in RESP3, in RESP2 an array of pairs."""
+        """All of it, which is not nothing: a map in RESP3, in RESP2 an array of pairs."""
         if self.streams < 10:
             self.out[1] = _ZERO + self.streams
             return Encoded(self.out.getvalue())
