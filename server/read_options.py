@@ -104,7 +104,7 @@ class ReadOptions:
     def name_reader(self, argv: list[bytes]) -> None:
         """Have group and consumer be those of a request that is like the one that was read."""
         at = self.consumer_at
-        if at:
+        if at and (argv[at] is not self.consumer or argv[at - 1] is not self.group):
             self.group = argv[at - 1]
             self.consumer = argv[at]
             self.words[at - 2] = self.group

@@ -88,15 +88,17 @@ class Block:
         Others may be there, too. A block is decoded whole only when it is read again and again:
         those who pass by pay for what they see.
         """
-        if self.run is None and self.dead is None and self.met < _OFTEN:
+        run = self.run
+        if run is not None:
+            self.met = _OFTEN  # of an open block, so that it stays decoded when it is sealed
+            return run
+        if self.dead is None and self.met < _OFTEN:
             run = unpack_some(self.payload, i64(self.ids_bytes), start, end, most, reverse)
             if run is not None:
                 if not self.met:
                     _recent.add(self)
                 self.met += 1
                 return run
-        if self.is_open():
-            self.met = _OFTEN
         return self.entries()
 
     def ids(self) -> Run:
