@@ -182,6 +182,12 @@ def test_what_was_forgotten_stays_so(fresh_server: Factory, way: str) -> None:
     """Whatever ID its entry has, and also when nobody has looked at it since."""
     server = fresh_server(*AOF)
     with server.client() as client:
+        # The first to be too old, so that it is that when the others are.
+        client.call("SELECT", 1)
+        client.call("XADD", "old", "1-1", "f", "v")
+        client.call("XCFGSET", "old", "IDMP-DURATION", 1)
+        client.call("XIDMPRECORD", "old", "p", "i", "1-1")
+        client.call("SELECT", 0)
         for key, last in (("now", "1-1"), ("ahead", f"{FAR_MS}-1")):
             client.call("XADD", key, last, "f", "v")
             client.call("XCFGSET", key, "IDMP-DURATION", 1)
@@ -191,11 +197,6 @@ def test_what_was_forgotten_stays_so(fresh_server: Factory, way: str) -> None:
         client.call("SET", "text", "x")
         client.call("XADD", "ahead", "IDMP", "p", "j", "*", "f", "v")
         client.call("EXEC")
-        client.call("SELECT", 1)
-        client.call("XADD", "old", "1-1", "f", "v")
-        client.call("XCFGSET", "old", "IDMP-DURATION", 1)
-        client.call("XIDMPRECORD", "old", "p", "i", "1-1")
-        client.call("SELECT", 0)
         wait_until(lambda: all(counters(server, key)[:2] == (0, 0) for key in ("now", "ahead")))
         lengths = [client.call_parsed("XLEN", key) for key in ("now", "ahead")]
         assert lengths == [3, 4]
