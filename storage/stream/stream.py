@@ -289,9 +289,7 @@ class Stream:
 
     def has_after(self, ms: int, seq: int) -> bool:
         """Whether a live entry has an ID above (ms, seq)."""
-        if not self.length or not (
-            ms < self.last_ms or (ms == self.last_ms and seq < self.last_seq)
-        ):
+        if not self.length or not is_below(ms, seq, self.last_ms, self.last_seq):
             return False
         last_ms, last_seq = self.last_entry_id()
         return is_below(ms, seq, last_ms, last_seq)
@@ -359,14 +357,10 @@ class Stream:
             return self._parts_back(start, end, count)
         index = self.index
         found: list[Part] = []
-        tail = self.tail
-        if tail is None or is_below(start[0], start[1], tail.first_ms, tail.first_seq):
-            place = index.next_live(index.find(start[0], start[1]))
-        else:
-            place = len(index.blocks)
+        place = index.next_live(index.find(start[0], start[1]))
         wanted = count
         while True:
-            block = index.blocks[place] if place < len(index.blocks) else tail
+            block = index.blocks[place] if place < len(index.blocks) else self.tail
             if block is None:
                 return found
             if bounded and is_below(end[0], end[1], block.first_ms, block.first_seq):
