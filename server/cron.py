@@ -18,18 +18,10 @@ from server.invoke import finish
 from server.serving import serve_ready
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
-from storage.keyspace import Emptied
-from storage.stream.frozen import FrozenStream
-from storage.stream.groups import Group
-from storage.stream.idempotence import IdmpMap
-from storage.stream.index import Cut
-from storage.stream.pel import Dropped
-from storage.stream.stream import Stream
 
 EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
 CRON_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
-FREE_BLOCKS: Final = 500  # blocks of a stream let go of in one go
-FREE_KEYS: Final = 1000  # keys of an emptied database, or iids, let go of in one go
+FREED_AT_ONCE: Final = 128  # pieces of a value let go of in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let go of
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
@@ -196,13 +188,7 @@ def free_some(server: Server) -> None:
     started_ns = server.clock_ns
     while waiting:
         value = waiting.pop()
-        if (
-            (isinstance(value, Stream) and not value.free_some(FREE_BLOCKS))
-            or (isinstance(value, (FrozenStream, Cut)) and not value.free_some(FREE_BLOCKS))
-            or (isinstance(value, (Group, Dropped)) and not value.free_some())
-            or (isinstance(value, IdmpMap) and not value.free_some(FREE_KEYS))
-            or (isinstance(value, Emptied) and not value.free_some(FREE_KEYS, waiting))
-        ):
+        if not value.free_some(FREED_AT_ONCE):
             waiting.append(value)
         else:
             server.lazy_freed += 1

@@ -29,6 +29,7 @@ from server.info.stats import Stats
 from server.pubsub import PubSub
 from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
 from storage.keyspace import Keyspace
+from storage.large import Large
 from storage.stream.idempotence import Expiring
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Server:
         self.config: Final = config
         self.special = 0
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
-        self.lazy_free: list[object] = []  # large values waiting to be let go of in slices
+        self.lazy_free: list[Large] = []  # what waits to be let go of in slices
         self.expiring: Final = Expiring()  # producers of streams, by when they are to be looked at
         self.dbs: list[Keyspace] = [
             Keyspace(index, self.expired_found, self.lazy_free, self.expiring)
@@ -396,6 +397,6 @@ class Server:
         return self.memory.sample()
 
     def free_later(self, value: object | None) -> None:
-        """Let go of a value without holding up the request: large ones are freed by the cron."""
-        if value is not None and not isinstance(value, (bytes, int)):
+        """Let go of a value without holding up the request: a large one is left to the cron."""
+        if isinstance(value, Large):
             self.lazy_free.append(value)

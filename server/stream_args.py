@@ -11,8 +11,9 @@ from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from server.call import Call
+from storage.large import Removed
+from storage.stream.block import Block
 from storage.stream.ids import following
-from storage.stream.index import Cut
 from storage.stream.references import ACKED, DELREF, KEEPREF, Trim
 from storage.stream.references import trim as trim_referenced
 from storage.stream.stream import Stream
@@ -153,7 +154,7 @@ class TrimOptions:
                 length, (self.min_ms, self.min_seq), self.most, call.replaying and mode == ACKED
             )
             return trim_referenced(stream, how, mode)
-        cut: Cut | None = None
+        cut: Removed[Block] | None = None
         whole_nodes = mode == KEEPREF
         if self.strategy == MAXLEN:
             most = self.threshold
@@ -166,7 +167,7 @@ class TrimOptions:
                 cut = stream.cut_below(ms, seq)
             removed = stream.trim_below(ms, seq, self.approximate, self.most, whole_nodes)
         if cut is not None:
-            removed += cut.entries
+            removed += cut.count
             call.server.free_later(cut)
         return removed
 

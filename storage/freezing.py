@@ -25,6 +25,7 @@ from storage.stream.stream import Stream
 
 if TYPE_CHECKING:
     from storage.keyspace import Emptied, Entry, Keyspace
+    from storage.large import Large
 
 
 class FrozenKey:
@@ -146,7 +147,7 @@ class Freezing:
         """Whether all keys have been returned."""
         return not self._walks and not self._kept
 
-    def let_go(self, key: FrozenKey, unused: list[object]) -> None:
+    def let_go(self, key: FrozenKey, unused: list[Large]) -> None:
         """Thaw a key that was read, or is not going to be; what only it held goes to ``unused``."""
         frozen = key.value
         if isinstance(frozen, FrozenStream):
@@ -165,7 +166,7 @@ class Freezing:
             total += frozen.copied_bytes()
         return total
 
-    def end(self, unused: list[object]) -> None:
+    def end(self, unused: list[Large]) -> None:
         """Let the databases change as they like; what nobody needs any more goes to ``unused``."""
         for db in self._databases:
             if db.freezing is self:

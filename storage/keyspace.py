@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from storage.large import Large
 from storage.stream.idempotence import Expiring
 from storage.stream.stream import Stream
 
@@ -52,25 +53,34 @@ class Entry:
         self.epoch: i64 = epoch
 
 
-class Emptied:
-    """What a database held until it was emptied, to be let go of in slices."""
+class Emptied(Large):
+    """What a database held until it was emptied.
+
+    Attributes:
+        unused: where values go that are large themselves.
+    """
 
     def __init__(
-        self, entries: dict[bytes, Entry], slots: list[Entry], heap: list[tuple[int, bytes]]
+        self,
+        entries: dict[bytes, Entry],
+        slots: list[Entry],
+        heap: list[tuple[int, bytes]],
+        unused: list[Large],
     ) -> None:
         self.entries: Final = entries
         self.slots: Final = slots
         self.heap: Final = heap
+        self.unused: Final = unused
 
-    def free_some(self, most: int, unused: list[object]) -> bool:
-        """Let go of up to ``most`` keys; True at the end. Large values go to ``unused``."""
+    def free_some(self, most: int) -> bool:
+        """Let go of up to ``most`` keys; True at the end."""
         entries = self.entries
         del self.slots[-most:]
         del self.heap[-most:]
         for _ in range(min(most, len(entries))):
             value = entries.popitem()[1].value
-            if not isinstance(value, (bytes, int)):
-                unused.append(value)
+            if isinstance(value, Large):
+                self.unused.append(value)
         return not entries and not self.heap
 
 
@@ -96,7 +106,7 @@ class Keyspace:
         self,
         index: int,
         expired: list[tuple[int, bytes]],
-        unused: list[object],
+        unused: list[Large],
         expiring: Expiring,
     ) -> None:
         self.index: Final = index
@@ -257,7 +267,7 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.entries:
-            emptied = Emptied(self.entries, self.slots, self.heap)
+            emptied = Emptied(self.entries, self.slots, self.heap, self.unused)
             if self.freezing is not None:
                 self.freezing.put_aside(emptied)
             else:
@@ -278,7 +288,7 @@ class Keyspace:
     def _expire(self, key: bytes) -> None:
         value = self.remove(key)
         self.expired.append((self.index, key))
-        if not isinstance(value, (bytes, int)):
+        if isinstance(value, Large):
             self.unused.append(value)
 
     def _rebuild_heap(self) -> None:

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from storage.large import Large
+
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.groups import Consumer, Group
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from storage.stream.stream import Stream
 
 NO_OWNER: Final = -1
-_FREED_AT_ONCE: Final = 32  # chunks of pending entries
 _BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 _KEPT_NACK_BYTES: Final = 180
 
@@ -142,9 +143,9 @@ class FrozenGroup:
         """How much was kept because of changes so far, about, in bytes."""
         return _KEPT_NACK_BYTES * len(self._kept)
 
-    def free_some(self) -> bool:
-        """Let go of some of what was not read; True at the end."""
-        del self._chunks[-_FREED_AT_ONCE:]
+    def free_some(self, most: int) -> bool:
+        """Let go of up to ``most`` chunks that were not read; True at the end."""
+        del self._chunks[-most:]
         return not self._chunks
 
 
@@ -194,16 +195,15 @@ class FrozenProducers:
         """How much was kept because of changes so far, about, in bytes."""
         return sum([producer.used_bytes() for producer in self._kept.values()])
 
-    def free_some(self) -> bool:
-        """Let go of some of what was not read; True at the end."""
-        if self._kept:
+    def free_some(self, most: int) -> bool:
+        """Let go of up to ``most`` producers that were not read; True at the end."""
+        for _ in range(min(most, len(self._kept))):
             self._kept.popitem()
-        if self._unread:
-            self._unread.pop()
+        del self._unread[-most:]
         return not self._unread and not self._kept
 
 
-class FrozenStream:
+class FrozenStream(Large):
     """A stream as it was.
 
     Attributes:
@@ -343,9 +343,9 @@ class FrozenStream:
     def free_some(self, most: int) -> bool:
         """Let go of some of what only this one holds, up to ``most`` blocks; True at the end."""
         for group in self.groups:
-            if not group.free_some():
+            if not group.free_some(most):
                 return False
-        if self._producers is not None and not self._producers.free_some():
+        if self._producers is not None and not self._producers.free_some(most):
             return False
         kept = self._kept
         for _ in range(min(most, len(kept))):

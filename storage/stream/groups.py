@@ -15,16 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from storage.large import Large, Removed
 from storage.stream.ids import is_below
-from storage.stream.pel import (
-    CHUNKS_AT_ONCE,
-    GONE,
-    IN_ZONE,
-    Dropped,
-    Nack,
-    NacksById,
-    NacksByTime,
-)
+from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
 
 if TYPE_CHECKING:
     from storage.stream.frozen import FrozenGroup
@@ -64,7 +57,7 @@ class Consumer:
         self.pel = NacksById()
 
 
-class Group:
+class Group(Large):
     """One consumer group of a stream.
 
     Attributes:
@@ -94,7 +87,7 @@ class Group:
         self.consumers[name] = consumer
         return consumer
 
-    def delete_consumer(self, name: bytes) -> Dropped:
+    def delete_consumer(self, name: bytes) -> Removed[list[Nack]]:
         """Remove a consumer that is there, and all it holds, which is returned.
 
         Complexity: O(k log n) for its k of n entries, and never more than O(n); O(1) where it is
@@ -103,16 +96,16 @@ class Group:
         consumer = self.consumers.pop(name)
         held = consumer.pel
         consumer.pel = NacksById()  # its entries know it: a ring otherwise
-        dropped = Dropped(held.size, held.chunks)
+        removed = Removed(held.size, held.chunks)
         if held.size == self.pel.size:
-            dropped.chunks.extend(self.pel.chunks)
-            dropped.chunks.extend(self.by_time.chunks)
+            removed.pieces.extend(self.pel.chunks)
+            removed.pieces.extend(self.by_time.chunks)
             self.pel = NacksById()
             self.by_time.chunks = []
         else:
             self.pel.drop_all_of(consumer, held)
             self.by_time.drop_all_of(consumer, held, self.pel.size)
-        return dropped
+        return removed
 
     def idle_between(
         self,
@@ -245,17 +238,17 @@ class Group:
         self._let_go(nack)
         return True
 
-    def free_some(self) -> bool:
-        """Let go of some of what a group holds that nobody uses; True at the end."""
+    def free_some(self, most: int) -> bool:
+        """Let go of up to ``most`` chunks of what is pending; True at the end."""
         for consumer in self.consumers.values():
             if consumer.pel.chunks:
-                del consumer.pel.chunks[-CHUNKS_AT_ONCE:]
+                del consumer.pel.chunks[-most:]
                 return False
         self.consumers.clear()
-        del self.pel.chunks[-CHUNKS_AT_ONCE:]
+        del self.pel.chunks[-most:]
         if self.pel.chunks:
             return False
-        del self.by_time.chunks[-CHUNKS_AT_ONCE:]
+        del self.by_time.chunks[-most:]
         return not self.by_time.chunks
 
     def used_bytes(self) -> int:

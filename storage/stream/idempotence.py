@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
+from storage.large import Large
 from storage.stream.iids import Iid
 from storage.stream.producer import NOT_DUE, Producer
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Record = tuple[bytes, bytes, int, int, int]
 
 
-class IdmpMap:
+class IdmpMap(Large):
     """The producers of one stream.
 
     Attributes:

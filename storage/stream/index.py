@@ -18,28 +18,12 @@ from typing import Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
+from storage.large import Removed
 from storage.stream.block import Block
 
 REACH_MAX: Final = 2**62 - 1  # as much of an ID's milliseconds as is searched by
 _SPAN_MAX: Final = 2**40  # 35 years, in milliseconds; the product of the two is an i64
 _PLACES_MAX: Final = 2**22
-
-
-class Cut:
-    """Blocks that were cut off a stream, to be let go of in slices.
-
-    Attributes:
-        entries: how many they held.
-    """
-
-    def __init__(self, blocks: list[Block], entries: int) -> None:
-        self.entries: Final = entries
-        self._blocks: Final = blocks
-
-    def free_some(self, most: int) -> bool:
-        """Let go of up to ``most``; True at the end."""
-        del self._blocks[-most:]
-        return not self._blocks
 
 
 @mypyc_attr(acyclic=True)
@@ -208,12 +192,12 @@ class BlockIndex:
             ):
                 self._compact()
 
-    def cut(self, place: int) -> Cut:
+    def cut(self, place: int) -> Removed[Block]:
         """Take all blocks before ``place`` out of the index, at once.
 
         Complexity: O(places), a few nanoseconds for each; blocks that stay are not looked at.
         """
-        cut = Cut(self.blocks[:place], self.count_before(place))
+        cut = Removed(self.count_before(place), self.blocks[:place])
         sums = self._sums
         _tell_apart(sums)
         for number in range(place):
@@ -225,7 +209,7 @@ class BlockIndex:
         self._reach = self._reach[place:]
         self._head = max(0, self._head - place)
         self._near = 0
-        self.entries -= cut.entries
+        self.entries -= cut.count
         return cut
 
     def _compact(self) -> None:

@@ -29,10 +29,9 @@ GONE: Final[i64] = 2**62 - 1
 COUNT_MAX: Final = 2**63 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
-CHUNKS_AT_ONCE: Final = 128  # let go of in one go
 
 
-@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go of it in time: see ``Dropped``
+@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go: see ``Group.delete_consumer``
 class Nack:
     """One pending entry.
 
@@ -58,24 +57,6 @@ class Nack:
         """Delivered once more."""
         if self.count != COUNT_MAX:  # with a smaller number it would have to be boxed
             self.count += 1
-
-
-class Dropped:
-    """Entries that are pending no more, to be let go of in slices.
-
-    Attributes:
-        count: how many they were.
-        chunks: them, and other lists of them; what stands last goes first.
-    """
-
-    def __init__(self, count: int, chunks: list[list[Nack]]) -> None:
-        self.count: Final = count
-        self.chunks: Final = chunks
-
-    def free_some(self) -> bool:
-        """Let go of some; True at the end."""
-        del self.chunks[-CHUNKS_AT_ONCE:]
-        return not self.chunks
 
 
 class _Chunks:

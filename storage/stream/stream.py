@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from storage.errors import StorageError
+from storage.large import Large, Removed
 from storage.stream.block import (
     Block,
     append,
@@ -29,7 +30,7 @@ from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.ids import ID_MAX, is_below
 from storage.stream.iids import iid_of
-from storage.stream.index import BlockIndex, Cut
+from storage.stream.index import BlockIndex
 from storage.stream.run import Run
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
@@ -65,7 +66,7 @@ class Part:
         self.high: Final = high
 
 
-class Stream:
+class Stream(Large):
     """The entries and counters of one stream.
 
     Attributes:
@@ -480,7 +481,7 @@ class Stream:
             block.seal()
         self.index.shrink(place, count)
 
-    def cut_to_length(self, most: int) -> Cut | None:
+    def cut_to_length(self, most: int) -> Removed[Block] | None:
         """Begin to trim to ``most`` entries: take off the nodes that go whole, if they are many.
 
         Complexity: a few nanoseconds for each node there is.
@@ -488,16 +489,16 @@ class Stream:
         excess = self.length - most
         return None if excess < CUT_BLOCKS else self._cut(self.index.place_of_rank(excess))
 
-    def cut_below(self, ms: int, seq: int) -> Cut | None:
+    def cut_below(self, ms: int, seq: int) -> Removed[Block] | None:
         """As ``cut_to_length``, for the entries whose ID is below (ms, seq)."""
         return self._cut(self.index.find(ms, seq))
 
-    def _cut(self, place: int) -> Cut | None:
+    def _cut(self, place: int) -> Removed[Block] | None:
         index = self.index
         if self.frozen is not None or place - index.first() < CUT_BLOCKS:
             return None
         cut = index.cut(place)
-        self.length -= cut.entries
+        self.length -= cut.count
         self._first_known = False
         return cut
 
@@ -672,7 +673,7 @@ class Stream:
         return total + (size * len(blocks) // len(sampled) if sampled else 0)
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` blocks of a stream that nobody uses; True at the end.
+        """Let go of up to ``most`` blocks, or of as much of what groups and IDMP hold.
 
         One that is being written out is left to whoever thaws it.
         """
@@ -680,7 +681,7 @@ class Stream:
             self.frozen.abandoned = True
             return True
         for name, group in self.groups.items():
-            if group.free_some():
+            if group.free_some(most):
                 del self.groups[name]
             return False
         if self.idmp is not None and not self.idmp.free_some(most):

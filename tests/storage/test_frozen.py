@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage.freezing import Freezing
-from storage.keyspace import Emptied, Keyspace
+from storage.keyspace import Keyspace
+from storage.large import Large
 from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
@@ -256,7 +257,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
     def replace_group(self, name: bytes) -> None:
         group = self.stream.groups.pop(name, None)
         if group is not None:
-            while not group.free_some():
+            while not group.free_some(1):
                 pass
         self.stream.groups[name] = Group(name, 0, 0, -1)
 
@@ -423,7 +424,7 @@ class FreezingMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.expired: list[tuple[int, bytes]] = []
-        self.unused: list[object] = []
+        self.unused: list[Large] = []
         expiring = Expiring()
         self.dbs = [Keyspace(index, self.expired, self.unused, expiring) for index in range(3)]
         self.now_ms = 0
@@ -465,7 +466,9 @@ class FreezingMachine(RuleBasedStateMachine):
 
     @rule(db=numbers, key=keys)
     def remove(self, db: int, key: bytes) -> None:
-        self.unused.append(self.dbs[db].remove(key))
+        value = self.dbs[db].remove(key)
+        if isinstance(value, Large):
+            self.unused.append(value)
 
     @rule(db=numbers, key=keys, after_ms=st.integers(0, 9))
     def expire_at(self, db: int, key: bytes, after_ms: int) -> None:
@@ -504,12 +507,8 @@ class FreezingMachine(RuleBasedStateMachine):
         waiting = self.unused[:]
         self.unused.clear()
         for value in waiting:
-            if isinstance(value, Stream):
-                while not value.free_some(1):
-                    pass
-            elif isinstance(value, Emptied):
-                while not value.free_some(1, self.unused):
-                    pass
+            while not value.free_some(1):
+                pass
 
     # Freezing
 

@@ -144,9 +144,9 @@ class World:
         for entry_id in held:
             model.forget(entry_id)
         consumer = group.consumers[who]
-        dropped = group.delete_consumer(who)
-        assert dropped.count == len(held)
-        while not dropped.free_some():
+        removed = group.delete_consumer(who)
+        assert removed.count == len(held)
+        while not removed.free_some(1):
             pass
         assert not consumer.pel.chunks, "what it held is kept alive"
 
@@ -335,7 +335,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(name=Names, back=Back)
     def destroy(self, name: bytes, back: int) -> None:
         group = self.world.stream.groups[name]
-        while not group.free_some():
+        while not group.free_some(1):
             pass
         self.world.create(name, self.id(back))
 

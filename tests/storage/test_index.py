@@ -68,7 +68,7 @@ def test_what_is_left_after_a_cut_is_an_index(sizes: list[int], data: st.DataObj
         return  # most of it was empty: it was made anew
     place = data.draw(st.integers(index.first(), len(lives)))
     cut = index.cut(place)
-    assert cut.entries == sum(lives[:place])
+    assert cut.count == sum(lives[:place])
     lives = lives[place:]
     for number in range(data.draw(st.integers(0, 3))):
         index.add(made(len(sizes) + number, 7))

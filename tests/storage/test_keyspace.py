@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
+from storage.large import Large
 from storage.stream.idempotence import Expiring
+from storage.stream.stream import Stream
 
 NAMES = [b"k%d" % number for number in range(12)]
 keys = st.sampled_from(NAMES)
@@ -41,7 +43,7 @@ class KeyspaceMachine(RuleBasedStateMachine):
         super().__init__()
         self.now_ms = 0
         self.expired: list[tuple[int, bytes]] = []
-        self.unused: list[object] = []
+        self.unused: list[Large] = []
         self.dbs = [Keyspace(index, self.expired, self.unused, Expiring()) for index in range(2)]
         self.models: list[dict[bytes, tuple[int, int]]] = [{}, {}]
 
@@ -182,9 +184,9 @@ def test_while_loading_nothing_expires() -> None:
 
 
 def test_what_was_emptied_is_let_go_of_in_slices() -> None:
-    unused: list[object] = []
+    unused: list[Large] = []
     db = Keyspace(0, [], unused, Expiring())
-    large = object()
+    large = Stream(100, 100)
     for number in range(10):
         db.put(b"%d" % number, large if number == 3 else b"small", 0)
         db.expire_at(b"%d" % number, 100)
@@ -193,16 +195,16 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     emptied = unused.pop()
     assert isinstance(emptied, Emptied)
     assert not unused
-    assert not emptied.free_some(4, unused)
-    assert not emptied.free_some(4, unused)
-    assert emptied.free_some(4, unused)
+    assert not emptied.free_some(4)
+    assert not emptied.free_some(4)
+    assert emptied.free_some(4)
     assert unused == [large]
     assert not emptied.slots
     assert not emptied.heap
 
 
 def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
-    unused: list[object] = []
+    unused: list[Large] = []
     db = Keyspace(0, [], unused, Expiring())
     db.put(b"k", b"v", 0)
     for deadline in range(100, 110):
@@ -210,8 +212,8 @@ def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
     db.clear()
     emptied = unused.pop()
     assert isinstance(emptied, Emptied)
-    assert not emptied.free_some(6, unused)
-    assert emptied.free_some(6, unused)
+    assert not emptied.free_some(6)
+    assert emptied.free_some(6)
 
 
 def test_mean_ttl() -> None:

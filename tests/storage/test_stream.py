@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from storage.large import Removed
+from storage.stream.block import Block
 from storage.stream.ids import ID_MAX
-from storage.stream.index import Cut
 from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted, Part, Stream
 from support.snapshots import make_stream, plain_stream
 
@@ -354,5 +355,5 @@ def test_many_nodes_are_cut_off_at_once_to_the_same_effect(deleted: int) -> None
     assert frozen.cut_to_length(0) is None
 
 
-def entries_of(cut: Cut | None) -> int:
-    return 0 if cut is None else cut.entries
+def entries_of(cut: Removed[Block] | None) -> int:
+    return 0 if cut is None else cut.count
