@@ -210,12 +210,12 @@ def xgroup_delconsumer(call: Call) -> object:
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
     if argv[4] not in group.consumers:
         return 0
-    dropped = group.delete_consumer(argv[4])
-    room = dropped.count > 0 and group.max_pending != 0
+    removed = group.delete_consumer(argv[4])
+    room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], b"xgroup-delconsumer", EVENT_STREAM, argv, 1, False, room)
-    if dropped.count:
-        call.server.free_later(dropped)
-    return dropped.count
+    if removed.count:
+        call.server.free_later(removed)
+    return removed.count
 
 
 command("XGROUP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)
