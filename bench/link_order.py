@@ -5,7 +5,8 @@
 A server that has just been woken finds little of itself in the processor's caches. What it runs
 then should be in few pages: spread over the whole library, a pipelined XADD takes a tenth longer.
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
-functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads.
+functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
+all commands run through comes first, and what is one command's own is together.
 """
 
 from __future__ import annotations
@@ -39,9 +40,22 @@ def functions(script: str) -> set[str]:
     return {name for name in ours if _NAME.fullmatch(name)}
 
 
+def in_order(met: Sequence[set[str]]) -> list[str]:
+    """All functions, those of most workloads first, and next to each other those of the same ones.
+
+    Args:
+        met: the functions of each workload.
+    """
+    where: dict[str, list[int]] = {}
+    for number, names in enumerate(met):
+        for name in names:
+            where.setdefault(name, []).append(number)
+    return sorted(where, key=lambda name: (-len(where[name]), where[name], name))
+
+
 def write(names: Iterable[str], path: Path) -> None:
     """Write the file that setup.py reads."""
-    path.write_text(HEADER + "".join(f"{name}\n" for name in sorted(names)))
+    path.write_text(HEADER + "".join(f"{name}\n" for name in names))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,14 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     made.add_argument("--ours", default="", metavar="COMMAND", help="the server; default ours")
     made.add_argument("--output", type=Path, default=ORDER, metavar="FILE")
     asked = made.parse_args(arguments)
-    names: set[str] = set()
+    met: list[set[str]] = []
     for workload in WORKLOADS:
+        names: set[str] = set()
         for depth in DEPTHS:
             shape = Shape(workload.clients[0] if workload.clients else CLIENTS, depth)
             seen = sample(workload.name, shape, asked.seconds, asked.ours, "--appendonly", "yes")
             names |= functions(seen)
-        say(f"{workload.name}: {len(names)} functions by now")
-    write(names, asked.output)
+        met.append(names)
+        say(f"{workload.name}: {len(names)} functions")
+    write(in_order(met), asked.output)
     say(f"wrote {asked.output}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.link_order import ORDER, functions, write
+from bench.link_order import ORDER, functions, in_order, write
 from support.build import ROOT, location
 
 pytestmark = pytest.mark.once
@@ -32,11 +32,16 @@ def names_in(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 
-def test_functions_of_ours(tmp_path: Path) -> None:
+def test_functions_of_ours() -> None:
     found = functions(SCRIPT)
     assert found == {"CPyDef_requests____take_plain", "CPyBytes_GetSlice"}
-    write(found, tmp_path / "order.txt")
-    assert names_in(tmp_path / "order.txt") == sorted(found)
+
+
+def test_what_most_workloads_need_comes_first(tmp_path: Path) -> None:
+    order = in_order([{"ping", "run"}, {"xadd", "seal", "run", "at"}, {"at", "run", "xack"}])
+    assert order == ["run", "at", "ping", "seal", "xadd", "xack"]
+    write(order, tmp_path / "order.txt")
+    assert names_in(tmp_path / "order.txt") == order
 
 
 @pytest.mark.skipif(
