@@ -232,6 +232,8 @@ class Run:
             requests = self._commands()
         elif self.task.workload.loop is Loop.WORKERS:
             requests = self._workers()
+        elif self.task.workload.loop is Loop.WAITERS:
+            requests = self._waiters()
         else:
             units_per_request = len(self.connections) - 1
             if self.task.workload.loop is Loop.READERS:
@@ -399,6 +401,61 @@ class Run:
                     connection.send(connection.batches[0], poll)
         self.ended_ns = now_ns
         return len(self.latencies) * depth
+
+    def _waiters(self) -> int:
+        """As many batches under way as there are producers; what was sent first counts as done."""
+        depth, clock, poll = self.task.depth, time.perf_counter_ns, self.poll
+        idle = deque(self.connections[::2])
+        workers = self.connections[1::2]
+        reads = {}
+        for number, worker in enumerate(workers):
+            words = ("XREADGROUP", "GROUP", GROUP, f"consumer-{number}", "COUNT", depth)
+            read = encode(*words, "BLOCK", 0, "STREAMS", STREAM, ">")
+            reads[worker] = read
+            worker.send(read, poll)
+            worker.missing = 1
+        batches = len(idle)  # that may be sent
+        sent_ns: deque[int] = deque()  # of the entries that are under way
+        done = 0
+        now_ns = clock()
+        while batches or sent_ns or len(idle) < len(self.connections) - len(workers):
+            while batches and idle:
+                producer = idle.popleft()
+                sent_ns.extend([now_ns] * depth)
+                producer.missing = depth
+                producer.send(producer.batches[0], poll)
+                batches -= 1
+            for descriptor, event in self._events():
+                connection = self.by_descriptor[descriptor]
+                if event & select.EPOLLOUT:
+                    connection.send_rest(poll)
+                    continue
+                if not connection.parse(connection.receive(), connection.missing):
+                    continue
+                replies, connection.replies = connection.replies, []
+                if connection not in reads:
+                    idle.append(connection)
+                    continue
+                if connection.step == 0:
+                    entries = entries_of(replies[0])
+                    connection.step = 1
+                    connection.missing = len(entries)
+                    acks = [encode("XACK", STREAM, GROUP, entry) for entry, _ in entries]
+                    connection.send(b"".join(acks), poll)
+                    continue
+                if replies != [1] * connection.missing:
+                    raise WrongReplyError(f"XACK gave {replies[:20]!r}")
+                now_ns = clock()
+                for _ in replies:
+                    self.latencies.append(now_ns - sent_ns.popleft())
+                if now_ns < self.deadline_ns:
+                    batches += (done + len(replies)) // depth - done // depth
+                done += len(replies)
+                connection.step = 0
+                connection.missing = 1
+                connection.send(reads[connection], poll)
+        self.ended_ns = now_ns
+        return done
 
     def _readers(self) -> int:
         depth, clock, poll = self.task.depth, time.perf_counter_ns, self.poll

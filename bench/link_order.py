@@ -20,11 +20,10 @@ from typing import Final
 from bench.flame import FRAME, sample
 from bench.measure import Shape
 from bench.session import say
-from bench.workloads import WORKLOADS
+from bench.workloads import WORKLOADS, Workload
 
 ORDER: Final = Path("server/link_order.txt")
-CLIENTS: Final = 50
-DEPTHS: Final = (1, 16)
+SHAPES: Final = (Shape(1, 1), Shape(50, 1), Shape(50, 16))
 HEADER: Final = """\
 # The functions of the compiled server that requests run through, as `make link-order` met them.
 # setup.py has the linker put them side by side.
@@ -38,6 +37,12 @@ def functions(script: str) -> set[str]:
     found = [FRAME.match(line) for line in script.splitlines()]
     ours = {each[1] for each in found if each is not None and _OURS.search(each[2])}
     return {name for name in ours if _NAME.fullmatch(name)}
+
+
+def shapes_of(workload: Workload) -> list[Shape]:
+    """How the load is spread while perf looks."""
+    clients = workload.clients
+    return [each._replace(clients=clients[0]) if clients else each for each in SHAPES]
 
 
 def in_order(met: Sequence[set[str]]) -> list[str]:
@@ -69,8 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     met: list[set[str]] = []
     for workload in WORKLOADS:
         names: set[str] = set()
-        for depth in DEPTHS:
-            shape = Shape(workload.clients[0] if workload.clients else CLIENTS, depth)
+        for shape in shapes_of(workload):
             seen = sample(workload.name, shape, asked.seconds, asked.ours, "--appendonly", "yes")
             names |= functions(seen)
         met.append(names)

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple, NoReturn, Self
 
 from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.peers import ServerError, pinned
-from bench.workloads import Loop
 
 MORE_S: Final = 120.0  # what preparing and the slowest last batch may take beyond the run itself
 KEPT_REQUESTS: Final = 4  # workloads whose encoded requests are kept for the next run
@@ -140,9 +139,9 @@ class Load:
 
     def prepare(self, task: Task) -> None:
         """Encode the requests and connect."""
-        together = task.workload.loop in (Loop.READERS, Loop.SUBSCRIBERS)
-        count = 1 if together else min(len(self._pipes), task.clients)
-        clients = task.clients + 1 if together else task.clients
+        loop = task.workload.loop
+        count = 1 if loop.is_together else min(len(self._pipes), task.clients)
+        clients = task.clients + 1 if loop.is_fan_out else task.clients
         self._patience_s = task.seconds + MORE_S
         self._running = self._pipes[:count]
         for number, pipe in enumerate(self._running):

@@ -26,7 +26,7 @@ class Shape(NamedTuple):
 
     def words(self, workload: Workload) -> str:
         """As it stands in a report."""
-        if workload.clients:
+        if workload.loop.is_fan_out:
             return f"fan-out, {self.depth} deep"
         return f"{self.clients} client{'s' * (self.clients > 1)}, {self.depth} deep"
 

@@ -29,6 +29,7 @@ CHANNEL: Final = b"channel"
 FIELD: Final = b"field"
 VALUE: Final = b"x" * 8
 MANY_READERS: Final = 100
+MANY_WORKERS: Final = 50  # of whom half are producers
 DELIVERY: Final = 1000  # entries that a consumer reads at once while preparing
 BASE_MS: Final = 10**12  # long past, so `*` gives greater IDs; all have 13 digits
 
@@ -46,8 +47,19 @@ class Loop(Enum):
 
     COMMANDS = "each client sends its next batch when all replies of the last are in"
     WORKERS = "each client appends a batch, reads as many entries, acknowledges these"
+    WAITERS = "half of the clients append a batch when as many entries were done by the others"
     READERS = "one client appends a batch when all readers have read the last one"
     SUBSCRIBERS = "one client publishes a batch when all subscribers have the last one"
+
+    @property
+    def is_fan_out(self) -> bool:
+        """Whether one client, who comes on top, feeds all others."""
+        return self in (Loop.READERS, Loop.SUBSCRIBERS)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether what one client has been given decides what another one sends."""
+        return self is Loop.WAITERS or self.is_fan_out
 
 
 class Call(NamedTuple):
@@ -216,6 +228,17 @@ def check_none_pending(control: Control, sent: int, entries: int) -> None:
     expect("entries still pending", 0, pending_count(control))
 
 
+def check_all_done(control: Control, sent: int, entries: int) -> None:
+    """As many were appended as were acknowledged, and no other is pending."""
+    about = control.call("XINFO", "STREAM", STREAM)
+    if not isinstance(about, list) or b"entries-added" not in about:
+        raise ServerError(f"XINFO STREAM gave {about!r}")
+    appended = about[about.index(b"entries-added") + 1]
+    if appended != sent:
+        raise ServerError(f"entries appended: {appended} instead of {sent}")
+    check_none_pending(control, sent, entries)
+
+
 # Requests that differ
 
 
@@ -347,6 +370,12 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         the_same("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
         loop=Loop.WORKERS, unit="jobs", reset=new_group_alone, check=check_none_pending,
         is_quick=True,
+    ),
+    Workload(
+        "worker-block", "produce for workers that wait",
+        the_same("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
+        loop=Loop.WAITERS, unit="jobs", reset=new_group_alone, check=check_all_done,
+        clients=(MANY_WORKERS,),
     ),
     Workload(
         "multi-10", "MULTI, 10 XADD, EXEC", partial(always, _transaction()), Reply.LINED,
