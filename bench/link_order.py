@@ -41,8 +41,9 @@ def functions(script: str) -> set[str]:
 
 def shapes_of(workload: Workload) -> list[Shape]:
     """How the load is spread while perf looks."""
-    clients = workload.clients
-    return [each._replace(clients=clients[0]) if clients else each for each in SHAPES]
+    if not workload.clients:
+        return list(SHAPES)
+    return [Shape(workload.clients[0], depth) for depth in sorted({each.depth for each in SHAPES})]
 
 
 def in_order(met: Sequence[set[str]]) -> list[str]:
