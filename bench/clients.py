@@ -405,20 +405,20 @@ class Run:
     def _waiters(self) -> int:
         """As many batches under way as there are producers; what was sent first counts as done."""
         depth, clock, poll = self.task.depth, time.perf_counter_ns, self.poll
-        idle = deque(self.connections[::2])
-        workers = self.connections[1::2]
+        producers = self.connections[::2]
+        idle = deque(producers)
         reads = {}
-        for number, worker in enumerate(workers):
+        for number, worker in enumerate(self.connections[1::2]):
             words = ("XREADGROUP", "GROUP", GROUP, f"consumer-{number}", "COUNT", depth)
             read = encode(*words, "BLOCK", 0, "STREAMS", STREAM, ">")
             reads[worker] = read
             worker.send(read, poll)
             worker.missing = 1
-        batches = len(idle)  # that may be sent
+        batches = len(producers)  # that may be sent
         sent_ns: deque[int] = deque()  # of the entries that are under way
         done = 0
         now_ns = clock()
-        while batches or sent_ns or len(idle) < len(self.connections) - len(workers):
+        while batches or sent_ns or len(idle) < len(producers):
             while batches and idle:
                 producer = idle.popleft()
                 sent_ns.extend([now_ns] * depth)

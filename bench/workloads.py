@@ -233,9 +233,7 @@ def check_all_done(control: Control, sent: int, entries: int) -> None:
     about = control.call("XINFO", "STREAM", STREAM)
     if not isinstance(about, list) or b"entries-added" not in about:
         raise ServerError(f"XINFO STREAM gave {about!r}")
-    appended = about[about.index(b"entries-added") + 1]
-    if appended != sent:
-        raise ServerError(f"entries appended: {appended} instead of {sent}")
+    expect("entries appended", sent, about[about.index(b"entries-added") + 1])
     check_none_pending(control, sent, entries)
 
 
