@@ -6,7 +6,7 @@ from typing import Final
 
 from compat import errors
 from storage.errors import StorageError
-from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted
+from storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 
 LINES: Final[dict[type[StorageError], bytes]] = {
     IDNotGreater: errors.XADD_SMALL_ID,

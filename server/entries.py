@@ -12,7 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from compat.stream_ids import write_id
 from protocol.replies import Encoded, array_header, bulk, write_bulk
-from storage.stream.stream import Part
+from storage.stream.part import Part
 
 PAIR: Final = b"*2\r\n"
 _NO_STREAMS: Final = b"*0\r\n"
@@ -133,8 +133,7 @@ def count_entries(parts: list[Part]) -> int:
     """How many live entries ``parts`` hold."""
     count = 0
     for part in parts:
-        dead = part.dead
-        count += part.high - part.low if dead is None else dead.count(0, part.low, part.high)
+        count += part.live()
     return count
 
 

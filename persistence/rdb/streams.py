@@ -14,7 +14,8 @@ from typing import Final
 
 from persistence.rdb.listpack import BrokenListpack, elements
 from persistence.rdb.source import RdbSource
-from storage.stream.block import Block, append, open_block
+from storage.stream.appending import append, open_block
+from storage.stream.block import Block
 from storage.stream.groups import UNKNOWN, Consumer, Group, estimate_position
 from storage.stream.stream import Stream
 

@@ -33,8 +33,9 @@ from server.stream_args import stream_to_read, strict_id
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
+from storage.stream.part import Part
 from storage.stream.pel import Nack
-from storage.stream.stream import Part, Stream
+from storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1
 _WITH_CLAIM: Final = b"*4\r\n"

@@ -43,7 +43,8 @@ from server.stream_args import (
     strict_id,
 )
 from storage.stream.ids import following, is_below
-from storage.stream.stream import Part, Stream
+from storage.stream.part import Part
+from storage.stream.stream import Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)

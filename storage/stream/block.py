@@ -11,17 +11,10 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.stream.ids import is_below
-from storage.stream.listpack import (
-    EMPTY_BYTES,
-    are_as_long,
-    delta_bytes,
-    integer_bytes,
-    text_bytes,
-)
-from storage.stream.payload import count_ids, has_names, pack, unpack, unpack_ids, unpack_some
+from storage.stream.payload import count_ids, pack, unpack, unpack_ids, unpack_some
 from storage.stream.run import NO_NAMES, Run
 
-NODE_BYTES_MAX: Final = 1 << 30
+BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 RECENT_BLOCKS: Final = 8
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
 
@@ -101,6 +94,18 @@ class Block:
                 return run
         return self.entries()
 
+    def number_of(self, run: Run, ms: int, seq: int) -> int:
+        """Which of a run of this block is the live entry with this ID; -1 when there is none."""
+        number = run.position(ms, seq)
+        if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
+            return -1
+        return -1 if self.dead is not None and self.dead[number] else number
+
+    def count_before(self, ms: int, seq: int) -> int:
+        """How many of its live entries have an ID below (ms, seq)."""
+        high = self.entries().position(ms, seq)
+        return high if self.dead is None else self.dead.count(0, 0, high)
+
     def ids(self) -> Run:
         """The IDs, of the dead entries too, in a run whose values are not to be looked at.
 
@@ -111,6 +116,16 @@ class Block:
             run = Run(NO_NAMES)
             unpack_ids(self.payload, self.ids_bytes, run)
         return run
+
+    def live_ids(self) -> list[tuple[int, int]]:
+        """The IDs of its entries that live, in order."""
+        run = self.entries()
+        dead = self.dead
+        return [
+            (run.ms[number], run.seq[number])
+            for number in range(len(run.ms))
+            if dead is None or not dead[number]
+        ]
 
     def seal(self) -> None:
         """Pack the live entries into the payload.
@@ -210,156 +225,6 @@ class _Recent:
 
 
 _recent: Final = _Recent()
-
-
-def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
-    """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
-    block = Block(ms, seq)
-    names: list[bytes] = []
-    run = Run(names)
-    run.names_of_node = names
-    block.run = run
-    # Counts of live and deleted entries, number of names, the names, a closing 0.
-    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes((len(words) - at) // 2) + 2
-    place: i64 = at
-    end: i64 = len(words)
-    while place < end:
-        names.append(words[place])
-        size += text_bytes(words[place])
-        place += 2
-    block.node_bytes = int(size)
-    return block
-
-
-def bytes_limit(node_bytes_max: int) -> int:
-    """What ``stream-node-max-bytes`` comes to; 0 is no limit, but for the greatest there is."""
-    return node_bytes_max if 0 < node_bytes_max < NODE_BYTES_MAX else NODE_BYTES_MAX
-
-
-def size_of(words: list[bytes], at: i64) -> int:
-    """How many bytes the fields and values ``words[at:]`` have."""
-    size: i64 = 0
-    end: i64 = len(words)
-    while at < end:
-        size += len(words[at])
-        at += 1
-    return int(size)
-
-
-def append_alike(
-    block: Block,
-    ms: int,
-    seq: int,
-    requests: list[list[bytes]],
-    first: int,
-    end: int,
-    at: int,
-    node_bytes_max: int,
-    node_entries_max: int,
-) -> int:
-    """Add the entries ``requests[first:end]``, of each ``[at:]``, to an open block, while they fit.
-
-    All have as many words. They fit while they have the names that all entries before have, and
-    Redis would not start a new node. One by one, ``append`` comes to the same sizes.
-
-    Args:
-        ms, seq: the ID of the first of them, above all that the block has; the next ones follow.
-
-    Returns: how many were added.
-    """
-    run = block.run
-    assert run is not None
-    names = run.names
-    if names is None or len(requests[first]) != at + 2 * len(names):
-        return 0
-    if node_entries_max > 0:
-        end = min(end, first + max(0, node_entries_max - block.total))
-    most_bytes: i64 = bytes_limit(node_bytes_max)
-    width = len(names)
-    flat = run.flat
-    size: i64 = block.node_bytes
-    # Flags, the ID's two halves, the values, how many elements that were.
-    head: i64 = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
-    delta = seq - block.first_seq
-    delta_size: i64 = delta_bytes(delta)
-    steady = are_as_long(delta, delta + end - first)
-    names_bytes: i64 = 0
-    for name in names:
-        names_bytes += len(name)
-    next_seq = seq
-    for words in requests[first:end]:
-        if not steady:
-            delta_size = delta_bytes(next_seq - block.first_seq)
-        filled = size + head + delta_size
-        compared = size + names_bytes
-        place: i64 = at
-        for name in names:
-            if words[place] != name:
-                break
-            value = words[place + 1]
-            compared += len(value)
-            filled += text_bytes(value)
-            flat.append(value)
-            place += 2
-        else:
-            if compared < most_bytes:
-                size = filled
-                next_seq += 1
-                continue
-        break
-    added = next_seq - seq
-    del flat[(len(run.ms) + added) * width :]  # of an entry that does not fit
-    if added:
-        run.ms.extend([ms] * added)
-        run.seq.extend(range(seq, next_seq))
-        block.node_bytes = int(size)
-        block.last_ms = ms
-        block.last_seq = next_seq - 1
-        block.total += added
-        block.live += added
-        if block.dead is not None:
-            block.dead.extend(bytes(added))
-    return added
-
-
-def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None:
-    """Add the entry ``words[at:]`` to an open block; the ID is above all of its IDs."""
-    run = block.run
-    assert run is not None
-    # Flags, the ID's two halves, the values or all there is, how many elements that were.
-    size: i64 = 2 + delta_bytes(ms - block.first_ms) + delta_bytes(seq - block.first_seq)
-    names = run.names_of_node
-    end: i64 = len(words)
-    if has_names(words, at, names):
-        size += integer_bytes(len(names) + 3)
-        flat = run.flat
-        mixed = run.names is None
-        number: i64 = at + 1
-        while number < end:
-            value = words[number]
-            size += text_bytes(value)
-            if not mixed:
-                flat.append(value)
-            number += 2
-        if mixed:
-            run.rows.append(words[at:])
-    else:
-        if run.names is not None:
-            run.mix()
-        row = words[at:]
-        size += integer_bytes(len(row) // 2) + integer_bytes(len(row) + 4)
-        for element in row:
-            size += text_bytes(element)
-        run.rows.append(row)
-    block.node_bytes += int(size)
-    run.ms.append(ms)
-    run.seq.append(seq)
-    if block.dead is not None:
-        block.dead.append(0)
-    block.last_ms = ms
-    block.last_seq = seq
-    block.total += 1
-    block.live += 1
 
 
 def _living(run: Run, dead: bytearray) -> Run:

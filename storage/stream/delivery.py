@@ -19,8 +19,9 @@ from storage.stream.ids import is_below
 from storage.stream.pel import GONE
 
 if TYPE_CHECKING:
+    from storage.stream.part import Part
     from storage.stream.pel import Nack
-    from storage.stream.stream import Part, Stream
+    from storage.stream.stream import Stream
 
 
 class Claim:

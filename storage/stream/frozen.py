@@ -23,9 +23,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.large import Large
+from storage.stream.block import BLOCK_BYTES, Block
 
 if TYPE_CHECKING:
-    from storage.stream.block import Block
     from storage.stream.groups import Consumer, Group
     from storage.stream.idempotence import IdmpMap
     from storage.stream.pel import Nack
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from storage.stream.stream import Stream
 
 NO_OWNER: Final = -1
-_BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 _KEPT_NACK_BYTES: Final = 180
 
 
@@ -278,7 +277,7 @@ class FrozenStream(Large):
             and block.is_below(self._end_ms, self._end_seq + 1)
         ):
             self._kept[place] = block.copy()
-            self._kept_bytes += _BLOCK_BYTES + len(block.payload)
+            self._kept_bytes += BLOCK_BYTES + len(block.payload)
 
     def keep_last(self, blocks: list[Block]) -> None:
         """The last block with entries is about to be taken off ``blocks``, to be appended to."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from storage.stream.ids import following
+from storage.stream.part import nth_live
 from storage.stream.run import Run
-from storage.stream.stream import Stream, nth_live
+from storage.stream.stream import Stream
 
 ID = tuple[int, int]
 

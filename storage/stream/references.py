@@ -77,7 +77,7 @@ def trim(stream: Stream, how: Trim, mode: int) -> int:
         whole = how.goes_whole(stream, block)
         last_ms = block.last_ms
         last_seq = block.last_seq
-        for ms, seq in stream.live_ids(block):
+        for ms, seq in block.live_ids():
             if how.is_done(stream, ms, seq):
                 break
             if mode == ACKED:

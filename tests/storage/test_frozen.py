@@ -13,11 +13,12 @@ from storage.keyspace import Keyspace
 from storage.large import Large
 from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
+from storage.stream.entry_log import IDNotGreater
 from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from storage.stream.groups import Consumer, Group
 from storage.stream.idempotence import Expiring, Record
 from storage.stream.ids import ID_MAX
-from storage.stream.stream import IDNotGreater, Stream
+from storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time
@@ -234,7 +235,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         """Delete the open block, so that the last sealed one is appended to again."""
         tail = self.stream.tail
         if tail is not None:
-            for place in self.stream.live_ids(tail):
+            for place in tail.live_ids():
                 self.stream.delete(*place)
             self.delete(True, more, None)
             self.append(1, name, 2)

@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import msgpack
 
-from storage.stream.block import Block, append, open_block
+from storage.stream.appending import append, open_block
+from storage.stream.block import Block
 from storage.stream.payload import count_ids, pack, unpack, unpack_some
 from storage.stream.run import Run
 

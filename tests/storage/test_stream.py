@@ -9,8 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.large import Removed
 from storage.stream.block import Block
+from storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from storage.stream.ids import ID_MAX
-from storage.stream.stream import ElementsTooLarge, IDNotGreater, IDsExhausted, Part, Stream
+from storage.stream.part import Part
+from storage.stream.stream import Stream
 from support.snapshots import make_stream, plain_stream
 
 GREATEST = (ID_MAX, ID_MAX)

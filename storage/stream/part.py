@@ -1,0 +1,85 @@
+"""Parts of blocks: where the entries that a reader asked for are to be found."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from storage.stream.block import Block
+from storage.stream.ids import is_below
+from storage.stream.run import Run
+
+
+@mypyc_attr(acyclic=True)
+class Part:
+    """A stretch of a run: its entries from ``low`` up to and without ``high`` that are not dead."""
+
+    def __init__(self, run: Run, dead: bytearray | None, low: int, high: int) -> None:
+        self.run: Final = run
+        self.dead: Final = dead
+        self.low: Final = low
+        self.high: Final = high
+
+    def live(self) -> int:
+        """How many entries it has."""
+        dead = self.dead
+        size = self.high - self.low
+        return size if dead is None else dead.count(0, self.low, self.high)
+
+
+def part_of(
+    block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
+) -> Part | None:
+    """What of ``block`` lies between the bounds; at most ``wanted`` entries, 0 for all."""
+    starts_inside = is_below(block.first_ms, block.first_seq, start[0], start[1])
+    ends_inside = is_below(end[0], end[1], block.last_ms, block.last_seq)
+    most = wanted if 0 < wanted < block.total else block.total
+    if starts_inside or ends_inside or most < block.total:
+        run = block.some(start, end, most, reverse)
+    else:
+        run = block.entries()
+    low = 0
+    high = len(run.ms)
+    if starts_inside:
+        low = run.position(start[0], start[1])
+    if ends_inside:
+        high = run.position(end[0], end[1])
+        if high < len(run.ms) and run.ms[high] == end[0] and run.seq[high] == end[1]:
+            high += 1
+    dead = block.dead
+    if dead is not None:
+        low = dead.find(0, low, high)
+        if low < 0:
+            return None
+        high = dead.rfind(0, low, high) + 1
+    if low >= high:
+        return None
+    if 0 < wanted < high - low:
+        if dead is None:
+            low, high = (high - wanted, high) if reverse else (low, low + wanted)
+        elif reverse:
+            low = _nth_back(dead, low, high, wanted)
+        else:
+            high = nth_live(dead, low, high, wanted)
+    return Part(run, dead, low, high)
+
+
+def nth_live(dead: bytearray, low: int, high: int, wanted: int) -> int:
+    """The end of the stretch from ``low`` that holds ``wanted`` live entries, at most ``high``."""
+    number = low - 1
+    for _ in range(wanted):
+        number = dead.find(0, number + 1, high)
+        if number < 0:
+            return high
+    return number + 1
+
+
+def _nth_back(dead: bytearray, low: int, high: int, wanted: int) -> int:
+    """The start of the stretch to ``high`` that holds ``wanted`` live entries, at least ``low``."""
+    number = high
+    for _ in range(wanted):
+        number = dead.rfind(0, low, number)
+        if number < 0:
+            return low
+    return number
