@@ -76,11 +76,7 @@ def xadd(call: Call) -> object:
     idmp: IdmpMap | None = None
     iid: Iid = (0, 0, 0, b"", 0)  # of nobody
     if len(pid):
-        if len(text):
-            iid = iid_of(text)
-        else:
-            low, high = content_iid(argv, at + 1)
-            iid = iid_made_of(low, high, SHORT_BYTES, b"")
+        iid = _iid_named(text, argv, at)
         idmp = stream.idmp
         if automatic:
             if idmp is not None:
@@ -111,10 +107,7 @@ def xadd(call: Call) -> object:
         trimmed = options.trim(call, stream)
     record: list[bytes] | None = None
     if call.server.aof is not None:
-        record = argv.copy()
-        record[at] = format_id(stream.last_ms, stream.last_seq)
-        if options is not None:
-            options.make_exact(record, stream)
+        record = _record(argv, at, options, stream)
         if created and pid and not stream.has_default_limits():
             without_producer(record, 2 if options is None else options.idmp_at)
     call.changed(key, b"xadd", EVENT_STREAM, record, 1, True, True)
@@ -153,6 +146,23 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
     if given is None or (next_seq and 0x2D in word):
         raise CommandError(errors.INVALID_STREAM_ID)
     return given[0], given[1], next_seq
+
+
+def _iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
+    """The iid that IDMP names, or the one of the content where none is named, as by IDMPAUTO."""
+    if len(text):
+        return iid_of(text)
+    low, high = content_iid(argv, at + 1)
+    return iid_made_of(low, high, SHORT_BYTES, b"")
+
+
+def _record(argv: list[bytes], at: int, options: AddOptions | None, stream: Stream) -> list[bytes]:
+    """An XADD whose replay needs no clock: the ID is the one chosen, and trimming is exact."""
+    record = argv.copy()
+    record[at] = format_id(stream.last_ms, stream.last_seq)
+    if options is not None:
+        options.make_exact(record, stream)
+    return record
 
 
 @alike("XADD")
