@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 if TYPE_CHECKING:
     from server.call import Call
 
@@ -53,6 +56,9 @@ FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (MOVABLEKEYS, b"movablekeys"),
     (ALLOW_BUSY, b"allow_busy"),
 ]
+
+
+_NO_CALLS: Final = [0] * 64
 
 
 class KeySpec:
@@ -125,7 +131,7 @@ class Command:
         self.rejected_calls = 0
         self.failed_calls = 0
         self.quick_calls = 0  # calls that took less than two microseconds
-        self.histogram: list[int] = [0] * 64  # all others, by the bit length of their microseconds
+        self.histogram = vec[i64](_NO_CALLS)  # others, by the bit length of their microseconds
 
     def arity_fits(self, count: int) -> bool:
         """Whether a request of ``count`` words, the name included, has the right length."""
@@ -138,7 +144,7 @@ class Command:
         self.rejected_calls = 0
         self.failed_calls = 0
         self.quick_calls = 0
-        self.histogram = [0] * 64
+        self.histogram = vec[i64](_NO_CALLS)
 
 
 TABLE: Final[dict[bytes, Command]] = {}
