@@ -69,6 +69,7 @@ class RequestParser:
         self._reader = Reader()
         self._plain: Final = PlainParser()
         self._chunk = b""  # bytes that start at a request, for the fast way
+        self._at_rest = True  # the exact parser holds nothing: what follows is empty
         self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []
         self._missing = 0  # arguments that the request at hand still lacks
@@ -91,7 +92,8 @@ class RequestParser:
             with memoryview(data) as view:
                 self._big.write(view[:taken])
                 self._buffer += view[taken:]
-        elif self._buffer or self._missing or self._chunk:
+        elif not self._at_rest or len(self._chunk):
+            self._at_rest = False
             self._buffer += self._chunk
             self._buffer += data
             self._chunk = b""
@@ -101,7 +103,9 @@ class RequestParser:
     @property
     def is_drained(self) -> bool:
         """Whether ``take`` surely has nothing more to say before the next ``feed``."""
-        return not (self._chunk or self._buffer or self._big is not None or self._error is not None)
+        if self._at_rest or len(self._chunk):
+            return not len(self._chunk)
+        return not self._buffer and self._big is None and self._error is None
 
     @property
     def pending_bytes(self) -> int:
@@ -122,16 +126,21 @@ class RequestParser:
         """
         if self._error is not None:
             raise ProtocolError(self._error)
-        requests: list[list[bytes]] = []
         chunk = self._chunk
-        if chunk:
+        if len(chunk):
             self._chunk = b""
             if self.trusted and chunk[0] == STAR:
                 requests = self._take_fast(chunk)
-                if requests:
+                if len(requests) or self._at_rest:
                     return requests
             else:
+                self._at_rest = False
                 self._buffer += chunk
+        return [] if self._at_rest else self._take_rest()
+
+    def _take_rest(self) -> list[list[bytes]]:
+        """What ``take`` finds in the buffer."""
+        requests: list[list[bytes]] = []
         while self._buffer or self._big is not None:
             if self._buffer_may_go_fast():
                 chunk = bytes(self._buffer)
@@ -152,6 +161,9 @@ class RequestParser:
             requests.append(request)
             if not self.trusted:
                 break
+        self._at_rest = not (
+            self._buffer or self._missing or self._big is not None or self._error is not None
+        )
         return requests
 
     def _buffer_may_go_fast(self) -> bool:
@@ -170,6 +182,7 @@ class RequestParser:
         else:
             total = self._take_by_hiredis(chunk, requests)
         if total < len(chunk):
+            self._at_rest = False
             self._buffer += memoryview(chunk)[total:]
         return requests
 
