@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rocket_rides.postgres import Cluster
     from support.scheduling import Scheduling
 
+pytest.register_assert_rewrite("support.groups")  # what differs is to be seen
 _under_test = ""
 
 
