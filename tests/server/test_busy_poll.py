@@ -46,13 +46,13 @@ async def look_in_vain(poll: BusyPoll) -> int:
 
 
 async def test_the_loop_does_not_sleep_while_it_looks() -> None:
-    poll = poll_of(20_000)
+    poll = poll_of(200_000)
     started_s = time.perf_counter()
     poll.answered()
     waiting = asyncio.ensure_future(asyncio.sleep(10))
     assert await turns_until_rest(poll) > 10
     waiting.cancel()
-    assert time.perf_counter() - started_s >= 0.02
+    assert time.perf_counter() - started_s >= 0.2
 
 
 async def test_what_is_in_vain_is_done_ever_less() -> None:
