@@ -101,10 +101,10 @@ class Group(Large):
             removed.pieces.extend(self.pel.chunks)
             removed.pieces.extend(self.by_time.chunks)
             self.pel = NacksById()
-            self.by_time.chunks = []
+            self.by_time = NacksByTime()
         else:
             self.pel.drop_all_of(consumer, held)
-            self.by_time.drop_all_of(consumer, held, self.pel.size)
+            self.by_time.drop_all_of(consumer, held)
         return removed
 
     def idle_between(

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from storage.stream.ids import is_below
+
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
 
@@ -63,11 +65,13 @@ class _Chunks:
     """An ordered list in chunks, none of them empty.
 
     Attributes:
+        size: how many entries it has.
         taken_chunk, taken_place: where the entry stood that was taken out last.
     """
 
     def __init__(self) -> None:
         self.chunks: list[list[Nack]] = []
+        self.size = 0
         self.taken_chunk: i64 = 0
         self.taken_place: i64 = 0
         self._near_chunk: i64 = 0  # where the one behind it stands
@@ -88,6 +92,7 @@ class _Chunks:
 
     def _pop(self, at: i64, place: i64) -> None:
         """Take out the entry at a place of a chunk; the one behind it is near then."""
+        self.size -= 1
         self.taken_chunk = at
         self.taken_place = place
         chunk = self.chunks[at]
@@ -100,13 +105,59 @@ class _Chunks:
         self._near_chunk = at
         self._near_place = place
 
+    def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
+        """Take out every entry of one consumer, which are those of ``held``.
+
+        Complexity: O(k log n) for k entries far apart, less for those side by side; never more
+        than O(n).
+        """
+        self.size -= held.size
+        if held.size > self.size:
+            self.chunks = _without(self.chunks, consumer)
+            return
+        for chunk in held.chunks:
+            low = 0
+            while low < len(chunk):
+                at = self._chunk_with(chunk[low])
+                if at == len(self.chunks):  # went with another one that was met before
+                    low += 1
+                    continue
+                own = self.chunks[at]
+                high = low + 1
+                while high < len(chunk) and self._is_within(chunk[high], own):
+                    high += 1
+                if high - low < FILTER_FROM:
+                    own = self._own(at)
+                    for number in range(low, high):
+                        place = self._place_of(chunk[number], own)
+                        if place < len(own) and own[place] is chunk[number]:
+                            own.pop(place)
+                else:
+                    own = [nack for nack in own if nack.consumer is not consumer]
+                    self.chunks[at] = own
+                if not own:
+                    self.chunks.pop(at)
+                low = high
+
+    def _own(self, at: i64) -> list[Nack]:
+        """A chunk that may be changed."""
+        return self.chunks[at]
+
+    def _chunk_with(self, nack: Nack) -> i64:
+        """The first chunk that does not end before ``nack``."""
+        raise NotImplementedError
+
+    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+        """The first place of a chunk that does not come before ``nack``."""
+        raise NotImplementedError
+
+    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
+        """Whether ``nack`` stands between the first and the last of a chunk."""
+        raise NotImplementedError
+
 
 class NacksById(_Chunks):
     """Pending entries in ID order, each ID once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.size = 0
 
     def get(self, ms: int, seq: int) -> Nack | None:
         """The entry with this ID, or None."""
@@ -147,7 +198,6 @@ class NacksById(_Chunks):
             self.take(nack.ms, nack.seq)
         else:
             self._pop(at, place)
-            self.size -= 1
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
@@ -158,7 +208,6 @@ class NacksById(_Chunks):
             found = chunks[at][place]
             if found.seq == seq and found.ms == ms:
                 self._pop(at, place)
-                self.size -= 1
                 return found
         at = self._chunk_of(ms, seq)
         if at == len(chunks):
@@ -169,7 +218,6 @@ class NacksById(_Chunks):
         if found.ms != ms or found.seq != seq:
             return None
         self._pop(at, place)
-        self.size -= 1
         return found
 
     def first(self) -> Nack | None:
@@ -228,43 +276,19 @@ class NacksById(_Chunks):
             at += 1
         return found
 
-    def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
-        """Take out every entry of one consumer, which are those of ``held``.
+    def _chunk_with(self, nack: Nack) -> i64:
+        return self._chunk_of(nack.ms, nack.seq)
 
-        Complexity: O(k log n) for k entries far apart, less for those side by side; never more
-        than O(n).
-        """
-        self.size -= held.size
-        if held.size > self.size:
-            self.chunks = _without(self.chunks, consumer)
-            return
-        for chunk in held.chunks:
-            low = 0
-            while low < len(chunk):
-                nack = chunk[low]
-                at = self._chunk_of(nack.ms, nack.seq)
-                if at == len(self.chunks):  # went with another one that was met before
-                    low += 1
-                    continue
-                own = self.chunks[at]
-                last = own[-1]
-                high = low + 1
-                while high < len(chunk) and (
-                    chunk[high].ms < last.ms
-                    or (chunk[high].ms == last.ms and chunk[high].seq <= last.seq)
-                ):
-                    high += 1
-                if high - low < FILTER_FROM:
-                    for number in range(low, high):
-                        place = _place_by_id(own, chunk[number].ms, chunk[number].seq)
-                        if place < len(own) and own[place] is chunk[number]:
-                            own.pop(place)
-                else:
-                    own = [nack for nack in own if nack.consumer is not consumer]
-                    self.chunks[at] = own
-                if not own:
-                    self.chunks.pop(at)
-                low = high
+    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+        return _place_by_id(chunk, nack.ms, nack.seq)
+
+    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
+        first = chunk[0]
+        last = chunk[-1]
+        return not (
+            is_below(nack.ms, nack.seq, first.ms, first.seq)
+            or is_below(last.ms, last.seq, nack.ms, nack.seq)
+        )
 
     def _chunk_of(self, ms: int, seq: int) -> i64:
         """The first chunk whose last ID is not below (ms, seq)."""
@@ -301,16 +325,6 @@ def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> i64:
     return low
 
 
-def _is_within(nack: Nack, chunk: list[Nack]) -> bool:
-    """Whether an entry stands, by time, between the first and the last of a chunk."""
-    first = chunk[0]
-    last = chunk[-1]
-    order_ms = nack.order_ms
-    if order_ms < first.order_ms or (order_ms == first.order_ms and nack.ticket < first.ticket):
-        return False
-    return order_ms < last.order_ms or (order_ms == last.order_ms and nack.ticket <= last.ticket)
-
-
 def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
     """The entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[list[Nack]] = []
@@ -344,6 +358,7 @@ class NacksByTime(_Chunks):
 
     def add(self, nack: Nack) -> None:
         """Add an entry behind all that come before it by time."""
+        self.size += 1
         self._ticket += 1
         nack.ticket = self._ticket
         chunks = self.chunks
@@ -444,6 +459,7 @@ class NacksByTime(_Chunks):
         """Walk all entries and put those that have become ``GONE`` last."""
         chunks = self.chunks
         self.chunks = []
+        self.size = 0
         gone: list[Nack] = []
         for chunk in chunks:
             for nack in chunk:
@@ -454,38 +470,23 @@ class NacksByTime(_Chunks):
         for nack in gone:
             self.add(nack)
 
-    def drop_all_of(self, consumer: Consumer, held: NacksById, left: int) -> None:
-        """As ``NacksById.drop_all_of``, where ``left`` entries are left."""
-        if held.size > left:
-            self.chunks = _without(self.chunks, consumer)
-            return
-        for chunk in held.chunks:
-            low = 0
-            while low < len(chunk):
-                nack = chunk[low]
-                at = self._chunk_of(nack.order_ms, nack.ticket)
-                if at == len(self.chunks):  # went with another one that was met before
-                    low += 1
-                    continue
-                own = self.chunks[at]
-                high = low + 1
-                while high < len(chunk) and _is_within(chunk[high], own):
-                    high += 1
-                if high - low < FILTER_FROM:
-                    own = self._own(at)
-                    for number in range(low, high):
-                        place = _place_by_time(own, chunk[number].order_ms, chunk[number].ticket)
-                        if place < len(own) and own[place] is chunk[number]:
-                            own.pop(place)
-                else:
-                    own = [nack for nack in own if nack.consumer is not consumer]
-                    self.chunks[at] = own
-                if not own:
-                    self.chunks.pop(at)
-                low = high
+    def _chunk_with(self, nack: Nack) -> i64:
+        return self._chunk_of(nack.order_ms, nack.ticket)
+
+    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+        return _place_by_time(chunk, nack.order_ms, nack.ticket)
+
+    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
+        first = chunk[0]
+        last = chunk[-1]
+        order_ms = nack.order_ms
+        if order_ms < first.order_ms or order_ms > last.order_ms:
+            return False
+        if order_ms == first.order_ms and nack.ticket < first.ticket:
+            return False
+        return order_ms < last.order_ms or nack.ticket <= last.ticket
 
     def _own(self, at: i64) -> list[Nack]:
-        """A chunk that may be changed."""
         chunk = self.chunks[at]
         if self.shared is not None and id(chunk) in self.shared:
             chunk = chunk.copy()

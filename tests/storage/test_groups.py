@@ -263,6 +263,7 @@ class World:
         nacks = listed(group.by_time.chunks)
         places = [(nack.order_ms, nack.ticket) for nack in nacks]
         assert places == sorted(set(places))
+        assert group.by_time.size == len(nacks)
         ids = [(nack.ms, nack.seq) for nack in nacks]
         assert same(sorted(nacks, key=lambda n: (n.ms, n.seq)), listed(group.pel.chunks))
         return ids
