@@ -20,8 +20,8 @@ from storage.stream.ids import is_below
 from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
 
 if TYPE_CHECKING:
+    from storage.stream.entry_log import EntryLog
     from storage.stream.frozen import FrozenGroup
-    from storage.stream.stream import Stream
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1
@@ -276,41 +276,41 @@ def _id(nack: Nack) -> tuple[int, int]:
     return nack.ms, nack.seq
 
 
-def has_tombstone_after(stream: Stream, ms: int, seq: int) -> bool:
+def has_tombstone_after(log: EntryLog, ms: int, seq: int) -> bool:
     """Whether an entry at or after (ms, seq) may have been deleted."""
-    if not stream.length or (stream.max_deleted_ms == 0 and stream.max_deleted_seq == 0):
+    if not log.length or (log.max_deleted_ms == 0 and log.max_deleted_seq == 0):
         return False
-    return not is_below(stream.max_deleted_ms, stream.max_deleted_seq, ms, seq)
+    return not is_below(log.max_deleted_ms, log.max_deleted_seq, ms, seq)
 
 
-def estimate_position(stream: Stream, ms: int, seq: int) -> int:
+def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
     """How many entries had been added up to (ms, seq), where the counters tell; else ``UNKNOWN``.
 
     Source: t_stream.c, streamEstimateDistanceFromFirstEverEntry.
     """
     place = (ms, seq)
-    last = (stream.last_ms, stream.last_seq)
-    max_deleted = (stream.max_deleted_ms, stream.max_deleted_seq)
-    if not stream.entries_added:
+    last = (log.last_ms, log.last_seq)
+    max_deleted = (log.max_deleted_ms, log.max_deleted_seq)
+    if not log.entries_added:
         return 0
-    if not stream.length and place <= last:
-        return stream.entries_added
+    if not log.length and place <= last:
+        return log.entries_added
     if place != (0, 0) and place < max_deleted:
         return UNKNOWN
     if place == last:
-        return stream.entries_added
+        return log.entries_added
     if place > last:
         return UNKNOWN
-    first = stream.first_id()
+    first = log.first_id()
     if max_deleted == (0, 0) or max_deleted < first:
         if place < first:
-            return stream.entries_added - stream.length
+            return log.entries_added - log.length
         if place == first:
-            return stream.entries_added - stream.length + 1
+            return log.entries_added - log.length + 1
     return UNKNOWN
 
 
-def lag(stream: Stream, group: Group) -> int:
+def lag(log: EntryLog, group: Group) -> int:
     """How many entries the group has not been given yet.
 
     Where Redis can tell, its number; where deletions leave it without one, the live entries that
@@ -318,36 +318,18 @@ def lag(stream: Stream, group: Group) -> int:
     """
     last_ms = group.last_ms
     last_seq = group.last_seq
-    if not stream.entries_added or not stream.length:
+    if not log.entries_added or not log.length:
         return 0
-    first_ms, first_seq = stream.first_id()
+    first_ms, first_seq = log.first_id()
     if is_below(last_ms, last_seq, first_ms, first_seq) and is_below(
-        stream.max_deleted_ms, stream.max_deleted_seq, first_ms, first_seq
+        log.max_deleted_ms, log.max_deleted_seq, first_ms, first_seq
     ):
-        return stream.length
-    if group.entries_read != UNKNOWN and not has_tombstone_after(stream, last_ms, last_seq):
-        known = stream.entries_added - group.entries_read
+        return log.length
+    if group.entries_read != UNKNOWN and not has_tombstone_after(log, last_ms, last_seq):
+        known = log.entries_added - group.entries_read
     else:
-        position = estimate_position(stream, last_ms, last_seq)
-        known = UNKNOWN if position == UNKNOWN else stream.entries_added - position
+        position = estimate_position(log, last_ms, last_seq)
+        known = UNKNOWN if position == UNKNOWN else log.entries_added - position
     if known >= 0:
         return known
-    return stream.length - stream.count_before(last_ms, last_seq + 1)
-
-
-def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
-    """Whether a group still needs the entry: it was not offered it yet, or has it pending."""
-    place = (ms, seq)
-    for group in stream.groups.values():
-        if place > (group.last_ms, group.last_seq) or group.pel.get(ms, seq) is not None:
-            return True
-    return False
-
-
-def drop_references(stream: Stream, ms: int, seq: int) -> bool:
-    """Take the entry out of every group's pending entries; whether it was in any."""
-    dropped = False
-    for group in stream.groups.values():
-        if group.ack(ms, seq):
-            dropped = True
-    return dropped
+    return log.length - log.count_before(last_ms, last_seq + 1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from storage.stream.entry_log import EntryLog
 from storage.stream.ids import following
 from storage.stream.part import nth_live
 from storage.stream.run import Run
-from storage.stream.stream import Stream
 
 ID = tuple[int, int]
 
@@ -30,16 +30,16 @@ class Share:
         self.count: Final = count
 
 
-def count_between(stream: Stream, start: ID, end: ID) -> int:
+def count_between(log: EntryLog, start: ID, end: ID) -> int:
     """How many live entries lie from ``start`` to ``end``, both included.
 
     Complexity: O(log n).
     """
-    low, high = _ranks(stream, start, end)
+    low, high = _ranks(log, start, end)
     return high - low
 
 
-def share_by_rows(stream: Stream, start: ID, end: ID, rows: int, most: int) -> list[Share]:
+def share_by_rows(log: EntryLog, start: ID, end: ID, rows: int, most: int) -> list[Share]:
     """Cut a range into shares of ``rows`` entries, of which the last may have fewer.
 
     Args:
@@ -47,8 +47,8 @@ def share_by_rows(stream: Stream, start: ID, end: ID, rows: int, most: int) -> l
 
     Complexity: O(log n) for each share.
     """
-    low, high = _ranks(stream, start, end)
-    finder = _Finder(stream)
+    low, high = _ranks(log, start, end)
+    finder = _Finder(log)
     shares: list[Share] = []
     while low < high and (most == 0 or len(shares) < most):
         next_low = min(low + rows, high)
@@ -57,15 +57,15 @@ def share_by_rows(stream: Stream, start: ID, end: ID, rows: int, most: int) -> l
     return shares
 
 
-def share_evenly(stream: Stream, start: ID, end: ID, parts: int) -> list[Share]:
+def share_evenly(log: EntryLog, start: ID, end: ID, parts: int) -> list[Share]:
     """Cut a range into ``parts`` shares that differ by one entry at most; none is empty.
 
     Complexity: O(log n) for each share.
     """
-    low, high = _ranks(stream, start, end)
+    low, high = _ranks(log, start, end)
     total = high - low
     parts = min(parts, total)
-    finder = _Finder(stream)
+    finder = _Finder(log)
     shares: list[Share] = []
     for number in range(parts):
         first = low + total * number // parts
@@ -73,22 +73,22 @@ def share_evenly(stream: Stream, start: ID, end: ID, parts: int) -> list[Share]:
     return shares
 
 
-def _ranks(stream: Stream, start: ID, end: ID) -> tuple[int, int]:
+def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
     """The rank of the first entry of a range, and the rank after its last one."""
-    if start > end or not stream.length:
+    if start > end or not log.length:
         return 0, 0
-    low = stream.count_before(start[0], start[1])
-    if end >= (stream.last_ms, stream.last_seq):
-        return low, stream.length
+    low = log.count_before(start[0], start[1])
+    if end >= (log.last_ms, log.last_seq):
+        return low, log.length
     ms, seq = following(end[0], end[1])
-    return low, stream.count_before(ms, seq)
+    return low, log.count_before(ms, seq)
 
 
 class _Finder:
     """Finds IDs by rank; the block at hand is kept, for the next rank is often in it."""
 
-    def __init__(self, stream: Stream) -> None:
-        self._stream: Final = stream
+    def __init__(self, log: EntryLog) -> None:
+        self._log: Final = log
         self._run = Run(None)
         self._dead: bytearray | None = None
         self._low = 0  # ranks of the block at hand: from here
@@ -107,13 +107,13 @@ class _Finder:
         return self._run.ms[number], self._run.seq[number]
 
     def _turn_to(self, rank: int) -> None:
-        index = self._stream.index
+        index = self._log.index
         if rank < index.entries:
             place = index.place_of_rank(rank)
             block = index.blocks[place]
             self._low = index.count_before(place)
         else:
-            tail = self._stream.tail
+            tail = self._log.tail
             assert tail is not None
             block = tail
             self._low = index.entries

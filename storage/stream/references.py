@@ -1,14 +1,12 @@
 """Removing entries with heed to the groups that refer to them.
 
 Three modes. ``KEEPREF`` leaves pending entries as they are, ``DELREF`` drops them from every group
-with the entry, and ``ACKED`` removes only what no group still needs (``groups.is_referenced``).
+with the entry, and ``ACKED`` removes only what no group still needs (``is_referenced``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-
-from storage.stream.groups import drop_references, is_referenced
 
 if TYPE_CHECKING:
     from storage.stream.block import Block
@@ -20,6 +18,24 @@ ACKED: Final = 2
 MISSING: Final = -1
 DELETED: Final = 1
 REFERENCED: Final = 2
+
+
+def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
+    """Whether a group still needs the entry: it was not offered it yet, or has it pending."""
+    place = (ms, seq)
+    for group in stream.groups.values():
+        if place > (group.last_ms, group.last_seq) or group.pel.get(ms, seq) is not None:
+            return True
+    return False
+
+
+def drop_references(stream: Stream, ms: int, seq: int) -> bool:
+    """Take the entry out of every group's pending entries; whether it was in any."""
+    dropped = False
+    for group in stream.groups.values():
+        if group.ack(ms, seq):
+            dropped = True
+    return dropped
 
 
 def delete(stream: Stream, ms: int, seq: int, mode: int) -> int:

@@ -18,13 +18,21 @@ from storage.stream.groups import (
     UNLIMITED,
     Consumer,
     Group,
-    drop_references,
-    is_referenced,
     lag,
 )
 from storage.stream.ids import ID_MAX
 from storage.stream.pel import CHUNK, Nack
-from storage.stream.references import ACKED, DELETED, DELREF, KEEPREF, MISSING, REFERENCED, delete
+from storage.stream.references import (
+    ACKED,
+    DELETED,
+    DELREF,
+    KEEPREF,
+    MISSING,
+    REFERENCED,
+    delete,
+    drop_references,
+    is_referenced,
+)
 from storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
