@@ -105,6 +105,15 @@ class _Chunks:
         self._near_chunk = at
         self._near_place = place
 
+    def remove(self, nack: Nack, other: _Chunks) -> None:
+        """Take an entry that is there out, which may stand where ``other`` had it just now."""
+        at, place = self._place_at_hand(nack, other)
+        if at < 0:
+            at = self._chunk_with(nack)
+            place = self._place_of(nack, self.chunks[at])
+        self._own(at)
+        self._pop(at, place)
+
     def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
         """Take out every entry of one consumer, which are those of ``held``.
 
@@ -123,8 +132,12 @@ class _Chunks:
                     low += 1
                     continue
                 own = self.chunks[at]
+                first = own[0]
+                last = own[-1]
                 high = low + 1
-                while high < len(chunk) and self._is_within(chunk[high], own):
+                while high < len(chunk) and not (
+                    self._is_before(chunk[high], first) or self._is_before(last, chunk[high])
+                ):
                     high += 1
                 if high - low < FILTER_FROM:
                     own = self._own(at)
@@ -151,8 +164,8 @@ class _Chunks:
         """The first place of a chunk that does not come before ``nack``."""
         raise NotImplementedError
 
-    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
-        """Whether ``nack`` stands between the first and the last of a chunk."""
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        """Whether ``one`` comes before ``other`` in the order of this list."""
         raise NotImplementedError
 
 
@@ -190,14 +203,6 @@ class NacksById(_Chunks):
         if len(chunk) > 2 * CHUNK:
             chunks.insert(at + 1, chunk[CHUNK:])
             del chunk[CHUNK:]
-
-    def remove(self, nack: Nack, other: _Chunks) -> None:
-        """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at, place = self._place_at_hand(nack, other)
-        if at < 0:
-            self.take(nack.ms, nack.seq)
-        else:
-            self._pop(at, place)
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
@@ -282,13 +287,8 @@ class NacksById(_Chunks):
     def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
         return _place_by_id(chunk, nack.ms, nack.seq)
 
-    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
-        first = chunk[0]
-        last = chunk[-1]
-        return not (
-            is_below(nack.ms, nack.seq, first.ms, first.seq)
-            or is_below(last.ms, last.seq, nack.ms, nack.seq)
-        )
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        return is_below(one.ms, one.seq, other.ms, other.seq)
 
     def _chunk_of(self, ms: int, seq: int) -> i64:
         """The first chunk whose last ID is not below (ms, seq)."""
@@ -420,15 +420,6 @@ class NacksByTime(_Chunks):
                     found.append(nack)
         return None if len(found) > most else found
 
-    def remove(self, nack: Nack, other: _Chunks) -> None:
-        """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at, place = self._place_at_hand(nack, other)
-        if at < 0:
-            at = self._chunk_of(nack.order_ms, nack.ticket)
-            place = _place_by_time(self.chunks[at], nack.order_ms, nack.ticket)
-        self._own(at)
-        self._pop(at, place)
-
     def move_to_end(self, nacks: list[Nack]) -> None:
         """Put entries that are there behind all others, as ``GONE``."""
         if len(nacks) <= MOVE_ALL_ABOVE:
@@ -476,15 +467,10 @@ class NacksByTime(_Chunks):
     def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
         return _place_by_time(chunk, nack.order_ms, nack.ticket)
 
-    def _is_within(self, nack: Nack, chunk: list[Nack]) -> bool:
-        first = chunk[0]
-        last = chunk[-1]
-        order_ms = nack.order_ms
-        if order_ms < first.order_ms or order_ms > last.order_ms:
-            return False
-        if order_ms == first.order_ms and nack.ticket < first.ticket:
-            return False
-        return order_ms < last.order_ms or nack.ticket <= last.ticket
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        if one.order_ms != other.order_ms:
+            return one.order_ms < other.order_ms
+        return one.ticket < other.ticket
 
     def _own(self, at: i64) -> list[Nack]:
         chunk = self.chunks[at]
