@@ -60,7 +60,9 @@ class RequestParser:
     ``trusted`` is False until the peer has authenticated where a password is asked for: then
     requests come one at a time and are bounded in length.
 
-    Invariant: bytes wait in ``_chunk`` only where a request starts and ``_buffer`` is empty.
+    Invariants: bytes wait in ``_chunk`` only where a request starts and ``_buffer`` is empty. While
+    ``_at_rest``, the exact parser has no bytes, no part of a request and no error to raise: nearly
+    always, and told by one look where the four of these would take one each.
     """
 
     def __init__(self, max_bulk_bytes: int = 512 * 1024 * 1024) -> None:
@@ -69,7 +71,7 @@ class RequestParser:
         self._reader = Reader()
         self._plain: Final = PlainParser()
         self._chunk = b""  # bytes that start at a request, for the fast way
-        self._at_rest = True  # the exact parser holds nothing: what follows is empty
+        self._at_rest = True  # the exact parser holds nothing
         self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []
         self._missing = 0  # arguments that the request at hand still lacks
@@ -103,9 +105,11 @@ class RequestParser:
     @property
     def is_drained(self) -> bool:
         """Whether ``take`` surely has nothing more to say before the next ``feed``."""
-        if self._at_rest or len(self._chunk):
-            return not len(self._chunk)
-        return not self._buffer and self._big is None and self._error is None
+        if len(self._chunk):
+            return False
+        return self._at_rest or not (
+            self._buffer or self._big is not None or self._error is not None
+        )
 
     @property
     def pending_bytes(self) -> int:
