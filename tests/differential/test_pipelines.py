@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -85,10 +85,10 @@ def request(*words: object) -> st.SearchStrategy[tuple[Word, ...]]:
     def flat(parts: Iterable[object]) -> tuple[Word, ...]:
         found: list[Word] = []
         for part in parts:
-            if type(part) is tuple:
+            if type(part) is tuple:  # and no ``Id`` or other word with a name
                 found += part
             else:
-                found.append(part)  # type: ignore[arg-type]
+                found.append(cast("Word", part))
         return tuple(found)
 
     return st.tuples(*drawn).map(flat)
