@@ -12,7 +12,7 @@ from server.call import Call
 from server.effects import EVENT_STREAM
 from server.stream_args import stream_to_read
 from storage.stream.groups import NEVER, Consumer, Group
-from storage.stream.pel import Nack
+from storage.stream.nack import Nack
 from storage.stream.stream import Stream
 
 

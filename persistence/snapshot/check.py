@@ -121,7 +121,7 @@ def _check_group(group: Group) -> None:
     _check_id(group.last_ms, group.last_seq)
     last = (-1, 0)
     for chunk in group.pel.chunks:
-        for nack in chunk:
+        for nack in chunk.live():
             _check_id(nack.ms, nack.seq)
             if (nack.ms, nack.seq) <= last:
                 raise Unsound("an entry that is pending twice")

@@ -33,8 +33,8 @@ from server.stream_args import stream_to_read, strict_id
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
+from storage.stream.nack import Nack
 from storage.stream.part import Part
-from storage.stream.pel import Nack
 from storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1

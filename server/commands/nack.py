@@ -24,7 +24,7 @@ from server.group_args import group_to_use
 from server.registry import FAST, WRITE, KeySpec, command
 from server.stream_args import integer, strict_ids
 from storage.stream.groups import Group
-from storage.stream.pel import COUNT_MAX, Nack
+from storage.stream.nack import COUNT_MAX, Nack
 from storage.stream.stream import Stream
 
 _MODES: Final = (b"silent", b"fail", b"fatal")

@@ -37,7 +37,7 @@ from server.stream_args import (
 )
 from storage.stream.delivery import Claim
 from storage.stream.groups import Consumer, Group, by_name
-from storage.stream.pel import Nack
+from storage.stream.nack import Nack
 from storage.stream.stream import Stream
 
 PENDING_FIELDS: Final = b"*4\r\n"

@@ -30,8 +30,8 @@ from server.idle_consumers import reclaim_listed
 from server.registry import LOADING, READONLY, STALE, KeySpec, command, container
 from server.stream_args import integer, stream_to_read
 from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, by_name, lag
+from storage.stream.nack import Nack
 from storage.stream.part import Part
-from storage.stream.pel import Nack
 from storage.stream.stream import Stream
 
 FULL_ENTRIES: Final = 10

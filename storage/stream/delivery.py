@@ -19,8 +19,8 @@ from storage.stream.ids import is_below
 from storage.stream.pel import GONE
 
 if TYPE_CHECKING:
+    from storage.stream.nack import Nack
     from storage.stream.part import Part
-    from storage.stream.pel import Nack
     from storage.stream.stream import Stream
 
 
@@ -91,9 +91,9 @@ def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[C
     found: list[Claim] = []
     gone: list[Nack] = []
     for chunk in group.by_time.chunks:
-        if chunk[0].order_ms > latest_ms or len(found) == most:
+        if chunk.first().order_ms > latest_ms or len(found) == most:
             break
-        for nack in chunk:
+        for nack in chunk.live():
             if nack.order_ms > latest_ms or len(found) == most:
                 break
             part = stream.one(nack.ms, nack.seq)

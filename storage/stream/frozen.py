@@ -28,7 +28,7 @@ from storage.stream.block import BLOCK_BYTES, Block
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer, Group
     from storage.stream.idempotence import IdmpMap
-    from storage.stream.pel import Nack
+    from storage.stream.nack import Nack
     from storage.stream.producer import Producer
     from storage.stream.stream import Stream
 
@@ -119,7 +119,7 @@ class FrozenGroup:
         found = Pending()
         kept = self._kept
         numbers = self._numbers
-        for nack in chunk:
+        for nack in chunk.live():
             consumer = nack.consumer
             delivery_ms = nack.delivery_ms
             count = nack.count

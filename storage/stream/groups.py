@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.large import Large, Removed
 from storage.stream.ids import is_below
-from storage.stream.pel import GONE, IN_ZONE, Nack, NacksById, NacksByTime
+from storage.stream.nack import Nack
+from storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 
 if TYPE_CHECKING:
     from storage.stream.entry_log import EntryLog
     from storage.stream.frozen import FrozenGroup
+    from storage.stream.nack import Chunk
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1
@@ -87,7 +89,7 @@ class Group(Large):
         self.consumers[name] = consumer
         return consumer
 
-    def delete_consumer(self, name: bytes) -> Removed[list[Nack]]:
+    def delete_consumer(self, name: bytes) -> Removed[Chunk]:
         """Remove a consumer that is there, and all it holds, which is returned.
 
         Complexity: O(k log n) for its k of n entries, and never more than O(n); O(1) where it is
@@ -266,7 +268,7 @@ class Group(Large):
             other = twin.create_consumer(consumer.name, consumer.seen_ms)
             other.active_ms = consumer.active_ms
         for chunk in self.by_time.chunks:
-            for nack in chunk:
+            for nack in chunk.live():
                 owner = None if nack.consumer is None else twin.consumers[nack.consumer.name]
                 twin.add_pending(nack.ms, nack.seq, owner, nack.delivery_ms).count = nack.count
         return twin

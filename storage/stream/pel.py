@@ -1,12 +1,13 @@
 """Pending entries: what a group has delivered and nobody has acknowledged.
 
 One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
-consumer's by ID, and its group's by time. A list is cut into chunks of up to ``CHUNK`` entries, so
-finding, adding and removing cost a binary search and a short move: O(log n). New deliveries come
-last in all three, which costs O(1). Who acknowledges entries in order takes the next one from where
-the last one was, which is looked at first. Then comes where another list had it: entries delivered
-in order stand in the same place of all lists that hold the same. A search starts at the chunk where
-the last one was, too, and goes from there in steps that double.
+consumer's by ID, and its group's by time. A list is cut into chunks, so finding, adding and
+removing cost a binary search and a short move at most: O(log n). New deliveries come last in all
+three, which costs O(1), and the first of a chunk goes without a move. Who acknowledges entries in
+order takes the next one from where the last one was, which is looked at first. Then comes where
+another list had it: entries delivered in order stand in the same place of all lists that hold the
+same. A search starts at the chunk where the last one was, too, and goes from there in steps that
+double.
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
@@ -18,47 +19,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from storage.stream.ids import is_below
+from storage.stream.nack import CHUNK, Chunk
 
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
+    from storage.stream.nack import Nack
 
-CHUNK: Final = 128
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
-COUNT_MAX: Final = 2**63 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
-
-
-@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go: see ``Group.delete_consumer``
-class Nack:
-    """One pending entry.
-
-    Attributes:
-        ms, seq: the entry's ID.
-        consumer: who holds it; None when it was released.
-        delivery_ms: when it was delivered last, in milliseconds since 1970; 0 when released.
-        count: how often it was delivered.
-        order_ms, ticket: its place in the order by time; ``order_ms`` is ``IN_ZONE`` when released,
-            ``GONE`` when the stream's entry was found deleted.
-    """
-
-    def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: i64) -> None:
-        self.ms: Final = ms
-        self.seq: Final = seq
-        self.consumer = consumer
-        self.delivery_ms: i64 = delivery_ms
-        self.count = 1
-        self.order_ms: i64 = delivery_ms
-        self.ticket: i64 = 0
-
-    def count_up(self) -> None:
-        """Delivered once more."""
-        if self.count != COUNT_MAX:  # with a smaller number it would have to be boxed
-            self.count += 1
 
 
 class _Chunks:
@@ -70,7 +43,7 @@ class _Chunks:
     """
 
     def __init__(self) -> None:
-        self.chunks: list[list[Nack]] = []
+        self.chunks: list[Chunk] = []
         self.size = 0
         self.taken_chunk: i64 = 0
         self.taken_place: i64 = 0
@@ -82,11 +55,11 @@ class _Chunks:
         chunks = self.chunks
         at = self._near_chunk
         place = self._near_place
-        if at < len(chunks) and place < len(chunks[at]) and chunks[at][place] is nack:
+        if at < len(chunks) and chunks[at].holds(place, nack):
             return at, place
         at = other.taken_chunk
         place = other.taken_place
-        if at < len(chunks) and place < len(chunks[at]) and chunks[at][place] is nack:
+        if at < len(chunks) and chunks[at].holds(place, nack):
             return at, place
         return -1, -1
 
@@ -96,14 +69,21 @@ class _Chunks:
         self.taken_chunk = at
         self.taken_place = place
         chunk = self.chunks[at]
-        chunk.pop(place)
-        if not chunk:
+        place = chunk.pop(place)
+        if chunk.is_empty():
             self.chunks.pop(at)
-        elif place == len(chunk):
+            place = 0
+        elif place == len(chunk.slots):
             at += 1
             place = 0
         self._near_chunk = at
         self._near_place = place
+
+    def _insert(self, at: i64, place: i64, nack: Nack) -> None:
+        """Put an entry at a place of a chunk, which is cut in two when it gets too large."""
+        rear = self.chunks[at].insert(place, nack)
+        if rear is not None:
+            self.chunks.insert(at + 1, rear)
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
         """Take an entry that is there out, which may stand where ``other`` had it just now."""
@@ -125,34 +105,35 @@ class _Chunks:
             self.chunks = _without(self.chunks, consumer)
             return
         for chunk in held.chunks:
+            nacks = chunk.live()
             low = 0
-            while low < len(chunk):
-                at = self._chunk_with(chunk[low])
+            while low < len(nacks):
+                at = self._chunk_with(nacks[low])
                 if at == len(self.chunks):  # went with another one that was met before
                     low += 1
                     continue
                 own = self.chunks[at]
-                first = own[0]
-                last = own[-1]
+                first = own.first()
+                last = own.last()
                 high = low + 1
-                while high < len(chunk) and not (
-                    self._is_before(chunk[high], first) or self._is_before(last, chunk[high])
+                while high < len(nacks) and not (
+                    self._is_before(nacks[high], first) or self._is_before(last, nacks[high])
                 ):
                     high += 1
                 if high - low < FILTER_FROM:
                     own = self._own(at)
                     for number in range(low, high):
-                        place = self._place_of(chunk[number], own)
-                        if place < len(own) and own[place] is chunk[number]:
+                        place = self._place_of(nacks[number], own)
+                        if own.holds(place, nacks[number]):
                             own.pop(place)
                 else:
-                    own = [nack for nack in own if nack.consumer is not consumer]
+                    own = Chunk([nack for nack in own.live() if nack.consumer is not consumer])
                     self.chunks[at] = own
-                if not own:
+                if own.is_empty():
                     self.chunks.pop(at)
                 low = high
 
-    def _own(self, at: i64) -> list[Nack]:
+    def _own(self, at: i64) -> Chunk:
         """A chunk that may be changed."""
         return self.chunks[at]
 
@@ -160,7 +141,7 @@ class _Chunks:
         """The first chunk that does not end before ``nack``."""
         raise NotImplementedError
 
-    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
         """The first place of a chunk that does not come before ``nack``."""
         raise NotImplementedError
 
@@ -178,8 +159,7 @@ class NacksById(_Chunks):
         if at == len(self.chunks):
             return None
         chunk = self.chunks[at]
-        place = _place_by_id(chunk, ms, seq)
-        found = chunk[place]
+        found = chunk.slots[_place_by_id(chunk, ms, seq)]
         return found if found.ms == ms and found.seq == seq else None
 
     def add(self, nack: Nack) -> None:
@@ -187,30 +167,26 @@ class NacksById(_Chunks):
         self.size += 1
         chunks = self.chunks
         if not chunks:
-            chunks.append([nack])
+            chunks.append(Chunk([nack]))
             return
-        chunk = chunks[-1]
-        last = chunk[-1]
+        slots = chunks[-1].slots
+        last = slots[-1]
         if last.ms < nack.ms or (last.ms == nack.ms and last.seq < nack.seq):
-            if len(chunk) < CHUNK:
-                chunk.append(nack)
+            if len(slots) < CHUNK:
+                slots.append(nack)
             else:
-                chunks.append([nack])
+                chunks.append(Chunk([nack]))
             return
         at = self._chunk_of(nack.ms, nack.seq)
-        chunk = chunks[at]
-        chunk.insert(_place_by_id(chunk, nack.ms, nack.seq), nack)
-        if len(chunk) > 2 * CHUNK:
-            chunks.insert(at + 1, chunk[CHUNK:])
-            del chunk[CHUNK:]
+        self._insert(at, _place_by_id(chunks[at], nack.ms, nack.seq), nack)
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
         chunks = self.chunks
         at = self._near_chunk
         place = self._near_place
-        if at < len(chunks) and place < len(chunks[at]):
-            found = chunks[at][place]
+        if at < len(chunks) and place < len(chunks[at].slots):
+            found = chunks[at].slots[place]
             if found.seq == seq and found.ms == ms:
                 self._pop(at, place)
                 return found
@@ -219,7 +195,7 @@ class NacksById(_Chunks):
             return None
         chunk = chunks[at]
         place = _place_by_id(chunk, ms, seq)
-        found = chunk[place]
+        found = chunk.slots[place]
         if found.ms != ms or found.seq != seq:
             return None
         self._pop(at, place)
@@ -227,11 +203,11 @@ class NacksById(_Chunks):
 
     def first(self) -> Nack | None:
         """The entry with the lowest ID."""
-        return self.chunks[0][0] if self.chunks else None
+        return self.chunks[0].first() if self.chunks else None
 
     def last(self) -> Nack | None:
         """The entry with the highest ID."""
-        return self.chunks[-1][-1] if self.chunks else None
+        return self.chunks[-1].last() if self.chunks else None
 
     def from_id(self, ms: int, seq: int, most: int) -> list[Nack]:
         """Up to ``most`` entries (0: all) from (ms, seq) on, in ID order."""
@@ -242,10 +218,11 @@ class NacksById(_Chunks):
         place = _place_by_id(self.chunks[at], ms, seq)
         while at < len(self.chunks):
             chunk = self.chunks[at]
-            if most and most - len(found) < len(chunk) - place:
-                found.extend(chunk[place : place + most - len(found)])
+            place = max(place, chunk.start)
+            if most and most - len(found) < len(chunk.slots) - place:
+                found.extend(chunk.slots[place : place + most - len(found)])
                 return found
-            found.extend(chunk[place:] if place else chunk)
+            found.extend(chunk.slots[place:] if place else chunk.slots)
             place = 0
             at += 1
         return found
@@ -269,8 +246,8 @@ class NacksById(_Chunks):
         end_ms, end_seq = end
         while at < len(self.chunks):
             chunk = self.chunks[at]
-            for number in range(place, len(chunk)):
-                nack = chunk[number]
+            for number in range(max(place, chunk.start), len(chunk.slots)):
+                nack = chunk.slots[number]
                 if nack.ms > end_ms or (nack.ms == end_ms and nack.seq > end_seq):
                     return found
                 if nack.consumer is None or nack.delivery_ms <= latest_ms:
@@ -284,7 +261,7 @@ class NacksById(_Chunks):
     def _chunk_with(self, nack: Nack) -> i64:
         return self._chunk_of(nack.ms, nack.seq)
 
-    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
         return _place_by_id(chunk, nack.ms, nack.seq)
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
@@ -298,8 +275,8 @@ class NacksById(_Chunks):
         middle = min(self._near_chunk, high - 1)
         step: i64 = 1
         while low < high:
-            found = chunks[middle][-1].ms
-            if found < ms or (found == ms and chunks[middle][-1].seq < seq):
+            found = chunks[middle].slots[-1].ms
+            if found < ms or (found == ms and chunks[middle].slots[-1].seq < seq):
                 low = middle + 1
                 middle += step
             else:
@@ -311,13 +288,14 @@ class NacksById(_Chunks):
         return low
 
 
-def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> i64:
-    low: i64 = 0
-    high: i64 = len(chunk)
-    middle: i64 = 0
+def _place_by_id(chunk: Chunk, ms: int, seq: int) -> i64:
+    slots = chunk.slots
+    low = chunk.start
+    high: i64 = len(slots)
+    middle = low
     while low < high:
-        found = chunk[middle].ms
-        if found < ms or (found == ms and chunk[middle].seq < seq):
+        found = slots[middle].ms
+        if found < ms or (found == ms and slots[middle].seq < seq):
             low = middle + 1
         else:
             high = middle
@@ -325,21 +303,21 @@ def _place_by_id(chunk: list[Nack], ms: int, seq: int) -> i64:
     return low
 
 
-def _without(chunks: list[list[Nack]], consumer: Consumer) -> list[list[Nack]]:
+def _without(chunks: list[Chunk], consumer: Consumer) -> list[Chunk]:
     """The entries of ``chunks`` that are not ``consumer``'s, in order."""
-    kept: list[list[Nack]] = []
+    kept: list[Chunk] = []
     last: list[Nack] = []
     for chunk in chunks:
-        rest = [nack for nack in chunk if nack.consumer is not consumer]
+        rest = [nack for nack in chunk.live() if nack.consumer is not consumer]
         if not last:
             last = rest  # which may be longer than a chunk that is filled from its end
         elif len(last) + len(rest) <= CHUNK:
             last.extend(rest)
         else:
-            kept.append(last)
+            kept.append(Chunk(last))
             last = rest
     if last:
-        kept.append(last)
+        kept.append(Chunk(last))
     return kept
 
 
@@ -363,24 +341,21 @@ class NacksByTime(_Chunks):
         nack.ticket = self._ticket
         chunks = self.chunks
         if not chunks:
-            chunks.append([nack])
+            chunks.append(Chunk([nack]))
             return
-        if chunks[-1][-1].order_ms <= nack.order_ms:
-            if len(chunks[-1]) < CHUNK:
-                self._own(len(chunks) - 1).append(nack)
+        if chunks[-1].slots[-1].order_ms <= nack.order_ms:
+            if len(chunks[-1].slots) < CHUNK:
+                self._own(len(chunks) - 1).slots.append(nack)
             else:
-                chunks.append([nack])
+                chunks.append(Chunk([nack]))
             return
         at = self._chunk_of(nack.order_ms, nack.ticket)
         chunk = self._own(at)
-        chunk.insert(_place_by_time(chunk, nack.order_ms, nack.ticket), nack)
-        if len(chunk) > 2 * CHUNK:
-            chunks.insert(at + 1, chunk[CHUNK:])
-            del chunk[CHUNK:]
+        self._insert(at, _place_by_time(chunk, nack.order_ms, nack.ticket), nack)
 
     def last_order_ms(self) -> i64:
         """Where the last entry stands by time; ``IN_ZONE`` without entries."""
-        return self.chunks[-1][-1].order_ms if self.chunks else IN_ZONE
+        return self.chunks[-1].last().order_ms if self.chunks else IN_ZONE
 
     def delivered_by(self, latest_ms: int, most: int) -> list[Nack] | None:
         """What was released or delivered at ``latest_ms`` or before; None for more than ``most``.
@@ -391,15 +366,15 @@ class NacksByTime(_Chunks):
         latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
         surely = 0  # of whole chunks, which is soon told
         for chunk in self.chunks:
-            if chunk[-1].order_ms > latest_ms:
+            if chunk.last().order_ms > latest_ms:
                 break
-            surely += len(chunk)
+            surely += chunk.size()
             if surely > most:
                 return None
         for chunk in self.chunks:
-            if chunk[0].order_ms > latest_ms:
+            if chunk.first().order_ms > latest_ms:
                 break
-            for nack in chunk:
+            for nack in chunk.live():
                 if nack.order_ms > latest_ms:
                     break
                 found.append(nack)
@@ -408,12 +383,12 @@ class NacksByTime(_Chunks):
         met = 0
         for at in range(len(self.chunks) - 1, -1, -1):
             chunk = self.chunks[at]
-            if chunk[-1].order_ms != GONE:
+            if chunk.last().order_ms != GONE:
                 break
-            met += len(chunk)
+            met += chunk.size()
             if met > most:
                 return None
-            for nack in chunk:
+            for nack in chunk.live():
                 if nack.order_ms == GONE and (
                     nack.consumer is None or nack.delivery_ms <= latest_ms
                 ):
@@ -438,8 +413,8 @@ class NacksByTime(_Chunks):
         Among equals they come last, in the order in which they were found deleted.
         """
         gone: list[Nack] = []
-        while self.chunks and self.chunks[-1][-1].order_ms == GONE:
-            nack = self.chunks[-1][-1]
+        while self.chunks and self.chunks[-1].last().order_ms == GONE:
+            nack = self.chunks[-1].last()
             self.remove(nack, self)
             gone.append(nack)
         for nack in reversed(gone):
@@ -453,7 +428,7 @@ class NacksByTime(_Chunks):
         self.size = 0
         gone: list[Nack] = []
         for chunk in chunks:
-            for nack in chunk:
+            for nack in chunk.live():
                 if nack.order_ms == GONE:
                     gone.append(nack)
                 else:
@@ -464,7 +439,7 @@ class NacksByTime(_Chunks):
     def _chunk_with(self, nack: Nack) -> i64:
         return self._chunk_of(nack.order_ms, nack.ticket)
 
-    def _place_of(self, nack: Nack, chunk: list[Nack]) -> i64:
+    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
         return _place_by_time(chunk, nack.order_ms, nack.ticket)
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
@@ -472,7 +447,7 @@ class NacksByTime(_Chunks):
             return one.order_ms < other.order_ms
         return one.ticket < other.ticket
 
-    def _own(self, at: i64) -> list[Nack]:
+    def _own(self, at: i64) -> Chunk:
         chunk = self.chunks[at]
         if self.shared is not None and id(chunk) in self.shared:
             chunk = chunk.copy()
@@ -486,8 +461,8 @@ class NacksByTime(_Chunks):
         middle = min(self._near_chunk, high - 1)
         step: i64 = 1
         while low < high:
-            found = chunks[middle][-1].order_ms
-            if found < order_ms or (found == order_ms and chunks[middle][-1].ticket < ticket):
+            found = chunks[middle].slots[-1].order_ms
+            if found < order_ms or (found == order_ms and chunks[middle].slots[-1].ticket < ticket):
                 low = middle + 1
                 middle += step
             else:
@@ -499,13 +474,14 @@ class NacksByTime(_Chunks):
         return low
 
 
-def _place_by_time(chunk: list[Nack], order_ms: i64, ticket: i64) -> i64:
-    low: i64 = 0
-    high: i64 = len(chunk)
-    middle: i64 = 0
+def _place_by_time(chunk: Chunk, order_ms: i64, ticket: i64) -> i64:
+    slots = chunk.slots
+    low = chunk.start
+    high: i64 = len(slots)
+    middle = low
     while low < high:
-        found = chunk[middle].order_ms
-        if found < order_ms or (found == order_ms and chunk[middle].ticket < ticket):
+        found = slots[middle].order_ms
+        if found < order_ms or (found == order_ms and slots[middle].ticket < ticket):
             low = middle + 1
         else:
             high = middle

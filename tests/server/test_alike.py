@@ -151,7 +151,8 @@ class Side:
             (nack.ms, nack.seq, nack.count, nack.consumer and nack.consumer.name)
             for nack in group.pel.from_id(0, 0, 0)
         ]
-        return [by_id, [(nack.ms, nack.seq) for chunk in group.by_time.chunks for nack in chunk]]
+        by_time = [(nack.ms, nack.seq) for chunk in group.by_time.chunks for nack in chunk.live()]
+        return [by_id, by_time]
 
     def records(self) -> list[list[bytes]]:
         """What the append-only file has of the entries that were added, and of transactions."""

@@ -86,7 +86,7 @@ def plain_group(group: Group) -> PlainGroup:
         [
             (nack.ms, nack.seq, name_of(nack.consumer), nack.delivery_ms, nack.count)
             for chunk in group.by_time.chunks
-            for nack in chunk
+            for nack in chunk.live()
         ],
     )
 
@@ -291,7 +291,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         self, name: bytes, who: bytes, what: str, which: str, data: st.DataObject
     ) -> None:
         group = self.group(name)
-        nacks = [nack for chunk in group.pel.chunks for nack in chunk]
+        nacks = [nack for chunk in group.pel.chunks for nack in chunk.live()]
         if which == "first":
             nacks = nacks[:1]
         elif which == "last":

@@ -21,7 +21,7 @@ from storage.stream.groups import (
     lag,
 )
 from storage.stream.ids import ID_MAX
-from storage.stream.pel import CHUNK, Nack
+from storage.stream.nack import CHUNK, HOLE, Chunk, Nack
 from storage.stream.references import (
     ACKED,
     DELETED,
@@ -292,10 +292,11 @@ class World:
             assert group.by_time.delivered_by(latest_ms, 1) is None
 
 
-def listed(chunks: list[list[Nack]]) -> list[Nack]:
-    assert all(chunks), "an empty chunk"
-    assert all(len(chunk) <= 2 * CHUNK for chunk in chunks)
-    return [nack for chunk in chunks for nack in chunk]
+def listed(chunks: list[Chunk]) -> list[Nack]:
+    assert not any(chunk.is_empty() for chunk in chunks), "an empty chunk"
+    assert all(len(chunk.slots) <= 2 * CHUNK for chunk in chunks)
+    assert all(chunk.slots[: chunk.start] == [HOLE] * chunk.start for chunk in chunks)
+    return [nack for chunk in chunks for nack in chunk.live()]
 
 
 def same(ours: list[Nack], theirs: list[Nack]) -> bool:
@@ -473,7 +474,9 @@ def test_entries_are_acknowledged_around_a_place_that_wanders(consumers: int) ->
         for member in members:
             held = [7 * nack.ms + nack.seq for nack in member.pel.from_id(0, 0, 0)]
             assert held == [n for n in left if members[n % consumers] is member]
-        by_time = [7 * nack.ms + nack.seq for chunk in group.by_time.chunks for nack in chunk]
+        by_time = [
+            7 * nack.ms + nack.seq for chunk in group.by_time.chunks for nack in chunk.live()
+        ]
         assert by_time == left
 
 
@@ -545,7 +548,7 @@ def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
         world.assign(b"g", b"a" if number > 2 * CHUNK else b"b", (number, 0), 1000)
     for number in range(1, CHUNK, 2):  # in between, so the first chunk grows
         world.assign(b"g", b"b", (number, 0), 1000)
-    assert len(world.stream.groups[b"g"].pel.chunks[0]) > CHUNK
+    assert world.stream.groups[b"g"].pel.chunks[0].size() > CHUNK
     world.delete_consumer(b"g", b"a")
     world.agree()
     for number in range(1, 4 * CHUNK):

@@ -174,13 +174,13 @@ def plain_group(group: Group) -> object:
         (nack.ms, nack.seq, nack.delivery_ms, nack.count, nack.order_ms,
          None if nack.consumer is None else nack.consumer.name)
         for chunk in group.by_time.chunks
-        for nack in chunk
+        for nack in chunk.live()
     ]  # fmt: skip
-    ids = [(nack.ms, nack.seq) for chunk in group.pel.chunks for nack in chunk]
+    ids = [(nack.ms, nack.seq) for chunk in group.pel.chunks for nack in chunk.live()]
     assert ids == sorted((ms, seq) for ms, seq, *_ in rows)
     members = [
         (member.name, member.seen_ms, member.active_ms,
-         [(nack.ms, nack.seq) for chunk in member.pel.chunks for nack in chunk])
+         [(nack.ms, nack.seq) for chunk in member.pel.chunks for nack in chunk.live()])
         for member in group.consumers.values()
     ]  # fmt: skip
     facts = (group.name, group.last_ms, group.last_seq, group.entries_read)
