@@ -26,12 +26,15 @@ from __future__ import annotations
 from io import BytesIO
 from itertools import chain
 from types import FunctionType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from hiredis import Reader
 
 from protocol.inline import split_words
 from protocol.plain import DOLLAR, STAR, PlainParser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Sized
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 MULTIBULK_MAX: Final = 2**31 - 1
@@ -345,7 +348,8 @@ def _are_canonical(chunk: bytes, found: list[object]) -> bool:
     """Whether ``chunk`` is the requests ``found``, each written the canonical way, and no more.
 
     False where that takes a closer look. A word can be written shorter only with a ``+`` or ``(``,
-    an array as short with a ``~`` or ``>``; all else is longer, and shows in the sum.
+    an array as short with a ``~`` or ``>``; all else is longer, and shows in the sum. So nothing
+    can make up for digits that were not counted yet: as soon as the sum is right, it is.
     """
     for mark in _SHORT_MARKS:
         if mark in chunk:
@@ -355,18 +359,20 @@ def _are_canonical(chunk: bytes, found: list[object]) -> bool:
     requests = cast("list[list[bytes]]", found)
     words = list(chain.from_iterable(requests))
     try:
-        size = len(b"".join(words))
-        size += _digits_of_all(bytes(map(len, words))) + 5 * len(words)
-        size += _digits_of_all(bytes(map(len, requests))) + 3 * len(requests)
+        left = len(chunk) - len(b"".join(words)) - 6 * len(words) - 4 * len(requests)
+        if left:
+            left -= _digits_behind_the_first(words)
+        if left:
+            left -= _digits_behind_the_first(requests)
     except (TypeError, ValueError):  # not all are bytes, or one is longer than 255
         return False
-    return size == len(chunk)
+    return left == 0
 
 
-def _digits_of_all(numbers: bytes) -> int:
-    """How many digits these numbers have together."""
-    more_than_one = numbers.translate(None, _ONE_DIGIT)
-    return len(numbers) + len(more_than_one) + len(more_than_one.translate(None, _TWO_DIGITS))
+def _digits_behind_the_first(items: Sequence[Sized]) -> int:
+    """How many digits more than one the lengths of these have together."""
+    more_than_one = bytes(map(len, items)).translate(None, _ONE_DIGIT)
+    return len(more_than_one) + len(more_than_one.translate(None, _TWO_DIGITS))
 
 
 def _canonical_end(chunk: bytes, start: int, request: object) -> int:
