@@ -556,6 +556,30 @@ def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
     world.agree()
 
 
+def test_a_chunk_takes_more_once_its_first_entries_have_gone() -> None:
+    """Where they stood are holes, more of them than half a chunk's."""
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(4 * CHUNK + 40)
+    for number in range(2, 2 * CHUNK + 1, 2):
+        world.assign(b"g", b"a", (number, 0), 1000)
+    for number in range(1, 2 * CHUNK, 2):  # in between, so the only chunk grows to its most
+        world.assign(b"g", b"a", (number, 0), 999)
+    chunks = world.stream.groups[b"g"].pel.chunks
+    assert [len(chunk.slots) for chunk in chunks] == [2 * CHUNK]
+    for number in range(1, CHUNK + 30):
+        world.acknowledge(b"g", (number, 0))
+    assert [chunk.start for chunk in chunks] == [CHUNK + 29]
+    world.acknowledge(b"g", (CHUNK + 50, 0))
+    for number in (CHUNK + 50, 7):
+        world.assign(b"g", b"a", (number, 0), 999)
+        world.agree()
+    assert [(chunk.start, chunk.size()) for chunk in chunks] == [(0, CHUNK - 28)]
+    world.copy()
+    world.delete_consumer(b"g", b"a")
+    world.agree()
+
+
 def test_deleted_entries_that_come_again_are_claimed_in_their_order() -> None:
     """A stream's ID may be set back, and then IDs are used again that are pending still."""
     world = World()
