@@ -50,31 +50,22 @@ class _Chunks:
         self._near_chunk: i64 = 0  # where the one behind it stands
         self._near_place: i64 = 0
 
-    def _place_at_hand(self, nack: Nack, other: _Chunks) -> tuple[i64, i64]:
-        """Where an entry stands if it is the near one or stands where ``other`` had it; or -1."""
-        chunks = self.chunks
-        at = self._near_chunk
-        place = self._near_place
-        if at < len(chunks) and chunks[at].holds(place, nack):
-            return at, place
-        at = other.taken_chunk
-        place = other.taken_place
-        if at < len(chunks) and chunks[at].holds(place, nack):
-            return at, place
-        return -1, -1
+    def _has(self, nack: Nack, at: i64, place: i64) -> bool:
+        """Whether an entry stands at a place of a chunk; both may be behind the last."""
+        return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
     def _pop(self, at: i64, place: i64) -> None:
         """Take out the entry at a place of a chunk; the one behind it is near then."""
         self.size -= 1
         self.taken_chunk = at
         self.taken_place = place
-        chunk = self.chunks[at]
+        chunk = self._own(at)
         place = chunk.pop(place)
-        if chunk.is_empty():
-            self.chunks.pop(at)
-            place = 0
-        elif place == len(chunk.slots):
-            at += 1
+        if place == len(chunk.slots):
+            if chunk.is_empty():
+                self.chunks.pop(at)
+            else:
+                at += 1
             place = 0
         self._near_chunk = at
         self._near_place = place
@@ -87,11 +78,14 @@ class _Chunks:
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
         """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at, place = self._place_at_hand(nack, other)
-        if at < 0:
-            at = self._chunk_with(nack)
-            place = self._place_of(nack, self.chunks[at])
-        self._own(at)
+        at = self._near_chunk
+        place = self._near_place
+        if not self._has(nack, at, place):
+            at = other.taken_chunk
+            place = other.taken_place
+            if not self._has(nack, at, place):
+                at = self._chunk_with(nack)
+                place = self._place_of(nack, self.chunks[at])
         self._pop(at, place)
 
     def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
