@@ -30,6 +30,7 @@ from server.pubsub import PubSub
 from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
 from storage.keyspace import Keyspace
 from storage.large import Large
+from storage.stream.appending import NodeLimits
 from storage.stream.idempotence import Expiring
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class Server:
         self.sync_waits: list[SyncWait] = []  # clients of WAITAOF
         self.slow_ns = NEVER_NS  # commands at least this long get a look by SLOWLOG and LATENCY
         self.track_latency = True
+        self.node_limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
         self.dirty = 0  # changes since the data was last saved
         self.keyspace_hits = 0
         self.keyspace_misses = 0

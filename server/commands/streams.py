@@ -85,15 +85,13 @@ def xadd(call: Call) -> object:
                     return repeated(call, stream, known)
             if call.replaying:
                 return None  # a repeat of what is not known any more
-    config = call.server.config
-    node_bytes = config.stream_node_max_bytes
-    node_entries = config.stream_node_max_entries
+    limits = call.server.node_limits
     if automatic:
-        stream.append_next(call.now_ms, argv, at + 1, node_bytes, node_entries)
+        stream.append_next(call.now_ms, argv, at + 1, limits)
     else:
         if next_seq:
             seq = stream.next_seq(ms)
-        stream.append(ms, seq, argv, at + 1, node_bytes, node_entries)
+        stream.append(ms, seq, argv, at + 1, limits)
     if created:
         call.put(key, stream)
     if idmp is not None and stream.last_ms == call.now_ms and not call.replaying:
@@ -183,9 +181,6 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, b""
-    config = call.server.config
-    node_bytes = config.stream_node_max_bytes
-    node_entries = config.stream_node_max_entries
     before = words[2:at]
     number = first + 1
     for words in requests[number:end]:
@@ -193,7 +188,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
             break
         number += 1
     count = stream.append_alike(
-        call.now_ms, requests, first, number, at + 1, node_bytes, node_entries
+        call.now_ms, requests, first, number, at + 1, call.server.node_limits
     )
     if not count:
         return 0, b""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from server.log import set_level
 from server.session import NEEDS_AUTH
 from server.state import MEMORY_LIMITED, NEVER_NS
+from storage.stream.appending import NodeLimits
 
 if TYPE_CHECKING:
     from server.config.config import Config
@@ -34,6 +35,8 @@ class Settings:
         hooks["requirepass"] = self.take_password
         hooks["loglevel"] = self.take_log_level
         hooks["proto-max-bulk-len"] = self.take_bulk_length
+        hooks["stream-node-max-bytes"] = self.take_node_limits
+        hooks["stream-node-max-entries"] = self.take_node_limits
         self.take_events()
         self.take_memory_limit()
         self.take_slowness()
@@ -68,6 +71,14 @@ class Settings:
     def take_latency_tracking(self) -> str | None:
         """Measure commands, or stop it."""
         self._server.track_latency = self._config.latency_tracking
+        return None
+
+    def take_node_limits(self) -> str | None:
+        """Append to streams by the new limits."""
+        config = self._config
+        self._server.node_limits = NodeLimits(
+            config.stream_node_max_bytes, config.stream_node_max_entries
+        )
         return None
 
     def take_password(self) -> str | None:

@@ -18,6 +18,28 @@ from storage.stream.payload import has_names
 from storage.stream.run import Run
 
 NODE_BYTES_MAX: Final = 1 << 30
+NO_LIMIT: Final = 1 << 60
+
+
+class NodeLimits:
+    """When Redis starts a new node, by the two parameters that say so.
+
+    Args:
+        node_bytes_max: ``stream-node-max-bytes``; 0 is no limit, but for the greatest there is.
+        node_entries_max: ``stream-node-max-entries``; 0 is no limit.
+
+    Attributes:
+        too_many_bytes: a node stays smaller.
+        most_entries: a node has no more.
+    """
+
+    def __init__(self, node_bytes_max: int, node_entries_max: int) -> None:
+        self.too_many_bytes: Final = min(node_bytes_max or NODE_BYTES_MAX, NODE_BYTES_MAX)
+        self.most_entries: Final = min(node_entries_max or NO_LIMIT, NO_LIMIT)
+
+    def is_full(self, block: Block, size: int) -> bool:
+        """Whether an entry of ``size`` bytes of fields and values would come into a new node."""
+        return block.total >= self.most_entries or block.node_bytes + size >= self.too_many_bytes
 
 
 def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
@@ -39,11 +61,6 @@ def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     return block
 
 
-def bytes_limit(node_bytes_max: int) -> int:
-    """What ``stream-node-max-bytes`` comes to; 0 is no limit, but for the greatest there is."""
-    return node_bytes_max if 0 < node_bytes_max < NODE_BYTES_MAX else NODE_BYTES_MAX
-
-
 def size_of(words: list[bytes], at: i64) -> int:
     """How many bytes the fields and values ``words[at:]`` have."""
     size: i64 = 0
@@ -52,13 +69,6 @@ def size_of(words: list[bytes], at: i64) -> int:
         size += len(words[at])
         at += 1
     return int(size)
-
-
-def is_full(block: Block, size: int, node_bytes_max: int, node_entries_max: int) -> bool:
-    """Whether Redis would put an entry of ``size`` bytes of fields and values into a new node."""
-    if 0 < node_entries_max <= block.total:
-        return True
-    return block.node_bytes + size >= bytes_limit(node_bytes_max)
 
 
 def append(block: Block, ms: int, seq: int, words: list[bytes], at: int) -> None:
@@ -109,8 +119,7 @@ def append_alike(
     first: int,
     end: int,
     at: int,
-    node_bytes_max: int,
-    node_entries_max: int,
+    limits: NodeLimits,
 ) -> int:
     """Add the entries ``requests[first:end]``, of each ``[at:]``, to an open block, while they fit.
 
@@ -127,9 +136,8 @@ def append_alike(
     names = run.names
     if names is None or len(requests[first]) != at + 2 * len(names):
         return 0
-    if node_entries_max > 0:
-        end = min(end, first + max(0, node_entries_max - block.total))
-    most_bytes: i64 = bytes_limit(node_bytes_max)
+    end = min(end, first + max(0, limits.most_entries - block.total))
+    too_many_bytes: i64 = limits.too_many_bytes
     width = len(names)
     flat = run.flat
     size: i64 = block.node_bytes
@@ -157,7 +165,7 @@ def append_alike(
             flat.append(value)
             place += 2
         else:
-            if compared < most_bytes:
+            if compared < too_many_bytes:
                 size = filled
                 next_seq += 1
                 continue

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import StorageError
 from storage.large import Removed
-from storage.stream.appending import append, append_alike, bytes_limit, is_full, open_block, size_of
+from storage.stream.appending import append, append_alike, open_block, size_of
 from storage.stream.block import BLOCK_BYTES, Block
 from storage.stream.ids import ID_MAX, is_below
 from storage.stream.index import BlockIndex
 from storage.stream.part import Part, part_of
 
 if TYPE_CHECKING:
+    from storage.stream.appending import NodeLimits
     from storage.stream.frozen import FrozenStream
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
@@ -85,12 +86,11 @@ class EntryLog:
         now_ms: int,
         words: list[bytes],
         at: int,
-        node_bytes_max: int,
-        node_entries_max: int,
+        limits: NodeLimits,
     ) -> None:
         """As ``append``, with the ID that ``*`` stands for; it is the last ID afterwards."""
         ms, seq = self._next_id(now_ms)
-        self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
+        self._append(ms, seq, words, at, limits)
 
     def append_alike(
         self,
@@ -99,8 +99,7 @@ class EntryLog:
         first: int,
         end: int,
         at: int,
-        node_bytes_max: int,
-        node_entries_max: int,
+        limits: NodeLimits,
     ) -> int:
         """As ``append_next`` for the entries ``requests[first:end]``, of each ``[at:]``.
 
@@ -114,15 +113,13 @@ class EntryLog:
         ms, seq = self._next_id(now_ms)
         if seq > ID_MAX - (end - first) or self.entries_added > ADDED_MAX - (end - first):
             return 0
-        one_by_one = _FEW * size_of(requests[first], at) >= bytes_limit(node_bytes_max)
+        one_by_one = _FEW * size_of(requests[first], at) >= limits.too_many_bytes
         place = first
         while place < end:
             added = 0
             tail = self.tail
             if tail is not None and not one_by_one:
-                added = append_alike(
-                    tail, ms, seq, requests, place, end, at, node_bytes_max, node_entries_max
-                )
+                added = append_alike(tail, ms, seq, requests, place, end, at, limits)
             if added:
                 self.length += added
                 self.entries_added += added
@@ -130,7 +127,7 @@ class EntryLog:
                 self.last_seq = seq + added - 1
             else:
                 try:
-                    self._append(ms, seq, requests[place], at, node_bytes_max, node_entries_max)
+                    self._append(ms, seq, requests[place], at, limits)
                 except ElementsTooLarge:
                     break
                 added = 1
@@ -158,13 +155,12 @@ class EntryLog:
         seq: int,
         words: list[bytes],
         at: int,
-        node_bytes_max: int,
-        node_entries_max: int,
+        limits: NodeLimits,
     ) -> None:
         """Add an entry, whose fields and values in turn are ``words[at:]``.
 
         Args:
-            node_bytes_max, node_entries_max: when to start a new node; 0 is no limit.
+            limits: when to start a new node.
 
         Raises:
             IDsExhausted, IDNotGreater, ElementsTooLarge: and then nothing has changed.
@@ -175,7 +171,7 @@ class EntryLog:
             if last_ms == ID_MAX and self.last_seq == ID_MAX:
                 raise IDsExhausted
             raise IDNotGreater
-        self._append(ms, seq, words, at, node_bytes_max, node_entries_max)
+        self._append(ms, seq, words, at, limits)
 
     def _append(
         self,
@@ -183,8 +179,7 @@ class EntryLog:
         seq: int,
         words: list[bytes],
         at: int,
-        node_bytes_max: int,
-        node_entries_max: int,
+        limits: NodeLimits,
     ) -> None:
         size = size_of(words, at)
         if size > ENTRY_BYTES_MAX:
@@ -192,7 +187,7 @@ class EntryLog:
         tail = self.tail
         if tail is None:
             tail = self._reopened()
-        if tail is not None and is_full(tail, size, node_bytes_max, node_entries_max):
+        if tail is not None and limits.is_full(tail, size):
             self._seal_tail()
             tail = None
         if tail is None:

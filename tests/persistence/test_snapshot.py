@@ -19,6 +19,7 @@ from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, VERSION
 from persistence.snapshot.loader import SnapshotLoader
 from persistence.snapshot.value import BadFooter, BadValue, check_footer, dump_value, load_value
 from storage.keyspace import Keyspace
+from storage.stream.appending import NodeLimits
 from storage.stream.groups import Group
 from storage.stream.stream import Stream
 from support.build import ROOT
@@ -112,7 +113,7 @@ def test_what_was_loaded_goes_on_as_if_nothing_had_happened(path: Path) -> None:
             told.append(stream.trim_to_length(stream.length - 2, True, 0, True))
             for number in range(5):
                 if stream.last_ms < 2**64 - 1:
-                    stream.append(2**40 + number, 0, [b"a", b"12345"], 0, 4096, 3)
+                    stream.append(2**40 + number, 0, [b"a", b"12345"], 0, NodeLimits(4096, 3))
             told.append(stream.delete(9, 1))
             told.append(stream.trim_below(3, 0, False, 0, True))
             for group in stream.groups.values():
@@ -171,7 +172,7 @@ def test_any_stream_round_trips(
     for delta, more, names in steps:
         ms, seq = (ms + delta, more) if delta else (ms, seq + 1 + more)
         row = [word for name in names for word in (name, b"v")]
-        stream.append(ms, seq, row, 0, 4096, node_entries)
+        stream.append(ms, seq, row, 0, NodeLimits(4096, node_entries))
         ids.append((ms, seq))
     for number in deleted:
         if number < len(ids):
@@ -339,8 +340,8 @@ def test_a_payload_that_others_spelled_is_read_in_part(
     """What RESTORE takes can be read like any other, a few entries of a block too."""
     stream = Stream(100, 100)
     for number in range(5):
-        stream.append(5 + number, 0, [b"a", b"%d" % number], 0, 0, 5)
-    stream.append(10, 0, [b"a", b"tail"], 0, 0, 5)
+        stream.append(5 + number, 0, [b"a", b"%d" % number], 0, NodeLimits(0, 5))
+    stream.append(10, 0, [b"a", b"tail"], 0, NodeLimits(0, 5))
     (block,) = stream.index.blocks
     block.payload = ids + (values or block.payload[block.ids_bytes :])
     block.ids_bytes = len(ids)

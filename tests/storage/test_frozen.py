@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from storage.freezing import Freezing
 from storage.keyspace import Keyspace
 from storage.large import Large
+from storage.stream.appending import NodeLimits
 from storage.stream.block import Block
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.entry_log import IDNotGreater
@@ -213,7 +214,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             new_id = (self.stream.last_ms + steps, seq)
             # The larger ones do not fit into a block with others, which is then sealed early.
             value = b"%d" % seq if number % 3 else b"x" * 60
-            self.stream.append(*new_id, [name, value], 0, NODE_BYTES, NODE_ENTRIES)
+            self.stream.append(*new_id, [name, value], 0, NodeLimits(NODE_BYTES, NODE_ENTRIES))
 
     @rule(from_the_end=st.booleans(), count=st.integers(1, 5), data=st.data())
     def delete(self, from_the_end: bool, count: int, data: st.DataObject | None) -> None:
@@ -461,7 +462,7 @@ class FreezingMachine(RuleBasedStateMachine):
             value.append(0x79)
         elif isinstance(value, Stream):
             try:
-                value.append(value.last_ms + 1, 0, [b"f", b"v"], 0, 4096, NODE_ENTRIES)
+                value.append(value.last_ms + 1, 0, [b"f", b"v"], 0, NodeLimits(4096, NODE_ENTRIES))
             except IDNotGreater:
                 return
 

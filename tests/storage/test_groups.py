@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from storage.stream.appending import NodeLimits
 from storage.stream.delivery import claimable, claimable_since, hand_out, has_new
 from storage.stream.groups import (
     MOSTLY_IDLE,
@@ -107,7 +108,7 @@ class World:
     def add(self, count: int) -> None:
         for _ in range(count):
             self.newest = (self.newest[0] + 1, 0)
-            self.stream.append(*self.newest, [b"f", b"v"], 0, 4096, NODE_ENTRIES)
+            self.stream.append(*self.newest, [b"f", b"v"], 0, NodeLimits(4096, NODE_ENTRIES))
             self.live.append(self.newest)
 
     def delete(self, entry_id: ID, mode: int) -> None:

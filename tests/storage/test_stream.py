@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.large import Removed
+from storage.stream.appending import NodeLimits
 from storage.stream.block import Block
 from storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from storage.stream.ids import ID_MAX
@@ -39,18 +40,16 @@ def entries(parts: list[Part], reverse: bool = False) -> list[tuple[int, int, li
 
 
 def append_several(
-    stream: Stream, now_ms: int, rows: list[list[bytes]], node_bytes: int, node_entries: int
+    stream: Stream, now_ms: int, rows: list[list[bytes]], limits: NodeLimits
 ) -> list[list[bytes]]:
     """Append entries with as many words each as a pipeline does: those that can be at once."""
     requests = [[b"XADD", b"key", b"*", *row] for row in rows]
     at = 0
     while at < len(requests):
-        added = stream.append_alike(
-            now_ms, requests, at, len(requests), 3, node_bytes, node_entries
-        )
+        added = stream.append_alike(now_ms, requests, at, len(requests), 3, limits)
         assert added <= len(requests) - at
         if not added:
-            stream.append_next(now_ms, requests[at], 3, node_bytes, node_entries)
+            stream.append_next(now_ms, requests[at], 3, limits)
         at += added or 1
     return rows
 
@@ -68,7 +67,7 @@ class StreamMachine(RuleBasedStateMachine):
     def append(self, new_id: tuple[int, int], pairs: list[tuple[bytes, bytes]]) -> None:
         row = [word for pair in pairs for word in pair]
         try:
-            self.stream.append(*new_id, row, 0, 4096, NODE_ENTRIES)
+            self.stream.append(*new_id, row, 0, NodeLimits(4096, NODE_ENTRIES))
         except IDNotGreater:
             assert new_id <= self.last
             return
@@ -85,7 +84,7 @@ class StreamMachine(RuleBasedStateMachine):
     def append_several(self, now_ms: int, several: list[list[tuple[bytes, bytes]]]) -> None:
         rows = [[word for pair in pairs for word in pair] for pairs in several]
         rows = [row for row in rows if len(row) == len(rows[0])]
-        for row in append_several(self.stream, now_ms, rows, 4096, NODE_ENTRIES):
+        for row in append_several(self.stream, now_ms, rows, NodeLimits(4096, NODE_ENTRIES)):
             self.last = (now_ms, 0) if now_ms > self.last[0] else (self.last[0], self.last[1] + 1)
             self.model.append((*self.last, row))
             self.added += 1
@@ -163,7 +162,7 @@ TestStream = StreamMachine.TestCase
 def filled(count: int, node_entries: int = 100) -> Stream:
     stream = Stream(100, 100)
     for number in range(1, count + 1):
-        stream.append(number, 0, [b"f", b"%d" % number], 0, 4096, node_entries)
+        stream.append(number, 0, [b"f", b"%d" % number], 0, NodeLimits(4096, node_entries))
     return stream
 
 
@@ -191,11 +190,12 @@ def test_entries_that_come_at_once_are_as_one_by_one(
     deleted: int,
 ) -> None:
     at_once, by_one = Stream(100, 100), Stream(100, 100)
+    limits = NodeLimits(node_bytes, node_entries)
     for now_ms, choices in pipelines:
         rows = [[b"a", one, b"other" if odd == 9 else b"b", two] for odd, one, two in choices]
-        append_several(at_once, now_ms, rows, node_bytes, node_entries)
+        append_several(at_once, now_ms, rows, limits)
         for row in rows:
-            by_one.append_next(now_ms, row, 0, node_bytes, node_entries)
+            by_one.append_next(now_ms, row, 0, limits)
         for stream in (at_once, by_one):
             for ms, seq, _ in entries(stream.parts((0, 0), GREATEST, deleted, True))[1:]:
                 stream.delete(ms, seq)
@@ -205,14 +205,14 @@ def test_entries_that_come_at_once_are_as_one_by_one(
 
 def test_what_comes_at_once_stops_in_front_of_the_last_id_there_is() -> None:
     stream = Stream(100, 100)
-    stream.append(ID_MAX, ID_MAX - 3, [b"f", b"v"], 0, 4096, 100)
+    stream.append(ID_MAX, ID_MAX - 3, [b"f", b"v"], 0, NodeLimits(4096, 100))
     requests = [[b"f", b"v"]] * 4
-    assert stream.append_alike(5, requests, 0, 4, 0, 4096, 100) == 0
+    assert stream.append_alike(5, requests, 0, 4, 0, NodeLimits(4096, 100)) == 0
     for _ in range(3):
-        stream.append_next(5, requests[0], 0, 4096, 100)
-    assert stream.append_alike(5, requests, 0, 1, 0, 4096, 100) == 0
+        stream.append_next(5, requests[0], 0, NodeLimits(4096, 100))
+    assert stream.append_alike(5, requests, 0, 1, 0, NodeLimits(4096, 100)) == 0
     with pytest.raises(IDsExhausted):
-        stream.append_next(5, requests[0], 0, 4096, 100)
+        stream.append_next(5, requests[0], 0, NodeLimits(4096, 100))
     assert stream.length == 4
 
 
@@ -220,7 +220,7 @@ def test_entries_of_a_sealed_block_come_back_as_they_were() -> None:
     stream = Stream(100, 100)
     rows = [[b"a", b"\x00\xff"], [b"a", b""], [b"b", b"1", b"b", b"2"], [b"a", b"x" * 5000]]
     for number, row in enumerate(rows):
-        stream.append(ID_MAX if number == 3 else number, ID_MAX, row, 0, 0, 2)
+        stream.append(ID_MAX if number == 3 else number, ID_MAX, row, 0, NodeLimits(0, 2))
     found = entries(stream.parts((0, 0), GREATEST, 0, False))
     assert [row for _, _, row in found] == rows
     assert found[-1][:2] == GREATEST
@@ -238,11 +238,11 @@ def test_middle_of_a_long_stream_whose_rest_was_deleted() -> None:
 
 def test_the_last_node_is_reopened_when_the_one_behind_it_is_gone() -> None:
     stream = Stream(100, 100)
-    stream.append(1, 0, [b"f", b"x" * 60], 0, 100, 0)
-    stream.append(2, 0, [b"f", b"x" * 60], 0, 100, 0)
+    stream.append(1, 0, [b"f", b"x" * 60], 0, NodeLimits(100, 0))
+    stream.append(2, 0, [b"f", b"x" * 60], 0, NodeLimits(100, 0))
     assert stream.node_count() == 2
     assert stream.delete(2, 0)
-    stream.append(3, 0, [b"f", b""], 0, 100, 0)
+    stream.append(3, 0, [b"f", b""], 0, NodeLimits(100, 0))
     assert stream.node_count() == 1
     assert [entry[0] for entry in entries(stream.parts((0, 0), GREATEST, 0, False))] == [1, 3]
 
@@ -261,12 +261,12 @@ def test_lower_ids_after_everything_was_deleted() -> None:
     """XSETID may take an emptied stream back."""
     stream = Stream(100, 100)
     for number in range(1000, 1300):
-        stream.append(number, 0, [b"f", b"v"], 0, 4096, 100)
+        stream.append(number, 0, [b"f", b"v"], 0, NodeLimits(4096, 100))
     for number in range(1299, 999, -1):
         assert stream.delete(number, 0)
     stream.last_ms = 0
     for number in range(1, 301):
-        stream.append(number, 0, [b"f", b"v"], 0, 4096, 100)
+        stream.append(number, 0, [b"f", b"v"], 0, NodeLimits(4096, 100))
         assert stream.contains(number, 0)
     assert stream.count_before(50, 0) == 49
 
@@ -275,7 +275,7 @@ def test_an_entry_that_is_too_large_changes_nothing() -> None:
     stream = filled(3)
     value = bytes(1 << 30)
     with pytest.raises(ElementsTooLarge):
-        stream.append(9, 0, [b"f", value], 0, 4096, 100)
+        stream.append(9, 0, [b"f", value], 0, NodeLimits(4096, 100))
     assert (stream.length, stream.last_ms, stream.entries_added) == (3, 3, 3)
 
 
@@ -296,8 +296,8 @@ def test_values_are_the_same_bytes_after_sealing(odd: bytes) -> None:
         for number in range(1, 8)
     ]
     for number, row in enumerate(rows, 1):
-        stream.append(number, 0, row, 0, 0, 3)
-    stream.append(100, 0, [b"seals", b"the rest"], 0, 0, 1)
+        stream.append(number, 0, row, 0, NodeLimits(0, 3))
+    stream.append(100, 0, [b"seals", b"the rest"], 0, NodeLimits(0, 1))
     found = [
         part.run.row(number)
         for part in stream.parts((0, 0), (50, 0), 0, False)
@@ -312,7 +312,7 @@ def test_integers_take_less_room() -> None:
     for text in (b"%d", b"x%d"):
         stream = Stream(100, 100)
         for number in range(101):
-            stream.append(number + 1, 0, [b"f", text % (number * 77_777)], 0, 0, 100)
+            stream.append(number + 1, 0, [b"f", text % (number * 77_777)], 0, NodeLimits(0, 100))
         sizes.append(len(stream.index.blocks[0].payload))
     assert sizes[0] < 0.75 * sizes[1]
 
@@ -321,7 +321,7 @@ def test_ids_of_more_than_62_bits_are_found() -> None:
     stream = Stream(100, 100)
     places = [(2**62 - 2, 0), (2**62 - 1, 0), (2**62, 7), (2**62, 8), (2**63, 0), (ID_MAX, 0)]
     for ms, seq in places:
-        stream.append(ms, seq, [b"f", b"v"], 0, 0, 1)  # a block for each
+        stream.append(ms, seq, [b"f", b"v"], 0, NodeLimits(0, 1))  # a block for each
     for number, (ms, seq) in enumerate(places):
         assert stream.contains(ms, seq)
         assert not stream.contains(ms, seq + 1) or (ms, seq + 1) in places

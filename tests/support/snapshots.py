@@ -8,6 +8,7 @@ from typing import Any
 from persistence.snapshot.encoder import SnapshotEncoder
 from storage.freezing import Freezing
 from storage.keyspace import Keyspace
+from storage.stream.appending import NodeLimits
 from storage.stream.block import Block
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring
@@ -26,7 +27,7 @@ def databases(count: int = 16) -> list[Keyspace]:
 def make_stream(entries: Entries, node_entries: int = 3) -> Stream:
     stream = Stream(100, 100)
     for ms, seq, words in entries:
-        stream.append(ms, seq, words, 0, 4096, node_entries)
+        stream.append(ms, seq, words, 0, NodeLimits(4096, node_entries))
     return stream
 
 
