@@ -50,7 +50,25 @@ class _Chunks:
         self._near_chunk: i64 = 0  # where the one behind it stands
         self._near_place: i64 = 0
 
-    def _has(self, nack: Nack, at: i64, place: i64) -> bool:
+    def add(self, nack: Nack) -> None:
+        """Add an entry that is not there, where it belongs."""
+        self.size += 1
+        chunks = self.chunks
+        if not chunks:
+            chunks.append(Chunk([nack]))
+            return
+        slots = chunks[-1].slots
+        if not self._is_before(slots[-1], nack):
+            at = self._chunk_with(nack)
+            rear = self._own(at).insert(self._place_of(nack, chunks[at]), nack)
+            if rear is not None:
+                chunks.insert(at + 1, rear)
+        elif len(slots) < CHUNK:
+            self._own(len(chunks) - 1).slots.append(nack)
+        else:
+            chunks.append(Chunk([nack]))
+
+    def _has(self, at: i64, place: i64, nack: Nack) -> bool:
         """Whether an entry stands at a place of a chunk; both may be behind the last."""
         return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
@@ -70,20 +88,14 @@ class _Chunks:
         self._near_chunk = at
         self._near_place = place
 
-    def _insert(self, at: i64, place: i64, nack: Nack) -> None:
-        """Put an entry at a place of a chunk, which is cut in two when it gets too large."""
-        rear = self.chunks[at].insert(place, nack)
-        if rear is not None:
-            self.chunks.insert(at + 1, rear)
-
     def remove(self, nack: Nack, other: _Chunks) -> None:
         """Take an entry that is there out, which may stand where ``other`` had it just now."""
         at = self._near_chunk
         place = self._near_place
-        if not self._has(nack, at, place):
+        if not self._has(at, place, nack):
             at = other.taken_chunk
             place = other.taken_place
-            if not self._has(nack, at, place):
+            if not self._has(at, place, nack):
                 at = self._chunk_with(nack)
                 place = self._place_of(nack, self.chunks[at])
         self._pop(at, place)
@@ -131,6 +143,8 @@ class _Chunks:
         """A chunk that may be changed."""
         return self.chunks[at]
 
+    # What an order says of itself.
+
     def _chunk_with(self, nack: Nack) -> i64:
         """The first chunk that does not end before ``nack``."""
         raise NotImplementedError
@@ -155,24 +169,6 @@ class NacksById(_Chunks):
         chunk = self.chunks[at]
         found = chunk.slots[_place_by_id(chunk, ms, seq)]
         return found if found.ms == ms and found.seq == seq else None
-
-    def add(self, nack: Nack) -> None:
-        """Add an entry whose ID is not there."""
-        self.size += 1
-        chunks = self.chunks
-        if not chunks:
-            chunks.append(Chunk([nack]))
-            return
-        slots = chunks[-1].slots
-        last = slots[-1]
-        if last.ms < nack.ms or (last.ms == nack.ms and last.seq < nack.seq):
-            if len(slots) < CHUNK:
-                slots.append(nack)
-            else:
-                chunks.append(Chunk([nack]))
-            return
-        at = self._chunk_of(nack.ms, nack.seq)
-        self._insert(at, _place_by_id(chunks[at], nack.ms, nack.seq), nack)
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
@@ -330,22 +326,9 @@ class NacksByTime(_Chunks):
 
     def add(self, nack: Nack) -> None:
         """Add an entry behind all that come before it by time."""
-        self.size += 1
         self._ticket += 1
         nack.ticket = self._ticket
-        chunks = self.chunks
-        if not chunks:
-            chunks.append(Chunk([nack]))
-            return
-        if chunks[-1].slots[-1].order_ms <= nack.order_ms:
-            if len(chunks[-1].slots) < CHUNK:
-                self._own(len(chunks) - 1).slots.append(nack)
-            else:
-                chunks.append(Chunk([nack]))
-            return
-        at = self._chunk_of(nack.order_ms, nack.ticket)
-        chunk = self._own(at)
-        self._insert(at, _place_by_time(chunk, nack.order_ms, nack.ticket), nack)
+        super().add(nack)
 
     def last_order_ms(self) -> i64:
         """Where the last entry stands by time; ``IN_ZONE`` without entries."""
