@@ -6,28 +6,20 @@ lost its last entry stays in its place, empty, and does not count; the list is m
 of it is empty, so removing costs O(1) amortised and walking never meets long stretches of nothing:
 the next block that lives is found through the sums. When all of it is empty nothing stays, for what
 comes then may have lower IDs (XSETID).
-
-A search looks at ``_reach`` and not at blocks, which lie scattered in memory: with half a million
-of them each look would wait for it.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
 from storage.large import Removed
 from storage.stream.block import Block
-
-REACH_MAX: Final = 2**62 - 1  # as much of an ID's milliseconds as is searched by
-_SPAN_MAX: Final = 2**40  # 35 years, in milliseconds; the product of the two is an i64
-_PLACES_MAX: Final = 2**22
+from storage.stream.reach import REACH_MAX, Reach
 
 
 @mypyc_attr(acyclic=True)
-class BlockIndex:
+class BlockIndex(Reach):
     """An ordered list of sealed blocks with counts.
 
     Invariants: ``blocks[i].live`` is what ``_sums`` says of place i; ``live_blocks`` counts the
@@ -36,13 +28,12 @@ class BlockIndex:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.blocks: list[Block] = []
         self.live_blocks = 0
         self.entries = 0
         self._sums = vec[i64]()
-        self._reach = vec[i64]()
         self._head = 0
-        self._near: i64 = 0  # what ``find`` found last
 
     def add(self, block: Block) -> None:
         """Add a block behind all others."""
@@ -88,56 +79,11 @@ class BlockIndex:
         return -1 if before == 0 else self.place_of_rank(before - 1)
 
     def find(self, ms: int, seq: int) -> int:
-        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one.
+        """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one."""
+        return int(self._find(self._head, ms, seq))
 
-        Behind them all is where most readers are, and is told at once. Else where it was the last
-        time is looked at first, and the place beside that; then where it is if the blocks are
-        evenly spread in time, and away from there in growing steps.
-        """
-        reach = self._reach
-        wanted: i64 = min(ms, REACH_MAX)
-        low: i64 = self._head
-        high: i64 = len(reach)
-        if high and reach[high - 1] < wanted:
-            return int(high)
-        middle = self._near
-        if middle < low or middle >= high:
-            middle = (low + high) >> 1
-        looks: i64 = 0
-        step: i64 = 0
-        upwards = False
-        while low < high:
-            looks += 1
-            found = reach[middle]
-            below = found < wanted or (found == wanted and self.blocks[middle].is_below(ms, seq))
-            if below:
-                low = middle + 1
-            else:
-                high = middle
-            if looks == 2:
-                middle = self._guess(low, high, wanted)
-                step = 1
-            elif looks == 1 or (step and (looks == 3 or below == upwards)):
-                ahead = step >> 1  # 0, 1, 2, 4, ...
-                if ahead >= high - low:
-                    ahead = high - low - 1
-                middle = low + ahead if below else high - 1 - ahead
-                upwards = below
-                step *= 2
-            else:
-                middle = (low + high) >> 1
-                step = 0
-        self._near = low
-        return int(low)
-
-    def _guess(self, low: i64, high: i64, wanted: i64) -> i64:
-        """A place from ``low`` up to ``high``, where ``wanted`` is if all have equal distances."""
-        if low < high:
-            first = self._reach[low]
-            last = self._reach[high - 1]
-            if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
-                return low + (wanted - first) * (high - 1 - low) // (last - first)
-        return (low + high) >> 1
+    def _ends_before(self, number: i64, major: int, minor: int) -> bool:
+        return self.blocks[number].is_below(major, minor)
 
     def count_before(self, place: int) -> int:
         """How many entries stand in the blocks before ``place``."""

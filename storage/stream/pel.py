@@ -6,8 +6,8 @@ removing cost a binary search and a short move at most: O(log n). New deliveries
 three, which costs O(1), and the first of a chunk goes without a move. Who acknowledges entries in
 order takes the next one from where the last one was, which is looked at first. Then comes where
 another list had it: entries delivered in order stand in the same place of all lists that hold the
-same. A search starts at the chunk where the last one was, too, and goes from there in steps that
-double.
+same. Many who acknowledge at once are soon far apart, and entries lie scattered in memory, so a
+search looks at few of them.
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
@@ -19,10 +19,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from storage.stream.ids import is_below
 from storage.stream.nack import CHUNK, Chunk
+from storage.stream.reach import REACH_MAX, Reach, evenly
 
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
@@ -32,10 +34,13 @@ IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
 MOVE_ALL_ABOVE: Final = 64  # entries from which it may pay to walk all
 FILTER_FROM: Final = 12  # entries of a chunk from which it pays to go through all of it
+GUESSES: Final = 4  # before a search in a chunk halves what is left
 
 
-class _Chunks:
+class _Chunks(Reach):
     """An ordered list in chunks, none of them empty.
+
+    ``_reach`` is of all chunks but the last one, and says too much once their last entry has gone.
 
     Attributes:
         size: how many entries it has.
@@ -43,12 +48,12 @@ class _Chunks:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.chunks: list[Chunk] = []
         self.size = 0
         self.taken_chunk: i64 = 0
         self.taken_place: i64 = 0
-        self._near_chunk: i64 = 0  # where the one behind it stands
-        self._near_place: i64 = 0
+        self._near_place: i64 = 0  # where the one behind it stands, in the chunk ``_near``
 
     def add(self, nack: Nack) -> None:
         """Add an entry that is not there, where it belongs."""
@@ -59,13 +64,16 @@ class _Chunks:
             return
         slots = chunks[-1].slots
         if not self._is_before(slots[-1], nack):
-            at = self._chunk_with(nack)
-            rear = self._own(at).insert(self._place_of(nack, chunks[at]), nack)
+            major, minor = self._key(nack)
+            at = self._find(0, major, minor)
+            rear = self._own(at).insert(self._place_of(chunks[at], major, minor), nack)
             if rear is not None:
                 chunks.insert(at + 1, rear)
+                self._reach_anew()
         elif len(slots) < CHUNK:
             self._own(len(chunks) - 1).slots.append(nack)
         else:
+            self._reach = append(self._reach, self._reach_of(slots[-1]))
             chunks.append(Chunk([nack]))
 
     def _has(self, at: i64, place: i64, nack: Nack) -> bool:
@@ -81,23 +89,31 @@ class _Chunks:
         place = chunk.pop(place)
         if place == len(chunk.slots):
             if chunk.is_empty():
-                self.chunks.pop(at)
+                self._let_go(at)
             else:
                 at += 1
             place = 0
-        self._near_chunk = at
+        self._near = at
         self._near_place = place
+
+    def _let_go(self, at: i64) -> None:
+        """Take a chunk out of the list."""
+        self.chunks.pop(at)
+        last: i64 = len(self._reach) - 1
+        if last >= 0:
+            self._reach, _ = pop(self._reach, min(at, last))
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
         """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at = self._near_chunk
+        at = self._near
         place = self._near_place
         if not self._has(at, place, nack):
             at = other.taken_chunk
             place = other.taken_place
             if not self._has(at, place, nack):
-                at = self._chunk_with(nack)
-                place = self._place_of(nack, self.chunks[at])
+                major, minor = self._key(nack)
+                at = self._find(0, major, minor)
+                place = self._place_of(self.chunks[at], major, minor)
         self._pop(at, place)
 
     def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
@@ -109,15 +125,16 @@ class _Chunks:
         self.size -= held.size
         if held.size > self.size:
             self.chunks = _without(self.chunks, consumer)
+            self._reach_anew()
             return
         for chunk in held.chunks:
             nacks = chunk.live()
             low = 0
             while low < len(nacks):
-                at = self._chunk_with(nacks[low])
-                if at == len(self.chunks):  # went with another one that was met before
-                    low += 1
-                    continue
+                if not self.chunks:  # all went with others that were met before
+                    return
+                major, minor = self._key(nacks[low])
+                at = self._find(0, major, minor)
                 own = self.chunks[at]
                 first = own.first()
                 last = own.last()
@@ -129,32 +146,79 @@ class _Chunks:
                 if high - low < FILTER_FROM:
                     own = self._own(at)
                     for number in range(low, high):
-                        place = self._place_of(nacks[number], own)
+                        major, minor = self._key(nacks[number])
+                        place = self._place_of(own, major, minor)
                         if own.holds(place, nacks[number]):
                             own.pop(place)
                 else:
                     own = Chunk([nack for nack in own.live() if nack.consumer is not consumer])
                     self.chunks[at] = own
                 if own.is_empty():
-                    self.chunks.pop(at)
+                    self._let_go(at)
                 low = high
 
     def _own(self, at: i64) -> Chunk:
         """A chunk that may be changed."""
         return self.chunks[at]
 
-    # What an order says of itself.
+    def _place_of(self, chunk: Chunk, major: int, minor: int) -> i64:
+        """The first place of a chunk that does not come before (major, minor).
 
-    def _chunk_with(self, nack: Nack) -> i64:
-        """The first chunk that does not end before ``nack``."""
-        raise NotImplementedError
-
-    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
-        """The first place of a chunk that does not come before ``nack``."""
-        raise NotImplementedError
+        Entries were mostly delivered as they were added, and so mostly stand at equal distances.
+        """
+        slots = chunk.slots
+        low = chunk.start
+        high: i64 = len(slots)
+        left = low
+        right = high - 1
+        found = self._key(slots[left])
+        last = self._key(slots[right])
+        by_minor = found[0] == last[0]
+        wanted: i64 = min(minor if by_minor else major, REACH_MAX)
+        before: i64 = min(found[1] if by_minor else found[0], REACH_MAX)
+        after: i64 = min(last[1] if by_minor else last[0], REACH_MAX)
+        guesses = GUESSES
+        while low < high:
+            if guesses and before < wanted < after:
+                guesses -= 1
+                middle = evenly(left, right, before, after, wanted)
+                middle = max(low, min(middle, high - 1))
+            else:
+                middle = (low + high) >> 1
+            found = self._key(slots[middle])
+            if found[1] == minor and found[0] == major:
+                return middle
+            if is_below(found[0], found[1], major, minor):
+                low = middle + 1
+                left = middle
+                before = min(found[1] if by_minor else found[0], REACH_MAX)
+            else:
+                high = middle
+                right = middle
+                after = min(found[1] if by_minor else found[0], REACH_MAX)
+        return low
 
     def _is_before(self, one: Nack, other: Nack) -> bool:
         """Whether ``one`` comes before ``other`` in the order of this list."""
+        first = self._key(one)
+        second = self._key(other)
+        return is_below(first[0], first[1], second[0], second[1])
+
+    def _ends_before(self, number: i64, major: int, minor: int) -> bool:
+        last = self._key(self.chunks[number].last())
+        return is_below(last[0], last[1], major, minor)
+
+    def _reach_of(self, nack: Nack) -> i64:
+        return min(self._key(nack)[0], REACH_MAX)
+
+    def _reach_anew(self) -> None:
+        """Find out how far each chunk but the last reaches."""
+        self._reach = vec[i64]()
+        for number in range(len(self.chunks) - 1):
+            self._reach = append(self._reach, self._reach_of(self.chunks[number].last()))
+
+    def _key(self, nack: Nack) -> tuple[int, int]:
+        """What the list is ordered by."""
         raise NotImplementedError
 
 
@@ -163,31 +227,25 @@ class NacksById(_Chunks):
 
     def get(self, ms: int, seq: int) -> Nack | None:
         """The entry with this ID, or None."""
-        at = self._chunk_of(ms, seq)
-        if at == len(self.chunks):
+        if not self.chunks:
             return None
-        chunk = self.chunks[at]
-        found = chunk.slots[_place_by_id(chunk, ms, seq)]
-        return found if found.ms == ms and found.seq == seq else None
+        chunk = self.chunks[self._find(0, ms, seq)]
+        place = self._place_of(chunk, ms, seq)
+        return chunk.slots[place] if _has_id(chunk, place, ms, seq) else None
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
         chunks = self.chunks
-        at = self._near_chunk
+        if not chunks:
+            return None
+        at = self._near
         place = self._near_place
-        if at < len(chunks) and place < len(chunks[at].slots):
-            found = chunks[at].slots[place]
-            if found.seq == seq and found.ms == ms:
-                self._pop(at, place)
-                return found
-        at = self._chunk_of(ms, seq)
-        if at == len(chunks):
-            return None
-        chunk = chunks[at]
-        place = _place_by_id(chunk, ms, seq)
-        found = chunk.slots[place]
-        if found.ms != ms or found.seq != seq:
-            return None
+        if at >= len(chunks) or not _has_id(chunks[at], place, ms, seq):
+            at = self._find(0, ms, seq)
+            place = self._place_of(chunks[at], ms, seq)
+            if not _has_id(chunks[at], place, ms, seq):
+                return None
+        found = chunks[at].slots[place]
         self._pop(at, place)
         return found
 
@@ -202,10 +260,10 @@ class NacksById(_Chunks):
     def from_id(self, ms: int, seq: int, most: int) -> list[Nack]:
         """Up to ``most`` entries (0: all) from (ms, seq) on, in ID order."""
         found: list[Nack] = []
-        at = self._chunk_of(ms, seq)
-        if at == len(self.chunks):
+        if not self.chunks:
             return found
-        place = _place_by_id(self.chunks[at], ms, seq)
+        at = self._find(0, ms, seq)
+        place = self._place_of(self.chunks[at], ms, seq)
         while at < len(self.chunks):
             chunk = self.chunks[at]
             place = max(place, chunk.start)
@@ -227,12 +285,10 @@ class NacksById(_Chunks):
         Complexity: O(log n + entries met).
         """
         found: list[Nack] = []
-        if most <= 0:
+        if most <= 0 or not self.chunks:
             return found
-        at = self._chunk_of(start[0], start[1])
-        if at == len(self.chunks):
-            return found
-        place = _place_by_id(self.chunks[at], start[0], start[1])
+        at = self._find(0, start[0], start[1])
+        place = self._place_of(self.chunks[at], start[0], start[1])
         end_ms, end_seq = end
         while at < len(self.chunks):
             chunk = self.chunks[at]
@@ -248,49 +304,16 @@ class NacksById(_Chunks):
             at += 1
         return found
 
-    def _chunk_with(self, nack: Nack) -> i64:
-        return self._chunk_of(nack.ms, nack.seq)
-
-    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
-        return _place_by_id(chunk, nack.ms, nack.seq)
-
-    def _is_before(self, one: Nack, other: Nack) -> bool:
-        return is_below(one.ms, one.seq, other.ms, other.seq)
-
-    def _chunk_of(self, ms: int, seq: int) -> i64:
-        """The first chunk whose last ID is not below (ms, seq)."""
-        chunks = self.chunks
-        low: i64 = 0
-        high: i64 = len(chunks)
-        middle = min(self._near_chunk, high - 1)
-        step: i64 = 1
-        while low < high:
-            found = chunks[middle].slots[-1].ms
-            if found < ms or (found == ms and chunks[middle].slots[-1].seq < seq):
-                low = middle + 1
-                middle += step
-            else:
-                high = middle
-                middle -= step
-            step <<= 1
-            if middle < low or middle >= high:
-                middle = (low + high) >> 1
-        return low
+    def _key(self, nack: Nack) -> tuple[int, int]:
+        return nack.ms, nack.seq
 
 
-def _place_by_id(chunk: Chunk, ms: int, seq: int) -> i64:
-    slots = chunk.slots
-    low = chunk.start
-    high: i64 = len(slots)
-    middle = low
-    while low < high:
-        found = slots[middle].ms
-        if found < ms or (found == ms and slots[middle].seq < seq):
-            low = middle + 1
-        else:
-            high = middle
-        middle = (low + high) >> 1
-    return low
+def _has_id(chunk: Chunk, place: i64, ms: int, seq: int) -> bool:
+    """Whether (ms, seq) stands at a place of a chunk, which may be behind the last."""
+    if place >= len(chunk.slots):
+        return False
+    nack = chunk.slots[place]
+    return nack.seq == seq and nack.ms == ms
 
 
 def _without(chunks: list[Chunk], consumer: Consumer) -> list[Chunk]:
@@ -402,6 +425,7 @@ class NacksByTime(_Chunks):
         """Walk all entries and put those that have become ``GONE`` last."""
         chunks = self.chunks
         self.chunks = []
+        self._reach = vec[i64]()
         self.size = 0
         gone: list[Nack] = []
         for chunk in chunks:
@@ -413,16 +437,8 @@ class NacksByTime(_Chunks):
         for nack in gone:
             self.add(nack)
 
-    def _chunk_with(self, nack: Nack) -> i64:
-        return self._chunk_of(nack.order_ms, nack.ticket)
-
-    def _place_of(self, nack: Nack, chunk: Chunk) -> i64:
-        return _place_by_time(chunk, nack.order_ms, nack.ticket)
-
-    def _is_before(self, one: Nack, other: Nack) -> bool:
-        if one.order_ms != other.order_ms:
-            return one.order_ms < other.order_ms
-        return one.ticket < other.ticket
+    def _key(self, nack: Nack) -> tuple[int, int]:
+        return int(nack.order_ms), int(nack.ticket)
 
     def _own(self, at: i64) -> Chunk:
         chunk = self.chunks[at]
@@ -430,37 +446,3 @@ class NacksByTime(_Chunks):
             chunk = chunk.copy()
             self.chunks[at] = chunk
         return chunk
-
-    def _chunk_of(self, order_ms: i64, ticket: i64) -> i64:
-        chunks = self.chunks
-        low: i64 = 0
-        high: i64 = len(chunks)
-        middle = min(self._near_chunk, high - 1)
-        step: i64 = 1
-        while low < high:
-            found = chunks[middle].slots[-1].order_ms
-            if found < order_ms or (found == order_ms and chunks[middle].slots[-1].ticket < ticket):
-                low = middle + 1
-                middle += step
-            else:
-                high = middle
-                middle -= step
-            step <<= 1
-            if middle < low or middle >= high:
-                middle = (low + high) >> 1
-        return low
-
-
-def _place_by_time(chunk: Chunk, order_ms: i64, ticket: i64) -> i64:
-    slots = chunk.slots
-    low = chunk.start
-    high: i64 = len(slots)
-    middle = low
-    while low < high:
-        found = slots[middle].order_ms
-        if found < order_ms or (found == order_ms and slots[middle].ticket < ticket):
-            low = middle + 1
-        else:
-            high = middle
-        middle = (low + high) >> 1
-    return low

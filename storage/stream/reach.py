@@ -1,0 +1,88 @@
+"""A search among things that stand in order and lie scattered in memory.
+
+With half a million of them each look at one would wait for memory. So how far they reach stands
+side by side in one vector, and only where two are alike in that, one of them is looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64, mypyc_attr
+
+REACH_MAX: Final = 2**62 - 1  # as much of the greater half of a place as is searched by
+_SPAN_MAX: Final = 2**40  # 35 years, in milliseconds; the product of the two is an i64
+_PLACES_MAX: Final = 2**22
+
+
+@mypyc_attr(acyclic=True)
+class Reach:
+    """How far each of some things in order reaches.
+
+    What is ordered by has two halves: IDs have milliseconds and a sequence number. ``_reach`` has
+    the greater half, or ``REACH_MAX`` if that is less.
+    """
+
+    def __init__(self) -> None:
+        self._reach = vec[i64]()
+        self._near: i64 = 0  # what was found last
+
+    def _find(self, low: i64, major: int, minor: int) -> i64:
+        """The first number from ``low`` on that reaches up to (major, minor) or beyond.
+
+        Behind them all is told at once. Else what was found the last time is looked at first, and
+        what is beside it; then where it is if all reach equally far, and away from there in
+        growing steps.
+        """
+        reach = self._reach
+        wanted: i64 = min(major, REACH_MAX)
+        high: i64 = len(reach)
+        if high and reach[high - 1] < wanted:
+            return high
+        middle = self._near
+        if middle < low or middle >= high:
+            middle = (low + high) >> 1
+        looks: i64 = 0
+        step: i64 = 0
+        upwards = False
+        while low < high:
+            looks += 1
+            found = reach[middle]
+            below = found < wanted or (found == wanted and self._ends_before(middle, major, minor))
+            if below:
+                low = middle + 1
+            else:
+                high = middle
+            if looks == 2:
+                middle = self._guess(low, high, wanted)
+                step = 1
+            elif looks == 1 or (step and (looks == 3 or below == upwards)):
+                ahead = step >> 1  # 0, 1, 2, 4, ...
+                if ahead >= high - low:
+                    ahead = high - low - 1
+                middle = low + ahead if below else high - 1 - ahead
+                upwards = below
+                step *= 2
+            else:
+                middle = (low + high) >> 1
+                step = 0
+        self._near = low
+        return low
+
+    def _guess(self, low: i64, high: i64, wanted: i64) -> i64:
+        if low < high:
+            return evenly(low, high - 1, self._reach[low], self._reach[high - 1], wanted)
+        return low
+
+    def _ends_before(self, number: i64, major: int, minor: int) -> bool:
+        """Whether all of one, whose greater half is ``major``, comes before (major, minor)."""
+        raise NotImplementedError
+
+
+def evenly(low: i64, high: i64, first: i64, last: i64, wanted: i64) -> i64:
+    """Where ``wanted`` stands if ``first`` stands at ``low``, ``last`` at ``high``, and all between
+    them at equal distances; the middle if it is not between them."""
+    if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
+        return low + (wanted - first) * (high - low) // (last - first)
+    return (low + high) >> 1
