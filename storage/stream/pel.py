@@ -2,12 +2,12 @@
 
 One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
 consumer's by ID, and its group's by time. A list is cut into chunks, so finding, adding and
-removing cost a binary search and a short move at most: O(log n). New deliveries come last in all
-three, which costs O(1), and the first of a chunk goes without a move. Who acknowledges entries in
-order takes the next one from where the last one was, which is looked at first. Then comes where
-another list had it: entries delivered in order stand in the same place of all lists that hold the
-same. Many who acknowledge at once are soon far apart, and entries lie scattered in memory, so a
-search looks at few of them.
+removing cost a search and a short move at most: O(log n). New deliveries come last in all three,
+which costs O(1), and what is taken out leaves a hole and moves nothing. Who acknowledges entries in
+order takes the next one from where the last one was, which is looked at first. Another list has it
+mostly in the same place: entries delivered in order stand alike in all lists that hold the same.
+Many who acknowledge at once are soon far apart, and entries lie scattered in memory, so a search
+looks at one or two of them.
 
 The order by time starts with the zone, the entries that XNACK released, first released first; then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
@@ -54,6 +54,7 @@ class _Chunks(Reach):
         self.taken_chunk: i64 = 0
         self.taken_place: i64 = 0
         self._near_place: i64 = 0  # where the one behind it stands, in the chunk ``_near``
+        self._in_order = True  # it was the one behind the one before
 
     def add(self, nack: Nack) -> None:
         """Add an entry that is not there, where it belongs."""
@@ -62,18 +63,18 @@ class _Chunks(Reach):
         if not chunks:
             chunks.append(Chunk([nack]))
             return
-        slots = chunks[-1].slots
-        if not self._is_before(slots[-1], nack):
+        last = chunks[-1].last()
+        if not self._is_before(last, nack):
             major, minor = self._key(nack)
             at = self._find(0, major, minor)
-            rear = self._own(at).insert(self._place_of(chunks[at], major, minor), nack)
+            rear = self._own(at).insert(self._place_of(at, major, minor), nack)
             if rear is not None:
                 chunks.insert(at + 1, rear)
                 self._reach_anew()
-        elif len(slots) < CHUNK:
-            self._own(len(chunks) - 1).slots.append(nack)
+        elif len(chunks[-1].slots) < CHUNK:
+            self._own(len(chunks) - 1).append(nack)
         else:
-            self._reach = append(self._reach, self._reach_of(slots[-1]))
+            self._reach = append(self._reach, self._reach_of(last))
             chunks.append(Chunk([nack]))
 
     def _has(self, at: i64, place: i64, nack: Nack) -> bool:
@@ -87,8 +88,8 @@ class _Chunks(Reach):
         self.taken_place = place
         chunk = self._own(at)
         place = chunk.pop(place)
-        if place == len(chunk.slots):
-            if chunk.is_empty():
+        if place >= len(chunk.slots):
+            if not chunk.size:
                 self._let_go(at)
             else:
                 at += 1
@@ -105,15 +106,15 @@ class _Chunks(Reach):
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
         """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at = self._near
-        place = self._near_place
+        at = other.taken_chunk
+        place = other.taken_place
         if not self._has(at, place, nack):
-            at = other.taken_chunk
-            place = other.taken_place
+            at = self._near
+            place = self._near_place
             if not self._has(at, place, nack):
                 major, minor = self._key(nack)
                 at = self._find(0, major, minor)
-                place = self._place_of(self.chunks[at], major, minor)
+                place = self._place_of(at, major, minor)
         self._pop(at, place)
 
     def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
@@ -147,13 +148,13 @@ class _Chunks(Reach):
                     own = self._own(at)
                     for number in range(low, high):
                         major, minor = self._key(nacks[number])
-                        place = self._place_of(own, major, minor)
+                        place = self._place_of(at, major, minor)
                         if own.holds(place, nacks[number]):
                             own.pop(place)
                 else:
                     own = Chunk([nack for nack in own.live() if nack.consumer is not consumer])
                     self.chunks[at] = own
-                if own.is_empty():
+                if not own.size:
                     self._let_go(at)
                 low = high
 
@@ -161,22 +162,30 @@ class _Chunks(Reach):
         """A chunk that may be changed."""
         return self.chunks[at]
 
-    def _place_of(self, chunk: Chunk, major: int, minor: int) -> i64:
-        """The first place of a chunk that does not come before (major, minor).
+    def _place_of(self, at: i64, major: int, minor: int) -> i64:
+        """The place of a chunk that has (major, minor); else one before which it may be put.
 
-        Entries were mostly delivered as they were added, and so mostly stand at equal distances.
+        Entries were delivered as they were added, mostly, and so stand at equal distances.
         """
+        chunk = self.chunks[at]
         slots = chunk.slots
         low = chunk.start
         high: i64 = len(slots)
-        left = low
+        reach = self._reach
+        left: i64 = -1
         right = high - 1
-        found = self._key(slots[left])
-        last = self._key(slots[right])
-        by_minor = found[0] == last[0]
-        wanted: i64 = min(minor if by_minor else major, REACH_MAX)
-        before: i64 = min(found[1] if by_minor else found[0], REACH_MAX)
-        after: i64 = min(last[1] if by_minor else last[0], REACH_MAX)
+        by_minor = False
+        if 0 < at < len(reach) and reach[at - 1] != reach[at]:
+            before = reach[at - 1]
+            after = reach[at]
+        else:
+            left = low
+            first = self._key(chunk.first())
+            last = self._key(chunk.last())
+            by_minor = first[0] == last[0]
+            before = _half(first, by_minor)
+            after = _half(last, by_minor)
+        wanted = _half((major, minor), by_minor)
         guesses = GUESSES
         while low < high:
             if guesses and before < wanted < after:
@@ -185,24 +194,22 @@ class _Chunks(Reach):
                 middle = max(low, min(middle, high - 1))
             else:
                 middle = (low + high) >> 1
-            found = self._key(slots[middle])
+            place = chunk.entry_from(middle)
+            if place >= high:
+                high = middle
+                continue
+            found = self._key(chunk.at(place))
             if found[1] == minor and found[0] == major:
-                return middle
+                return place
             if is_below(found[0], found[1], major, minor):
-                low = middle + 1
-                left = middle
-                before = min(found[1] if by_minor else found[0], REACH_MAX)
+                low = place + 1
+                left = place
+                before = _half(found, by_minor)
             else:
                 high = middle
-                right = middle
-                after = min(found[1] if by_minor else found[0], REACH_MAX)
+                right = place
+                after = _half(found, by_minor)
         return low
-
-    def _is_before(self, one: Nack, other: Nack) -> bool:
-        """Whether ``one`` comes before ``other`` in the order of this list."""
-        first = self._key(one)
-        second = self._key(other)
-        return is_below(first[0], first[1], second[0], second[1])
 
     def _ends_before(self, number: i64, major: int, minor: int) -> bool:
         last = self._key(self.chunks[number].last())
@@ -217,8 +224,14 @@ class _Chunks(Reach):
         for number in range(len(self.chunks) - 1):
             self._reach = append(self._reach, self._reach_of(self.chunks[number].last()))
 
+    # What an order says of itself.
+
     def _key(self, nack: Nack) -> tuple[int, int]:
         """What the list is ordered by."""
+        raise NotImplementedError
+
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        """Whether the key of ``one`` is below that of ``other``."""
         raise NotImplementedError
 
 
@@ -229,24 +242,27 @@ class NacksById(_Chunks):
         """The entry with this ID, or None."""
         if not self.chunks:
             return None
-        chunk = self.chunks[self._find(0, ms, seq)]
-        place = self._place_of(chunk, ms, seq)
-        return chunk.slots[place] if _has_id(chunk, place, ms, seq) else None
+        at = self._find(0, ms, seq)
+        return _with_id(self.chunks[at], self._place_of(at, ms, seq), ms, seq)
 
     def take(self, ms: int, seq: int) -> Nack | None:
         """Take the entry with this ID out and return it; None when there is none."""
         chunks = self.chunks
         if not chunks:
             return None
-        at = self._near
-        place = self._near_place
-        if at >= len(chunks) or not _has_id(chunks[at], place, ms, seq):
-            at = self._find(0, ms, seq)
-            place = self._place_of(chunks[at], ms, seq)
-            if not _has_id(chunks[at], place, ms, seq):
-                return None
-        found = chunks[at].slots[place]
-        self._pop(at, place)
+        near = self._near
+        near_place = self._near_place
+        if self._in_order and near < len(chunks):
+            found = _with_id(chunks[near], near_place, ms, seq)
+            if found is not None:
+                self._pop(near, near_place)
+                return found
+        at = self._find(0, ms, seq)
+        place = self._place_of(at, ms, seq)
+        found = _with_id(chunks[at], place, ms, seq)
+        if found is not None:
+            self._in_order = at == near and place == near_place
+            self._pop(at, place)
         return found
 
     def first(self) -> Nack | None:
@@ -263,14 +279,18 @@ class NacksById(_Chunks):
         if not self.chunks:
             return found
         at = self._find(0, ms, seq)
-        place = self._place_of(self.chunks[at], ms, seq)
+        place = self._place_of(at, ms, seq)
         while at < len(self.chunks):
             chunk = self.chunks[at]
-            place = max(place, chunk.start)
-            if most and most - len(found) < len(chunk.slots) - place:
-                found.extend(chunk.slots[place : place + most - len(found)])
-                return found
-            found.extend(chunk.slots[place:] if place else chunk.slots)
+            if place or (most and most - len(found) < chunk.size):
+                for number in range(max(place, chunk.start), len(chunk.slots)):
+                    nack = chunk.slots[number]
+                    if nack is not None:
+                        found.append(nack)
+                        if len(found) == most:
+                            return found
+            else:
+                found.extend(chunk.live())
             place = 0
             at += 1
         return found
@@ -288,12 +308,14 @@ class NacksById(_Chunks):
         if most <= 0 or not self.chunks:
             return found
         at = self._find(0, start[0], start[1])
-        place = self._place_of(self.chunks[at], start[0], start[1])
+        place = self._place_of(at, start[0], start[1])
         end_ms, end_seq = end
         while at < len(self.chunks):
             chunk = self.chunks[at]
             for number in range(max(place, chunk.start), len(chunk.slots)):
                 nack = chunk.slots[number]
+                if nack is None:
+                    continue
                 if nack.ms > end_ms or (nack.ms == end_ms and nack.seq > end_seq):
                     return found
                 if nack.consumer is None or nack.delivery_ms <= latest_ms:
@@ -307,21 +329,27 @@ class NacksById(_Chunks):
     def _key(self, nack: Nack) -> tuple[int, int]:
         return nack.ms, nack.seq
 
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        return is_below(one.ms, one.seq, other.ms, other.seq)
 
-def _has_id(chunk: Chunk, place: i64, ms: int, seq: int) -> bool:
-    """Whether (ms, seq) stands at a place of a chunk, which may be behind the last."""
-    if place >= len(chunk.slots):
-        return False
-    nack = chunk.slots[place]
-    return nack.seq == seq and nack.ms == ms
+
+def _half(key: tuple[int, int], minor: bool) -> i64:
+    """One half of what a list is ordered by, as far as is searched by."""
+    return min(key[1] if minor else key[0], REACH_MAX)
+
+
+def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
+    """The entry at a place of a chunk, which may be behind the last; None for another ID's."""
+    nack = chunk.slots[place] if place < len(chunk.slots) else None
+    return nack if nack is not None and nack.seq == seq and nack.ms == ms else None
 
 
 def _without(chunks: list[Chunk], consumer: Consumer) -> list[Chunk]:
     """The entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[Chunk] = []
-    last: list[Nack] = []
+    last: list[Nack | None] = []
     for chunk in chunks:
-        rest = [nack for nack in chunk.live() if nack.consumer is not consumer]
+        rest: list[Nack | None] = [nack for nack in chunk.live() if nack.consumer is not consumer]
         if not last:
             last = rest  # which may be longer than a chunk that is filled from its end
         elif len(last) + len(rest) <= CHUNK:
@@ -368,7 +396,7 @@ class NacksByTime(_Chunks):
         for chunk in self.chunks:
             if chunk.last().order_ms > latest_ms:
                 break
-            surely += chunk.size()
+            surely += chunk.size
             if surely > most:
                 return None
         for chunk in self.chunks:
@@ -385,7 +413,7 @@ class NacksByTime(_Chunks):
             chunk = self.chunks[at]
             if chunk.last().order_ms != GONE:
                 break
-            met += chunk.size()
+            met += chunk.size
             if met > most:
                 return None
             for nack in chunk.live():
@@ -439,6 +467,11 @@ class NacksByTime(_Chunks):
 
     def _key(self, nack: Nack) -> tuple[int, int]:
         return int(nack.order_ms), int(nack.ticket)
+
+    def _is_before(self, one: Nack, other: Nack) -> bool:
+        if one.order_ms != other.order_ms:
+            return one.order_ms < other.order_ms
+        return one.ticket < other.ticket
 
     def _own(self, at: i64) -> Chunk:
         chunk = self.chunks[at]

@@ -22,7 +22,8 @@ from storage.stream.groups import (
     lag,
 )
 from storage.stream.ids import ID_MAX
-from storage.stream.nack import CHUNK, HOLE, Chunk, Nack
+from storage.stream.nack import CHUNK, Chunk, Nack
+from storage.stream.pel import NacksById, NacksByTime
 from storage.stream.references import (
     ACKED,
     DELETED,
@@ -254,7 +255,7 @@ class World:
             assert [i for i in by_time if i in live] == [i for i in model.order if i in live]
 
     def pending_agree(self, group: Group, model: ModelGroup) -> None:
-        nacks = listed(group.pel.chunks)
+        nacks = listed(group.pel)
         assert group.pel.size == len(nacks)
         assert [(n.ms, n.seq) for n in nacks] == sorted(model.pending)
         for nack in nacks:
@@ -264,17 +265,17 @@ class World:
         assert group.zone == sum(held.owner is None for held in model.pending.values())
         assert set(group.consumers) == model.consumers
         for consumer in group.consumers.values():
-            own = listed(consumer.pel.chunks)
+            own = listed(consumer.pel)
             assert consumer.pel.size == len(own)
             assert same(own, [nack for nack in nacks if nack.consumer is consumer])
 
     def time_order(self, group: Group) -> list[ID]:
-        nacks = listed(group.by_time.chunks)
+        nacks = listed(group.by_time)
         places = [(nack.order_ms, nack.ticket) for nack in nacks]
         assert places == sorted(set(places))
         assert group.by_time.size == len(nacks)
         ids = [(nack.ms, nack.seq) for nack in nacks]
-        assert same(sorted(nacks, key=lambda n: (n.ms, n.seq)), listed(group.pel.chunks))
+        assert same(sorted(nacks, key=lambda n: (n.ms, n.seq)), listed(group.pel))
         return ids
 
     def listing_agrees(self, name: bytes, start: ID, end: ID, most: int, latest_ms: int) -> None:
@@ -293,10 +294,18 @@ class World:
             assert group.by_time.delivered_by(latest_ms, 1) is None
 
 
-def listed(chunks: list[Chunk]) -> list[Nack]:
-    assert not any(chunk.is_empty() for chunk in chunks), "an empty chunk"
-    assert all(len(chunk.slots) <= 2 * CHUNK for chunk in chunks)
-    assert all(chunk.slots[: chunk.start] == [HOLE] * chunk.start for chunk in chunks)
+def listed(nacks: NacksById | NacksByTime) -> list[Nack]:
+    chunks = nacks.chunks
+    for chunk in chunks:
+        assert chunk.size == len(chunk.live()) > 0
+        assert len(chunk.slots) <= 2 * CHUNK
+        assert chunk.slots[: chunk.start] == [None] * chunk.start
+        assert chunk.slots[chunk.start] is not None
+        assert chunk.slots[-1] is not None
+        assert len(chunk.slots) - chunk.start <= 8 * chunk.size
+    assert len(nacks._reach) == max(0, len(chunks) - 1)
+    for reach, chunk, behind in zip(nacks._reach, chunks, chunks[1:], strict=False):
+        assert nacks._key(chunk.last())[0] <= reach <= nacks._key(behind.first())[0]
     return [nack for chunk in chunks for nack in chunk.live()]
 
 
@@ -549,7 +558,7 @@ def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
         world.assign(b"g", b"a" if number > 2 * CHUNK else b"b", (number, 0), 1000)
     for number in range(1, CHUNK, 2):  # in between, so the first chunk grows
         world.assign(b"g", b"b", (number, 0), 1000)
-    assert world.stream.groups[b"g"].pel.chunks[0].size() > CHUNK
+    assert world.stream.groups[b"g"].pel.chunks[0].size > CHUNK
     world.delete_consumer(b"g", b"a")
     world.agree()
     for number in range(1, 4 * CHUNK):
@@ -557,17 +566,22 @@ def test_a_consumer_goes_whose_entries_stand_behind_a_long_chunk() -> None:
     world.agree()
 
 
-def test_a_chunk_takes_more_once_its_first_entries_have_gone() -> None:
-    """Where they stood are holes, more of them than half a chunk's."""
-    world = World()
+def grown_chunk(world: World) -> list[Chunk]:
+    """The chunks of a group by ID: one with all of 1 to 2 * CHUNK, as large as one gets."""
     world.create(b"g", (0, 0))
-    world.add(4 * CHUNK + 40)
+    world.add(4 * CHUNK)
     for number in range(2, 2 * CHUNK + 1, 2):
         world.assign(b"g", b"a", (number, 0), 1000)
-    for number in range(1, 2 * CHUNK, 2):  # in between, so the only chunk grows to its most
+    for number in range(1, 2 * CHUNK, 2):  # in between, so it grows
         world.assign(b"g", b"a", (number, 0), 999)
     chunks = world.stream.groups[b"g"].pel.chunks
     assert [len(chunk.slots) for chunk in chunks] == [2 * CHUNK]
+    return chunks
+
+
+def test_what_comes_again_fills_the_hole_it_left() -> None:
+    world = World()
+    chunks = grown_chunk(world)
     for number in range(1, CHUNK + 30):
         world.acknowledge(b"g", (number, 0))
     assert [chunk.start for chunk in chunks] == [CHUNK + 29]
@@ -575,9 +589,42 @@ def test_a_chunk_takes_more_once_its_first_entries_have_gone() -> None:
     for number in (CHUNK + 50, 7):
         world.assign(b"g", b"a", (number, 0), 999)
         world.agree()
-    assert [(chunk.start, chunk.size()) for chunk in chunks] == [(0, CHUNK - 28)]
+    assert [(chunk.start, len(chunk.slots)) for chunk in chunks] == [(CHUNK + 28, 2 * CHUNK)]
+    world.assign(b"g", b"a", (8, 0), 999)  # for which there is no hole
+    world.agree()
+    assert [(chunk.start, len(chunk.slots)) for chunk in chunks] == [(0, CHUNK - 27)]
     world.copy()
     world.delete_consumer(b"g", b"a")
+    world.agree()
+
+
+def test_a_full_chunk_with_holes_is_cut_in_half() -> None:
+    world = World()
+    chunks = grown_chunk(world)
+    for number in range(1, 2 * CHUNK, 10):
+        world.acknowledge(b"g", (number, 0))
+    live = chunks[0].size
+    world.stream.groups[b"g"].add_pending(7, 5, None, 0)
+    assert [chunk.size for chunk in chunks] == [(live + 1) // 2, live + 1 - (live + 1) // 2]
+    assert [len(chunk.slots) for chunk in chunks] == [chunk.size for chunk in chunks]
+    world.stream.groups[b"g"].ack(7, 5)
+    world.agree()
+
+
+@pytest.mark.parametrize("step", [1, -1, 7, 97])
+def test_holes_are_closed_where_few_entries_are_left(step: int) -> None:
+    """Entries go in an order of their own; ``agree`` says what a chunk has to be like."""
+    world = World()
+    world.create(b"g", (0, 0))
+    world.add(3 * CHUNK)
+    world.read(b"g", b"a", 0, False)
+    total = 3 * CHUNK
+    for number in range(total):
+        world.acknowledge(b"g", (number * step % total + 1, 0))
+        if number % 16 == 0:
+            world.agree()
+    for number in range(total):
+        world.acknowledge(b"g", (number + 1, 0))
     world.agree()
 
 
