@@ -105,18 +105,6 @@ def ack(argv: list[bytes]) -> list[bytes]:
     return argv
 
 
-def pending(argv: list[bytes]) -> list[bytes]:
-    """XGROUP PENDING as XPENDING without a range."""
-    return [b"XPENDING", *argv[2:]]
-
-
-def pending_reply(reply: object) -> object:
-    """The first ID, the last ID and the count, of a summary that starts with the count."""
-    if isinstance(reply, list):
-        return [reply[1], reply[2], reply[0]]
-    return reply
-
-
 def get_pending(argv: list[bytes]) -> list[bytes]:
     """XGROUP GET-PENDING as XPENDING with a range."""
     return [b"XPENDING", *argv[2:]]

@@ -177,6 +177,13 @@ def _write_digits(out: BytesWriter, number: i64) -> None:
         out.write(THOUSANDTHS[number % 1000])
 
 
+def decimal(number: i64) -> bytes:
+    """The digits of a number that is not below 0."""
+    if number < 1000:
+        return DECIMALS[number]
+    return decimal(number // 1000) + THOUSANDTHS[number % 1000]
+
+
 def null(resp3: bool) -> bytes:
     """What stands for no value."""
     return b"_\r\n" if resp3 else b"$-1\r\n"

@@ -12,8 +12,9 @@ from protocol.replies import OK, Encoded
 from server.call import Call
 from server.commands.group_read import xreadgroup
 from server.commands.groups import xgroup_delconsumer, xgroup_destroy
-from server.commands.pending import idle_ms, pending_range, xclaim, xpending
+from server.commands.pending import idle_ms, pending_range, xclaim
 from server.commands.streams_info import xinfo_consumers
+from server.group_args import group_to_use
 from server.registry import BLOCKING, MOVABLEKEYS, READONLY, WRITE, KeySpec, command
 
 
@@ -44,8 +45,12 @@ def xread_group(call: Call) -> object:
 )
 def xgroup_pending(call: Call) -> object:
     """``XGROUP PENDING key group``. Reply: the first and the last ID, and how many."""
-    call.argv = group_dialect.pending(call.argv)
-    return group_dialect.pending_reply(xpending(call))
+    group = group_to_use(call, call.argv[2], call.argv[3])[1]
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [None, None, 0]
+    return [format_id(first.ms, first.seq), format_id(last.ms, last.seq), group.pel.size]
 
 
 @command(

@@ -13,7 +13,14 @@ from compat import errors, group_dialect
 from compat.errors import CommandError
 from compat.numbers import INT64_MAX, parse_integer
 from compat.stream_ids import format_id, parse_id, plain_id, write_id
-from protocol.replies import NULL_ARRAY, Encoded, array_header, write_bulk, write_integer
+from protocol.replies import (
+    NULL_ARRAY,
+    Encoded,
+    array_header,
+    decimal,
+    write_bulk,
+    write_integer,
+)
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.entries import write_entries
@@ -201,16 +208,18 @@ def _summary(group: Group) -> object:
     last = group.pel.last()
     if first is None or last is None:
         return [0, None, None, NULL_ARRAY]
-    shares: list[object] = []
-    for consumer in by_name(group.consumers):
-        if consumer.pel.size:
-            shares.append([consumer.name, b"%d" % consumer.pel.size])
-    return [
-        group.pel.size,
-        format_id(first.ms, first.seq),
-        format_id(last.ms, last.seq),
-        shares,
-    ]
+    holders = [consumer for consumer in by_name(group.consumers) if consumer.pel.size]
+    out = BytesWriter()
+    out.write(array_header(4))
+    write_integer(out, group.pel.size)
+    write_id(out, first.ms, first.seq)
+    write_id(out, last.ms, last.seq)
+    out.write(array_header(len(holders)))
+    for consumer in holders:
+        out.write(array_header(2))
+        write_bulk(out, consumer.name)
+        write_bulk(out, decimal(consumer.pel.size))
+    return Encoded(out.getvalue())
 
 
 class ClaimOptions:

@@ -77,6 +77,5 @@ def test_ack(then: str, today: str) -> None:
 
 
 def test_replies() -> None:
-    assert group_dialect.pending_reply([3, b"1-0", b"9-0", [[b"c", b"3"]]]) == [b"1-0", b"9-0", 3]
     assert group_dialect.pending_row(b"1-0", b"c", 1999, 2) == [b"1-0", b"c", 1, 2]
     assert group_dialect.pending_row(b"2-0", b"", -1, 1) == [b"2-0", b"", -1, 1]
