@@ -11,7 +11,15 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.stream.ids import is_below
-from storage.stream.payload import count_ids, pack, unpack, unpack_ids, unpack_some
+from storage.stream.payload import (
+    UNKNOWN,
+    count_ids,
+    number_of,
+    pack,
+    unpack,
+    unpack_ids,
+    unpack_some,
+)
 from storage.stream.run import NO_NAMES, Run
 
 BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
@@ -85,21 +93,41 @@ class Block:
         if run is not None:
             self.met = _OFTEN  # of an open block, so that it stays decoded when it is sealed
             return run
-        if self.dead is None and self.met < _OFTEN:
-            run = unpack_some(self.payload, i64(self.ids_bytes), start, end, most, reverse)
+        if self.met < _OFTEN:
+            size = i64(self.ids_bytes)
+            run = unpack_some(self.payload, size, start, end, most, reverse, self.dead)
             if run is not None:
-                if not self.met:
-                    _recent.add(self)
-                self.met += 1
+                self._meet()
                 return run
         return self.entries()
 
-    def number_of(self, run: Run, ms: int, seq: int) -> int:
+    def _meet(self) -> None:
+        """It was read in part."""
+        if not self.met:
+            _recent.add(self)
+        self.met += 1
+
+    def dead_of(self, run: Run) -> bytearray | None:
+        """Which entries of ``run``, which is the block's or a part of it, are deleted."""
+        dead = self.dead
+        size = len(run.ms)
+        return dead if dead is None or len(dead) == size else dead[run.first : run.first + size]
+
+    def number_in(self, run: Run, ms: int, seq: int) -> int:
         """Which of a run of this block is the live entry with this ID; -1 when there is none."""
         number = run.position(ms, seq)
         if number >= len(run.ms) or run.ms[number] != ms or run.seq[number] != seq:
             return -1
-        return -1 if self.dead is not None and self.dead[number] else number
+        return -1 if self.dead is not None and self.dead[run.first + number] else number
+
+    def number_of(self, ms: int, seq: int) -> int:
+        """Which of its entries is the live one with this ID; -1 when there is none."""
+        if self.run is None and self.met < _OFTEN:
+            number = int(number_of(self.payload, ms, seq))
+            if number != UNKNOWN:
+                self._meet()
+                return -1 if number >= 0 and self.dead is not None and self.dead[number] else number
+        return self.number_in(self.entries(), ms, seq)
 
     def count_before(self, ms: int, seq: int) -> int:
         """How many of its live entries have an ID below (ms, seq)."""

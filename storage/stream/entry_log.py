@@ -265,7 +265,7 @@ class EntryLog:
         if block is None or not block.live:
             return None
         run = block.some((ms, seq), (ms, seq), 1, False)
-        number = block.number_of(run, ms, seq)
+        number = block.number_in(run, ms, seq)
         return None if number < 0 else Part(run, None, number, number + 1)
 
     def count_before(self, ms: int, seq: int) -> int:
@@ -360,7 +360,7 @@ class EntryLog:
         block = self._block_at(place)
         if block is None or not block.live:
             return False
-        number = block.number_of(block.entries(), ms, seq)
+        number = block.number_of(ms, seq)
         if number < 0:
             return False
         self._keep(block)

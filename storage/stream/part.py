@@ -47,7 +47,7 @@ def part_of(
         high = run.position(end[0], end[1])
         if high < len(run.ms) and run.ms[high] == end[0] and run.seq[high] == end[1]:
             high += 1
-    dead = block.dead
+    dead = block.dead_of(run)
     if dead is not None:
         low = dead.find(0, low, high)
         if low < 0:

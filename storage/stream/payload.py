@@ -30,7 +30,7 @@ from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
 from mypy_extensions import i64
 
-from storage.stream.run import Run
+from storage.stream.run import NO_NAMES, Run
 
 _pack: Final = Encoder().encode
 _unpack: Final = Decoder().decode
@@ -39,6 +39,7 @@ _unpack: Final = Decoder().decode
 _to_json: Final = json.Encoder().encode
 _from_json: Final = json.Decoder(list[int]).decode
 _DIGITS_MAX: Final = 20  # of a 64-bit integer, its sign included
+UNKNOWN: Final = -2
 _NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
 _BYTE: Final = 0xFF
 _TWO_BYTES: Final = 0xFFFF
@@ -132,10 +133,12 @@ def unpack_some(
     end: tuple[int, int],
     most: i64,
     reverse: bool,
+    dead: bytearray | None = None,
 ) -> Run | None:
     """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
 
-    The others are passed over, which costs a fraction of making them.
+    The others are passed over, which costs a fraction of making them. Those that ``dead`` tells of,
+    a byte for each entry of the payload, are there and do not count.
 
     Returns: None where entries have other names than their neighbours, or very great IDs.
     """
@@ -145,9 +148,10 @@ def unpack_some(
     width, at = _array(payload, names_at)
     values_at = _pass_over(payload, at, width)
     run = Run(cast("list[bytes]", _unpack(payload[names_at:values_at])))
-    first = _take_ids(payload, run, start, end, most, reverse)
+    first = _take_ids(payload, run, start, end, most, reverse, dead)
     if first < 0:
         return None
+    run.first = first
     size = len(run.ms) * width
     if size:
         at = _pass_over(payload, _array(payload, values_at)[1], first * width)
@@ -159,6 +163,15 @@ def unpack_some(
     return run
 
 
+def number_of(payload: bytes, ms: int, seq: int) -> i64:
+    """Which of a payload's entries has this ID; -1 for none, ``UNKNOWN`` with very great IDs."""
+    run = Run(NO_NAMES)
+    number = _take_ids(payload, run, (ms, seq), (ms, seq), 1, False, None)
+    if number < 0:
+        return UNKNOWN
+    return number if run.ms else -1
+
+
 def _take_ids(
     payload: bytes,
     run: Run,
@@ -166,6 +179,7 @@ def _take_ids(
     end: tuple[int, int],
     most: i64,
     reverse: bool,
+    dead: bytearray | None,
 ) -> i64:
     """Give ``run`` the IDs that ``unpack_some`` is asked for; the number of the first of them.
 
@@ -182,6 +196,7 @@ def _take_ids(
     seq: i64 = 0
     number: i64 = 0
     first: i64 = 0
+    live: i64 = 0
     while 2 * number < size:
         pair = i64(read_i16_be(payload, at))
         if pair & _NO_PAIR == 0:
@@ -208,10 +223,16 @@ def _take_ids(
             break
         all_ms.append(int(ms))
         all_seq.append(int(seq))
-        if number - first == most and not reverse:
-            break
-    excess = len(all_ms) - most
-    if excess > 0:
+        if dead is None or not dead[number - 1]:
+            live += 1
+            if live == most and not reverse:
+                break
+    if live > most:
+        excess: i64 = 0
+        while live > most:
+            if dead is None or not dead[first + excess]:
+                live -= 1
+            excess += 1
         del all_ms[: int(excess)]
         del all_seq[: int(excess)]
         first += excess

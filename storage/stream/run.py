@@ -18,6 +18,7 @@ class Run:
     ``names`` is None and ``rows`` holds each entry's fields and values.
 
     Attributes:
+        first: of a part of a block: which of the block's entries its first one is.
         names_of_node: of an open block: the field names of the first entry, which Redis's node
             stores once.
     """
@@ -28,6 +29,7 @@ class Run:
         self.names = names
         self.flat: list[bytes] = []
         self.rows: list[list[bytes]] = [] if names is None else _NO_ROWS
+        self.first: i64 = 0
         self.names_of_node: list[bytes] = NO_NAMES
         self._near: i64 = 0  # what ``position`` found last
 

@@ -9,7 +9,7 @@ from msgspec import msgpack
 
 from storage.stream.appending import append, open_block
 from storage.stream.block import Block
-from storage.stream.payload import count_ids, pack, unpack, unpack_some
+from storage.stream.payload import UNKNOWN, count_ids, number_of, pack, unpack, unpack_some
 from storage.stream.run import Run
 
 ID_MAX = 2**64 - 1
@@ -61,9 +61,12 @@ def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
     BOUNDS,
     st.integers(1, 45),
     st.booleans(),
+    st.none() | st.lists(st.booleans(), min_size=40, max_size=40),
 )
-@example([(0, 0)] * 40, 1, [b"7"], (3, 0), (45, 0), 10, False)
-@example([(0, 0)] * 40, 2, [b"7", b"x"], (-1, 0), (30, 0), 10, True)
+@example([(0, 0)] * 40, 1, [b"7"], (3, 0), (45, 0), 10, False, None)
+@example([(0, 0)] * 40, 2, [b"7", b"x"], (-1, 0), (30, 0), 10, True, None)
+@example([(0, 0)] * 40, 2, [b"7", b"x"], (3, 0), (45, 0), 9, False, [True, True, False, False] * 10)
+@example([(0, 0)] * 40, 2, [b"7", b"x"], (3, 0), (45, 0), 9, True, [True, True, False, False] * 10)
 @settings(deadline=None, max_examples=300)
 def test_some_of_a_payload(
     steps: list[tuple[int, int]],
@@ -73,6 +76,7 @@ def test_some_of_a_payload(
     last: tuple[int, int],
     most: int,
     reverse: bool,
+    deleted: list[bool] | None,
 ) -> None:
     run = run_of(steps, width, texts)
     payload, ids_bytes = pack(run)
@@ -80,13 +84,21 @@ def test_some_of_a_payload(
     assert_shortest(payload[ids_bytes:])
     start, end = near(run, first), near(run, last)
     ids = list(zip(run.ms, run.seq, strict=True))
+    dead = None if deleted is None else bytearray(deleted[: len(ids)])
     wanted = [number for number, found in enumerate(ids) if start <= found <= end]
-    wanted = wanted[-most:] if reverse else wanted[:most]
-    some = unpack_some(payload, ids_bytes, start, end, most, reverse)
+    live = [number for number in wanted if dead is None or not dead[number]]
+    if len(live) >= most:  # from one live entry to the other
+        live = live[-most:] if reverse else live[:most]
+        wanted = [n for n in wanted if (n >= live[0] if reverse else n <= live[-1])]
+    some = unpack_some(payload, ids_bytes, start, end, most, reverse, dead)
     assert some is not None
     assert list(zip(some.ms, some.seq, strict=True)) == [ids[number] for number in wanted]
+    assert not wanted or some.first == wanted[0]
     taken = [some.row(number) for number in range(len(some.ms))]
     assert taken == [run.row(number) for number in wanted]
+    for wanted_id in (start, end, *ids[:3]):
+        found = ids.index(wanted_id) if wanted_id in ids else -1
+        assert number_of(payload, *wanted_id) == found
     whole = unpack(payload, ids_bytes)
     assert (whole.ms, whole.seq, whole.names, whole.flat) == (run.ms, run.seq, run.names, run.flat)
     assert count_ids(payload) == len(run.ms)
@@ -108,6 +120,8 @@ def test_very_great_ids_are_left_to_the_whole(great: tuple[int, int]) -> None:
     below = unpack_some(*pack(run), (0, 0), (ID_MAX, ID_MAX), 2, False)
     assert below is not None
     assert below.ms == run.ms[:2]
+    assert number_of(pack(run)[0], run.ms[0], run.seq[0]) == 0
+    assert number_of(pack(run)[0], *great) == UNKNOWN
 
 
 def test_entries_with_names_of_their_own_are_left_to_the_whole() -> None:
@@ -157,9 +171,22 @@ def test_a_block_stays_decoded_where_it_was_read_before_it_was_sealed(was_read: 
 
 def test_what_was_deleted_is_passed_over() -> None:
     block = block_of(100)
-    block.bury(51)
+    for number in (0, 49, 51, 52):
+        block.bury(number)
     run = block.some((50, 0), (60, 0), 5, False)
-    assert len(run.ms) == 100, "which of them are dead is told by their numbers"
+    assert run.ms == [50, 51, 52, 53, 54, 55, 56, 57]
+    assert block.dead_of(run) == bytearray([1, 0, 1, 1, 0, 0, 0, 0])
+    found = [block.number_in(run, ms, 0) for ms in (50, 51, 52, 53, 54)]
+    assert found == [-1, 1, -1, -1, 4]
+
+
+def test_an_entry_is_found_in_a_block_that_is_decoded_only_when_asked_often() -> None:
+    block = block_of(100)
+    block.bury(7)
+    found = []
+    for ms in (8, 9, 8, 100, 101):
+        found.append((block.number_of(ms, 0), block.run is not None))
+    assert found == [(-1, False), (8, False), (-1, True), (99, True), (-1, True)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 32_767, 32_768])
