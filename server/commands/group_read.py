@@ -33,6 +33,7 @@ from server.stream_args import stream_to_read, strict_id
 from storage.stream.delivery import claimable, hand_out
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
+from storage.stream.lookup import Lookup
 from storage.stream.nack import Nack
 from storage.stream.part import Part
 from storage.stream.stream import Stream
@@ -183,9 +184,11 @@ def _read_history(
     limit = reading.limit()
     gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0
-    for nack in consumer.pel.from_id(start[0], start[1], max(0, limit)):
+    nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
+    lookup = Lookup(source.stream, nacks)
+    for nack in nacks:
         out = BytesWriter()
-        part = source.stream.one(nack.ms, nack.seq)
+        part = lookup.part_of(nack)
         if part is None:
             out.write(PAIR)
             write_id(out, nack.ms, nack.seq)

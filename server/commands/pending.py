@@ -44,6 +44,8 @@ from server.stream_args import (
 )
 from storage.stream.delivery import Claim
 from storage.stream.groups import Consumer, Group, by_name
+from storage.stream.ids import following
+from storage.stream.lookup import Lookup
 from storage.stream.nack import Nack
 from storage.stream.stream import Stream
 
@@ -403,18 +405,23 @@ def xautoclaim(call: Call) -> object:
     stream, group = group_to_use(call, key, argv[2])
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
-    attempts = AUTOCLAIM_ATTEMPTS * options.count
-    nacks = group.pel.from_id(options.start[0], options.start[1], attempts + 1)
+    nacks = group.pel.from_id(options.start[0], options.start[1], options.count + 1)
+    lookup = Lookup(stream, nacks)
     latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS
     claimed: list[Claim] = []
     deleted: list[object] = []
-    looked_at = 0
-    while looked_at < attempts and looked_at < len(nacks):
-        if len(claimed) + len(deleted) == options.count:
+    at = 0
+    for _ in range(AUTOCLAIM_ATTEMPTS * options.count):
+        if at == len(nacks) or len(claimed) + len(deleted) == options.count:
             break
-        nack = nacks[looked_at]
-        looked_at += 1
-        part = stream.one(nack.ms, nack.seq)
+        nack = nacks[at]
+        part = lookup.part_of(nack)
+        at += 1
+        if at == len(nacks):
+            ms, seq = following(nack.ms, nack.seq)
+            nacks = group.pel.from_id(ms, seq, options.count + 1)
+            lookup = Lookup(stream, nacks)
+            at = 0
         if part is None:
             note_purge(call, key, group, nack)
             group.drop(nack)
@@ -430,6 +437,6 @@ def xautoclaim(call: Call) -> object:
     if made:
         note_idle_consumer(call, key, group, consumer)
     next_id = b"0-0"
-    if looked_at < len(nacks):
-        next_id = format_id(nacks[looked_at].ms, nacks[looked_at].seq)
+    if at < len(nacks):
+        next_id = format_id(nacks[at].ms, nacks[at].seq)
     return [next_id, _claimed_reply(claimed, options.just_id), deleted]

@@ -254,15 +254,20 @@ class EntryLog:
         last_ms, last_seq = self.last_entry_id()
         return is_below(ms, seq, last_ms, last_seq)
 
-    def one(self, ms: int, seq: int) -> Part | None:
-        """Where the live entry with this ID is to be found; None when there is none."""
+    def block_for(self, ms: int, seq: int) -> Block | None:
+        """The block that has the live entry with this ID, if there is one; else any or None."""
         if not self.length:
             return None
         first_ms, first_seq = self.first_id()
         if is_below(ms, seq, first_ms, first_seq):
             return None
         block = self._block_at(self.index.find(ms, seq))
-        if block is None or not block.live:
+        return block if block is not None and block.live else None
+
+    def one(self, ms: int, seq: int) -> Part | None:
+        """Where the live entry with this ID is to be found; None when there is none."""
+        block = self.block_for(ms, seq)
+        if block is None:
             return None
         run = block.some((ms, seq), (ms, seq), 1, False)
         number = block.number_in(run, ms, seq)

@@ -1,0 +1,39 @@
+"""The entries of pending ones: what was decoded for one is at hand for the next."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from storage.stream.block import Block
+from storage.stream.entry_log import EntryLog
+from storage.stream.ids import is_below
+from storage.stream.nack import Nack
+from storage.stream.part import Part
+from storage.stream.run import Run
+
+
+class Lookup:
+    """Finds the entries of ``nacks``, which are asked for in their order, that of their IDs.
+
+    Nothing is added to ``log`` meanwhile.
+    """
+
+    def __init__(self, log: EntryLog, nacks: list[Nack]) -> None:
+        self._log: Final = log
+        self._last: Final = (nacks[-1].ms, nacks[-1].seq) if nacks else (0, 0)
+        self._block: Block | None = None
+        self._run = Run(None)
+
+    def part_of(self, nack: Nack) -> Part | None:
+        """Where its entry is to be found; None when that was deleted."""
+        ms = nack.ms
+        seq = nack.seq
+        block = self._block
+        if block is None or is_below(block.last_ms, block.last_seq, ms, seq):
+            block = self._log.block_for(ms, seq)
+            self._block = block
+            if block is None:
+                return None
+            self._run = block.some((ms, seq), self._last, block.total, False)
+        number = block.number_in(self._run, ms, seq)
+        return None if number < 0 else Part(self._run, None, number, number + 1)
