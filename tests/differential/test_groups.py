@@ -194,6 +194,39 @@ def test_wrong_and_odd_calls(stocked: Pair, call: str) -> None:
     compare_full(stocked, "s")
 
 
+@pytest.mark.parametrize("count", [1, 3, 10, 150])
+def test_sweeps_and_histories_that_cross_blocks(pair: Pair, count: int) -> None:
+    """Of 350 entries every 7th is idle for long and every 11th was deleted, some of them both."""
+    pair.both("XGROUP", "CREATE", "s", "g", 0, "MKSTREAM")
+    for consumer in "abc":
+        pair.both("XGROUP", "CREATECONSUMER", "s", "g", consumer)
+    for number in range(1, 351):
+        pair.both("XADD", "s", f"{number}-1", "field", f"value {number}")
+    for _ in range(50):
+        for consumer, most in ("a", 5), ("b", 2):
+            words = ("GROUP", "g", consumer, "COUNT", most, "STREAMS", "s", ">")
+            pair.both("XREADGROUP", *words)
+    idle = [f"{number}-1" for number in range(7, 351, 7)]
+    pair.both("XCLAIM", "s", "g", "b", 0, *idle, "IDLE", LONG_MS, "JUSTID")
+    pair.both("XDEL", "s", *[f"{number}-1" for number in range(11, 351, 11)])
+    for consumer in "ab":
+        for after in (0, 6, 49, 100, 340, 350):
+            words = ("GROUP", "g", consumer, "COUNT", count, "STREAMS", "s", f"{after}-1")
+            pair.both("XREADGROUP", *words)
+    pair.both("XCLAIM", "s", "g", "b", 0, *idle, "IDLE", LONG_MS, "JUSTID")
+    cursor = b"0-0"
+    for _ in range(400):
+        sweep = ("XAUTOCLAIM", "s", "g", "c", HALF_MS, cursor, "COUNT", count)
+        ours, real = (client.call(*sweep) for client in (pair.ours, pair.real))
+        assert ours == real
+        cursor = rows(ours)[0]
+        if cursor == b"0-0":
+            break
+    else:
+        raise AssertionError("no end")
+    compare_full(pair, "s")
+
+
 def test_help_begins_and_ends_as_that_of_redis(stocked: Pair) -> None:
     for name in ("XGROUP", "XINFO"):
         ours, real = (rows(client.call(name, "HELP")) for client in (stocked.ours, stocked.real))
