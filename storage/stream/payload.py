@@ -185,19 +185,47 @@ def _take_ids(
 
     Returns: -1 where an ID is too great to be told.
     """
+    if not reverse:
+        return _take_from(payload, run, 0, start, end, most, dead)[0]
+    low, high = _take_from(payload, None, 0, start, end, most, dead)
+    if low < 0:
+        return -1
+    first = high
+    while first > low and most:
+        first -= 1
+        if dead is None or not dead[first]:
+            most -= 1
+    _take_from(payload, run, first, start, end, high - first, None)
+    return first
+
+
+def _take_from(
+    payload: bytes,
+    run: Run | None,
+    number: i64,
+    start: tuple[int, int],
+    end: tuple[int, int],
+    most: i64,
+    dead: bytearray | None,
+) -> tuple[i64, i64]:
+    """Give ``run`` IDs from ``start`` to ``end`` and from a number on, ``most`` of the living.
+
+    Returns: the number of the first from ``start`` on, and that behind the last one taken, which
+        without ``run`` is the last one up to ``end``; (-1, -1) where an ID is too great to be told.
+    """
     low_ms: i64 = min(start[0], _NUMBER_MAX)
     low_seq: i64 = min(start[1], _NUMBER_MAX)
     high_ms: i64 = min(end[0], _NUMBER_MAX)
     high_seq: i64 = min(end[1], _NUMBER_MAX)
-    all_ms = run.ms
-    all_seq = run.seq
+    all_ms = [] if run is None else run.ms
+    all_seq = [] if run is None else run.seq
     size, at = _array(payload, 0)
     ms: i64 = 0
     seq: i64 = 0
-    number: i64 = 0
+    met: i64 = 0
     first: i64 = 0
     live: i64 = 0
-    while 2 * number < size:
+    while 2 * met < size:
         pair = i64(read_i16_be(payload, at))
         if pair & _NO_PAIR == 0:
             delta = pair >> _BYTE_BITS
@@ -207,36 +235,27 @@ def _take_ids(
             delta, at = _number(payload, at)
             step, at = _number(payload, at)
             if delta < 0 or step < 0:
-                return -1
+                return -1, -1
         if delta:
             ms += delta
             seq = step
         else:
             seq += step
         if ms >= _NUMBER_MAX or seq >= _NUMBER_MAX:
-            return -1
-        number += 1
-        if ms < low_ms or (ms == low_ms and seq < low_seq):
-            first = number
-            continue
+            return -1, -1
         if ms > high_ms or (ms == high_ms and seq > high_seq):
             break
-        all_ms.append(int(ms))
-        all_seq.append(int(seq))
-        if dead is None or not dead[number - 1]:
-            live += 1
-            if live == most and not reverse:
-                break
-    if live > most:
-        excess: i64 = 0
-        while live > most:
-            if dead is None or not dead[first + excess]:
-                live -= 1
-            excess += 1
-        del all_ms[: int(excess)]
-        del all_seq[: int(excess)]
-        first += excess
-    return first
+        met += 1
+        if ms < low_ms or (ms == low_ms and seq < low_seq):
+            first = met
+        elif run is not None and met > number:
+            all_ms.append(int(ms))
+            all_seq.append(int(seq))
+            if dead is None or not dead[met - 1]:
+                live += 1
+                if live == most:
+                    break
+    return first, met
 
 
 def _array(payload: bytes, at: i64) -> tuple[i64, i64]:
