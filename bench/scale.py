@@ -26,6 +26,8 @@ from bench.workloads import (
     Loop,
     Reply,
     Workload,
+    all_pending,
+    check_acknowledged,
     deliver,
     entry_id,
     expect,
@@ -59,7 +61,7 @@ def run_axis(session: Session, axis: str) -> None:
     """Measure along one axis, up to the size that the plan allows."""
     sizes = [size for size in SIZES[axis] if size <= session.plan.scale_most]
     peers = [peer for peer in session.plan.peers if not peer.is_slow]
-    counts = {"entries": 4, "streams": 2, "clients": 2, "pending": 3}
+    counts = {"entries": 4, "streams": 2, "clients": 2, "pending": 4}
     runs = len(sizes) * counts[axis] * len(peers) * session.plan.rounds
     with session.part(f"Scale: {axis}", runs), session.servers(slow=False) as servers:
         entrants = [Entrant(server) for server in servers]
@@ -251,10 +253,20 @@ def at_pending(session: Session, entrants: list[Entrant], before: int, size: int
         ),
         Workload("scale-xpending", "XPENDING, 10 entries", look, Reply.LINED),
         Workload("scale-xautoclaim", "XAUTOCLAIM, 10 entries", xautoclaim, Reply.SAME),
+        Workload(
+            "scale-xack-anywhere", "XACK, 1 entry anywhere", xack_anywhere, Reply.SAME,
+            entries=size, uses=1, most=LAP, reset=all_pending,
+            check=partial(check_acknowledged, 1),
+        ),
     )  # fmt: skip
-    # Where nothing is pending, the last two would only tell what an empty reply costs.
+    # Where nothing is pending, all but the first would only tell what an empty reply costs.
     for workload in workloads if size else workloads[:1]:
         compare(session, entrants, "pending", size, workload)
+
+
+def xack_anywhere(call: Call) -> bytes:
+    """An entry far from the one before, of which none has been acknowledged."""
+    return encode("XACK", STREAM, GROUP, entry_id(somewhere(call.number, call.entries)))
 
 
 def check_left_pending(expected: int, control: Control, sent: int, entries: int) -> None:
