@@ -405,23 +405,26 @@ def xautoclaim(call: Call) -> object:
     stream, group = group_to_use(call, key, argv[2])
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
-    nacks = group.pel.from_id(options.start[0], options.start[1], options.count + 1)
-    lookup = Lookup(stream, nacks)
     latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS
     claimed: list[Claim] = []
     deleted: list[object] = []
+    ms, seq = options.start
+    nacks: list[Nack] = []
+    lookup = Lookup(stream, nacks)
     at = 0
     for _ in range(AUTOCLAIM_ATTEMPTS * options.count):
-        if at == len(nacks) or len(claimed) + len(deleted) == options.count:
+        if len(claimed) + len(deleted) == options.count:
             break
-        nack = nacks[at]
-        part = lookup.part_of(nack)
-        at += 1
         if at == len(nacks):
-            ms, seq = following(nack.ms, nack.seq)
-            nacks = group.pel.from_id(ms, seq, options.count + 1)
+            nacks = group.pel.from_id(ms, seq, options.count)
+            if not nacks:
+                break
             lookup = Lookup(stream, nacks)
             at = 0
+        nack = nacks[at]
+        at += 1
+        ms, seq = following(nack.ms, nack.seq)
+        part = lookup.part_of(nack)
         if part is None:
             note_purge(call, key, group, nack)
             group.drop(nack)
@@ -436,7 +439,6 @@ def xautoclaim(call: Call) -> object:
         claimed.append(Claim(nack, part))
     if made:
         note_idle_consumer(call, key, group, consumer)
-    next_id = b"0-0"
-    if at < len(nacks):
-        next_id = format_id(nacks[at].ms, nacks[at].seq)
+    rest = group.pel.from_id(ms, seq, 1)
+    next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
     return [next_id, _claimed_reply(claimed, options.just_id), deleted]

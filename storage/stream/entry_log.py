@@ -18,7 +18,7 @@ from storage.stream.appending import append, append_alike, open_block, size_of
 from storage.stream.block import BLOCK_BYTES, Block
 from storage.stream.ids import ID_MAX, is_below
 from storage.stream.index import BlockIndex
-from storage.stream.part import Part, part_of
+from storage.stream.part import Part, part_of, part_with
 
 if TYPE_CHECKING:
     from storage.stream.appending import NodeLimits
@@ -270,8 +270,7 @@ class EntryLog:
         if block is None:
             return None
         run = block.some((ms, seq), (ms, seq), 1, False)
-        number = block.number_in(run, ms, seq)
-        return None if number < 0 else Part(run, None, number, number + 1)
+        return part_with(block, run, ms, seq)
 
     def count_before(self, ms: int, seq: int) -> int:
         """How many live entries have an ID below (ms, seq). Complexity: O(log n)."""

@@ -8,7 +8,7 @@ from storage.stream.block import Block
 from storage.stream.entry_log import EntryLog
 from storage.stream.ids import is_below
 from storage.stream.nack import Nack
-from storage.stream.part import Part
+from storage.stream.part import Part, part_with
 from storage.stream.run import Run
 
 
@@ -35,5 +35,4 @@ class Lookup:
             if block is None:
                 return None
             self._run = block.some((ms, seq), self._last, block.total, False)
-        number = block.number_in(self._run, ms, seq)
-        return None if number < 0 else Part(self._run, None, number, number + 1)
+        return part_with(block, self._run, ms, seq)

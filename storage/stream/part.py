@@ -28,6 +28,12 @@ class Part:
         return size if dead is None else dead.count(0, self.low, self.high)
 
 
+def part_with(block: Block, run: Run, ms: int, seq: int) -> Part | None:
+    """The live entry with this ID, in a run of its block; None when it is not there."""
+    number = block.number_in(run, ms, seq)
+    return None if number < 0 else Part(run, None, number, number + 1)
+
+
 def part_of(
     block: Block, start: tuple[int, int], end: tuple[int, int], wanted: int, reverse: bool
 ) -> Part | None:

@@ -224,7 +224,7 @@ class _Chunks(Reach):
         for number in range(len(self.chunks) - 1):
             self._reach = append(self._reach, self._reach_of(self.chunks[number].last()))
 
-    # What an order says of itself.
+    # What an order says of itself: methods that each of the two has to have.
 
     def _key(self, nack: Nack) -> tuple[int, int]:
         """What the list is ordered by."""

@@ -75,14 +75,21 @@ class Reach:
             return evenly(low, high - 1, self._reach[low], self._reach[high - 1], wanted)
         return low
 
+    # What the things say of themselves: a method that each kind of them has to have.
+
     def _ends_before(self, number: i64, major: int, minor: int) -> bool:
         """Whether all of one, whose greater half is ``major``, comes before (major, minor)."""
         raise NotImplementedError
 
 
 def evenly(low: i64, high: i64, first: i64, last: i64, wanted: i64) -> i64:
-    """Where ``wanted`` stands if ``first`` stands at ``low``, ``last`` at ``high``, and all between
-    them at equal distances; the middle if it is not between them."""
+    """Where ``wanted`` stands if all from ``first`` to ``last`` have equal distances.
+
+    Args:
+        low, high: where ``first`` and ``last`` stand.
+
+    Returns: the middle when ``wanted`` is not between the two.
+    """
     if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
         return low + (wanted - first) * (high - low) // (last - first)
     return (low + high) >> 1
