@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocket_rides.postgres import Cluster
     from support.scheduling import Scheduling
 
-pytest.register_assert_rewrite("support.groups")  # what differs is to be seen
+pytest.register_assert_rewrite("support.groups", "support.group_model")  # to see what differs
 _under_test = ""
 
 
