@@ -221,23 +221,32 @@ class Group(Large):
 
     def drop(self, nack: Nack) -> None:
         """An entry is pending no more: acknowledged, or gone."""
-        self.pel.take(nack.ms, nack.seq)
-        self._let_go(nack)
+        self.pel.locate(nack, self.pel)
+        self._drop_found(nack)
 
-    def _let_go(self, nack: Nack) -> None:
-        """Take an entry that has left ``pel`` out of the other lists."""
-        self.by_time.remove(nack, self.pel)
-        if nack.consumer is not None:
-            nack.consumer.pel.remove(nack, self.pel)
+    def _drop_found(self, nack: Nack) -> None:
+        """As ``drop``, of what has just been found in ``pel``.
+
+        It is found in all lists before it is taken out of any: each look may have to wait for
+        memory, and those that stand close together wait together.
+        """
+        by_time = self.by_time
+        by_time.locate(nack, self.pel)
+        consumer = nack.consumer
+        if consumer is not None:
+            consumer.pel.locate(nack, self.pel)
+            consumer.pel.remove_found()
         else:
             self.zone -= 1
+        by_time.remove_found()
+        self.pel.remove_found()
 
     def ack(self, ms: int, seq: int) -> bool:
         """Acknowledge an entry; False when it was not pending."""
-        nack = self.pel.take(ms, seq)
+        nack = self.pel.get(ms, seq)
         if nack is None:
             return False
-        self._let_go(nack)
+        self._drop_found(nack)
         return True
 
     def free_some(self, most: int) -> bool:

@@ -44,15 +44,15 @@ class _Chunks(Reach):
 
     Attributes:
         size: how many entries it has.
-        taken_chunk, taken_place: where the entry stood that was taken out last.
+        found_chunk, found_place: where the entry stands, or stood, that was found last.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.chunks: list[Chunk] = []
         self.size = 0
-        self.taken_chunk: i64 = 0
-        self.taken_place: i64 = 0
+        self.found_chunk: i64 = 0
+        self.found_place: i64 = 0
         self._near_place: i64 = 0  # where the one behind it stands, in the chunk ``_near``
         self._in_order = True  # it was the one behind the one before
 
@@ -81,11 +81,11 @@ class _Chunks(Reach):
         """Whether an entry stands at a place of a chunk; both may be behind the last."""
         return at < len(self.chunks) and self.chunks[at].holds(place, nack)
 
-    def _pop(self, at: i64, place: i64) -> None:
-        """Take out the entry at a place of a chunk; the one behind it is near then."""
+    def remove_found(self) -> None:
+        """Take out the entry that was found last; the one behind it is near then."""
+        at = self.found_chunk
+        place = self.found_place
         self.size -= 1
-        self.taken_chunk = at
-        self.taken_place = place
         chunk = self._own(at)
         place = chunk.pop(place)
         if place >= len(chunk.slots):
@@ -105,9 +105,14 @@ class _Chunks(Reach):
             self._reach, _ = pop(self._reach, min(at, last))
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
-        """Take an entry that is there out, which may stand where ``other`` had it just now."""
-        at = other.taken_chunk
-        place = other.taken_place
+        """Take an entry that is there out, which may stand where ``other`` found it just now."""
+        self.locate(nack, other)
+        self.remove_found()
+
+    def locate(self, nack: Nack, other: _Chunks) -> None:
+        """Find an entry that is there, which may stand where ``other`` found it just now."""
+        at = other.found_chunk
+        place = other.found_place
         if not self._has(at, place, nack):
             at = self._near
             place = self._near_place
@@ -115,7 +120,8 @@ class _Chunks(Reach):
                 major, minor = self._key(nack)
                 at = self._find(0, major, minor)
                 place = self._place_of(at, major, minor)
-        self._pop(at, place)
+        self.found_chunk = at
+        self.found_place = place
 
     def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
         """Take out every entry of one consumer, which are those of ``held``.
@@ -240,13 +246,6 @@ class NacksById(_Chunks):
 
     def get(self, ms: int, seq: int) -> Nack | None:
         """The entry with this ID, or None."""
-        if not self.chunks:
-            return None
-        at = self._find(0, ms, seq)
-        return _with_id(self.chunks[at], self._place_of(at, ms, seq), ms, seq)
-
-    def take(self, ms: int, seq: int) -> Nack | None:
-        """Take the entry with this ID out and return it; None when there is none."""
         chunks = self.chunks
         if not chunks:
             return None
@@ -255,14 +254,16 @@ class NacksById(_Chunks):
         if self._in_order and near < len(chunks):
             found = _with_id(chunks[near], near_place, ms, seq)
             if found is not None:
-                self._pop(near, near_place)
+                self.found_chunk = near
+                self.found_place = near_place
                 return found
         at = self._find(0, ms, seq)
         place = self._place_of(at, ms, seq)
         found = _with_id(chunks[at], place, ms, seq)
         if found is not None:
             self._in_order = at == near and place == near_place
-            self._pop(at, place)
+            self.found_chunk = at
+            self.found_place = place
         return found
 
     def first(self) -> Nack | None:
