@@ -121,8 +121,14 @@ class Committer:
         return self._promised or self._server.config.appendfsync == b"always"
 
     def _take_sessions(self) -> list[Session]:
+        """The sessions to send to, those that asked last first.
+
+        Who is answered first asks first again, and would run away from the others: they all stay
+        together this way, and what they share, as a part of a stream, stays in the processor.
+        """
         server = self._server
         sessions = server.flushing
+        sessions.reverse()
         server.flushing = []
         return sessions
 
