@@ -75,6 +75,15 @@ def sync_us(place: Path) -> float:
     return median(taken) * 1e6
 
 
+def available_bytes() -> int:
+    """Memory that programs can have now."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, _, size = line.partition(":")
+        if name == "MemAvailable":
+            return int(size.split()[0]) * 1024
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def stolen_s() -> float:
     """CPU time that the host gave to other machines while this one had work, of a core on average.
 

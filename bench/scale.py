@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from bench.machine import available_bytes
 from bench.measure import Shape
 from bench.peers import BATCH, Control, ServerError, encode
 from bench.results import Figure
@@ -55,12 +56,24 @@ SIZES: Final[dict[str, tuple[int, ...]]] = {
 }
 AXES: Final = tuple(SIZES)
 ENTRIES_PER_STREAM: Final = 10
+ENTRY_BYTES: Final = 40  # of memory, at most; with what a server needs while it is filled
+
+
+def scale_part(axis: str) -> str:
+    """The name of the part of the suite that measures along this axis."""
+    return f"scale-{axis}"
 
 
 def run_axis(session: Session, axis: str) -> None:
-    """Measure along one axis, up to the size that the plan allows."""
-    sizes = [size for size in SIZES[axis] if size <= session.plan.scale_most]
+    """Measure along one axis, up to the size that the plan and the memory allow."""
     peers = [peer for peer in session.plan.peers if not peer.is_slow]
+    fitting = available_bytes() // (ENTRY_BYTES * len(peers))
+    wanted = [size for size in SIZES[axis] if size <= session.plan.scale_most]
+    sizes = [size for size in wanted if size <= fitting]
+    for size in wanted[len(sizes) :]:
+        session.leave_out(f"{scale_part(axis)}, {size:,}: the servers need more memory")
+    if not sizes:
+        return
     counts = {"entries": 4, "streams": 2, "clients": 2, "pending": 4}
     runs = len(sizes) * counts[axis] * len(peers) * session.plan.rounds
     with session.part(f"Scale: {axis}", runs), session.servers(slow=False) as servers:
@@ -90,7 +103,7 @@ def compare(
     seconds = min(session.plan.seconds, LONGEST_RUN_S)
     prepared = session.prepare(entrants, workload, keep=True)
     session.compare(
-        f"scale-{axis}", prepared, workload, shape, variant=f"{size:,}", seconds=seconds
+        scale_part(axis), prepared, workload, shape, variant=f"{size:,}", seconds=seconds
     )
 
 
@@ -99,7 +112,7 @@ def note_memory(session: Session, entrants: list[Entrant], axis: str, size: int)
     for entrant in entrants:
         mib = entrant.server.resident_bytes() / (1 << 20)
         title = f"memory at {size:,}"
-        session.add(Figure(f"scale-{axis}", title, "MiB", entrant.server.name, (mib,)))
+        session.add(Figure(scale_part(axis), title, "MiB", entrant.server.name, (mib,)))
 
 
 # Entries of one stream

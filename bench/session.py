@@ -133,6 +133,11 @@ class Session:
         self.results.figures.append(figure)
         say(f"  {figure.title}: {figure.server} {median(figure.values):,.1f} {figure.unit}")
 
+    def leave_out(self, what: str) -> None:
+        """Note what is not measured and why, and say it."""
+        self.results.failures.append(what)
+        say(what)
+
     # Measuring
 
     def prepare(

@@ -24,7 +24,7 @@ from bench.machine import facts
 from bench.parts import run_commands, run_durability, run_half_load, run_redis_benchmark
 from bench.peers import Peer, ServerError, divide_cores, found, ours, pure
 from bench.results import Results, load
-from bench.scale import AXES, run_axis
+from bench.scale import AXES, run_axis, scale_part
 from bench.session import Plan, Session, say
 from bench.workloads import WORKLOADS, Workload, named
 
@@ -36,7 +36,9 @@ PARTS: Final[dict[str, Callable[[Session], None]]] = {
     "start": run_start,
     "pauses": run_pauses,
     "redis-benchmark": run_redis_benchmark,
+    **{scale_part(axis): partial(run_axis, axis=axis) for axis in AXES},
 }
+SCALE_PARTS: Final = [scale_part(axis) for axis in AXES]
 QUICK_PARTS: Final = ("commands",)
 QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
@@ -80,8 +82,8 @@ def parser() -> argparse.ArgumentParser:
         "--parts", type=names, metavar="PART,...", help=f"of {', '.join(PARTS)}; default all"
     )
     what.add_argument(
-        "--scale", type=names, nargs="?", const=list(AXES), metavar="AXIS,...",
-        help=f"how cost grows, instead of the parts; of {', '.join(AXES)}, default all",
+        "--scale", dest="parts", action="store_const", const=SCALE_PARTS,
+        help="the parts that show how cost grows",
     )  # fmt: skip
     what.add_argument(
         "--scale-most", type=int, default=50_000_000, metavar="N", help="the greatest size"
@@ -142,15 +144,15 @@ def chosen_workloads(only: list[str] | None, *, quick: bool) -> tuple[Workload, 
         raise SystemExit(f"no workload is called {unknown}; --help lists them") from None
 
 
-def known(asked: Sequence[str], there: Sequence[str], what: str) -> list[str]:
-    """The words that were asked for.
+def known_parts(asked: list[str]) -> list[str]:
+    """The parts that are asked for.
 
     Raises: SystemExit for one that there is not.
     """
-    for word in asked:
-        if word not in there:
-            raise SystemExit(f"{what} {word!r} is none of {', '.join(there)}")
-    return list(asked)
+    for part in asked:
+        if part not in PARTS:
+            raise SystemExit(f"part {part!r} is none of {', '.join(PARTS)}")
+    return asked
 
 
 def participants(options: argparse.Namespace) -> tuple[Peer, ...]:
@@ -187,11 +189,7 @@ def measure(options: argparse.Namespace) -> Results:
     """Run all that is asked for."""
     started_s = time.monotonic()
     asked: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
-    parts = known(asked, list(PARTS), "part")
-    axes = known(options.scale or [], AXES, "axis")
-    runs = [(part, PARTS[part]) for part in parts]
-    if axes:
-        runs = [(f"scale of {axis}", partial(run_axis, axis=axis)) for axis in axes]
+    parts = known_parts(asked)
     plan = plan_of(options)
     cores = divide_cores()
     results = Results(
@@ -210,13 +208,12 @@ def measure(options: argparse.Namespace) -> Results:
         path = options.output / RESULTS
     with Load(cores.load) as load_processes:
         session = Session(plan, cores, load_processes, results, path)
-        for name, run in runs:
+        for part in parts:
             try:
-                run(session)
+                PARTS[part](session)
             except (OSError, ServerError) as error:
                 # One server that fails must not cost what hours have measured.
-                results.failures.append(f"{ended_early(name)}: {error}")
-                say(results.failures[-1])
+                session.leave_out(f"{ended_early(part)}: {error}")
     results.servers = {name: version for name, version in results.servers.items() if version}
     results.facts["duration"] = f"{(time.monotonic() - started_s) / 60:.0f} minutes"
     session.save()
@@ -246,7 +243,7 @@ def merged(paths: Sequence[Path]) -> Results:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = parser().parse_args(arguments)
-    is_whole = not (options.quick or options.only or options.parts or options.scale)
+    is_whole = not (options.quick or options.only or options.parts)
     if options.output is None and (is_whole or options.render):
         options.output = Path(__file__).parent
     if options.render:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bench import load, measure, peers, results, suite, workloads
+from bench import load, measure, peers, results, scale, suite, workloads
 from bench.results import Results
+from bench.session import Session
 from support import build
 from support.reports import rows
 
@@ -37,7 +40,7 @@ def test_peers_are_named_on_the_command_line() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--only", "nothing"], ["--parts", "nothing"], ["--scale", "nothing"], ["--peer", "nothing"]],
+    [["--only", "nothing"], ["--parts", "nothing"], ["--peer", "nothing"]],
 )
 def test_unknown_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as refused:
@@ -100,9 +103,29 @@ def test_every_workload_runs_on_both_servers(tmp_path: Path) -> None:
 @pytest.mark.judge
 @pytest.mark.usefixtures("_judge")
 def test_scale(tmp_path: Path) -> None:
-    found = run_suite(tmp_path, "--scale", "streams,pending", "--scale-most", "1000")
+    found = run_suite(tmp_path, "--scale", "--scale-most", "1000")
     assert [cell.missing for cell in found.cells] == [""] * len(found.cells)
-    assert found.parts() == ["scale-streams", "scale-pending"]
+    assert sorted(found.parts()) == ["scale-clients", "scale-pending", "scale-streams"]
+
+
+def test_the_whole_suite_has_the_scale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One command measures all that the report shows, and says what a machine is too small for."""
+    run: list[str] = []
+
+    def noted(part: str) -> Callable[[Session], None]:
+        return lambda session: run.append(part)
+
+    for part in suite.PARTS:
+        monkeypatch.setitem(suite.PARTS, part, noted(part))
+    monkeypatch.setitem(suite.PARTS, "scale-entries", partial(scale.run_axis, axis="entries"))
+    monkeypatch.setattr(scale, "available_bytes", lambda: 0)
+    words = ["--without", "redis-server", "--without", "valkey-server", "--output", str(tmp_path)]
+    measured = suite.measure(suite.parser().parse_args(words))
+    assert run == [part for part in suite.PARTS if part != "scale-entries"]
+    assert {f"scale-{axis}" for axis in scale.AXES} < set(suite.PARTS)
+    assert measured.failures == [
+        f"scale-entries, {size:,}: the servers need more memory" for size in scale.SIZES["entries"]
+    ]
 
 
 def test_what_was_deleted_is_gone_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
