@@ -38,11 +38,11 @@ class Block:
         dead: None, or a byte for each entry of the run: 1 is deleted.
         run: the decoded form: always there while open; when sealed, if it was read a moment ago.
         live: entries that are still there.
+        ids_bytes: length of the payload's first part.
+        met: how often it was read lately, up to ``_OFTEN``.
         total: entries it ever held; live and deleted.
         first_ms, first_seq: ID of the first entry it ever held.
         last_ms, last_seq: ID of the last entry it ever held.
-        ids_bytes: length of the payload's first part.
-        met: how often it was read lately, up to ``_OFTEN``.
         node_bytes: what Redis's node would take.
     """
 
@@ -51,13 +51,13 @@ class Block:
         self.dead: bytearray | None = None
         self.run: Run | None = None
         self.live = 0
+        self.ids_bytes: i32 = 0
+        self.met: i32 = 0
         self.total = 0
         self.first_ms = ms
         self.first_seq = seq
         self.last_ms = ms
         self.last_seq = seq
-        self.ids_bytes: i32 = 0
-        self.met: i32 = 0
         self.node_bytes = 0
 
     def is_open(self) -> bool:
