@@ -12,6 +12,7 @@ from persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
     MAGIC,
+    OLDEST_VERSION,
     PREAMBLE,
     PREAMBLE_CHECKED,
     REDIS_MAGIC,
@@ -153,7 +154,7 @@ class FrameReader:
                 f"{shown} was written by a newer version of Headrace: it has format {version}, and "
                 f"this server reads formats up to {VERSION}. Start that version, or a newer one."
             )
-        if version < VERSION or zero:
+        if version < OLDEST_VERSION or zero:
             raise self.damage(len(MAGIC), f"format {VERSION}")
         self.offset = PREAMBLE.size
 

@@ -22,7 +22,8 @@ from struct import Struct
 from typing import Final
 
 MAGIC: Final = b"HEADRACE"
-VERSION: Final = 1
+VERSION: Final = 2
+OLDEST_VERSION: Final = 1  # that can be read: it has no values that stand apart by their length
 REDIS_MAGIC: Final = b"REDIS"
 SUFFIX: Final = b"hrs"  # of the names of snapshots
 

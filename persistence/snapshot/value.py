@@ -14,7 +14,7 @@ from xxhash import xxh3_64_intdigest
 from persistence.snapshot.check import Unsound, check_stream
 from persistence.snapshot.decode import KEEP_ALL, Decoder, Malformed, Unfit
 from persistence.snapshot.encode import Records, StreamWalk
-from persistence.snapshot.layout import CHECKSUM, NO_DEADLINE, VERSION
+from persistence.snapshot.layout import CHECKSUM, NO_DEADLINE, OLDEST_VERSION, VERSION
 from storage.stream.frozen import FrozenStream
 from storage.stream.stream import Stream
 
@@ -79,7 +79,8 @@ def check_footer(data: bytes) -> None:
         raise BadFooter
     (version,) = _VERSION.unpack_from(data, body_bytes - _VERSION.size)
     (checksum,) = CHECKSUM.unpack_from(data, body_bytes)
-    if version != VERSION or xxh3_64_intdigest(memoryview(data)[:body_bytes]) != checksum:
+    known = OLDEST_VERSION <= version <= VERSION
+    if not known or xxh3_64_intdigest(memoryview(data)[:body_bytes]) != checksum:
         raise BadFooter
 
 

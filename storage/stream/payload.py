@@ -5,13 +5,18 @@ It is two msgpack values, one after the other:
 1. IDs: a flat array ``[dms, dseq, dms, dseq, ...]``. ``dms`` is the difference to the entry
    before (to 0 for the first); ``dseq`` is the difference in sequence where ``dms`` is 0, else
    the sequence itself. A run of entries of one millisecond takes two bytes each.
-2. Values: ``[names, values]``, the field names that all entries share and the values in a row, or
-   ``[names, values, columns]`` where the values of some columns are integers; or ``[nil, rows]``
-   with each entry's fields and values in a row of its own.
+2. Values: ``[names, values]``, the field names that all entries share and the values in a row;
+   ``[names, values, columns]`` where the values of some columns are integers;
+   ``[names, lengths, texts, values, columns]`` where those of some columns are equally long;
+   or ``[nil, rows]`` with each entry's fields and values in a row of its own.
 
 Values are bytes, and field order and repeated names are kept. Where every value of a field spells a
-64-bit integer, the column holds integers: that takes about half the space. For example the entries
-5-0 a=x b=10 and 5-1 a=y b=20 are ``[5, 0, 0, 1]`` and ``[["a", "b"], ["x", 10, "y", 20], [1]]``.
+64-bit integer, the column holds integers: that takes about half the space. Where all are equally
+long, they stand in ``texts``, row by row, without heads, so that those of any entry are found
+without looking at the ones before; ``lengths`` is 0 for the fields whose values are in ``values``.
+For example the entries 5-0 a=x b=10 and 5-1 a=yy b=20 are ``[5, 0, 0, 1]`` and
+``[["a", "b"], ["x", 10, "yy", 20], [1]]``; with more entries and a field c=north, c=south it would
+be ``[["a", "b", "c"], [0, 0, 5], "northsouth..", ["x", 10, "yy", 20, ..], [1]]``.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ _NO_PAIR: Final = 0x8080  # of two bytes one, or both, are no small number
 _NEXT: Final = b"\x00\x01"  # of the same millisecond, one further
 # How a msgpack value begins.
 _FIX_ARRAY: Final = 0x90
+_APART: Final = _FIX_ARRAY | 5  # of values of which some are equally long
 _FIX_ARRAY_MAX: Final = 15
 _NIL: Final = 0xC0
 _BIN_8: Final = 0xC4
@@ -62,6 +68,7 @@ _UINT_64: Final = 0xCF
 _INT_64: Final = 0xD3
 _ARRAY_16: Final = 0xDC
 _ARRAY_32: Final = b"\xdd"
+_ENTRIES_APART: Final = 4  # with fewer, equally long values are no shorter for standing apart
 _KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not used again
 
 
@@ -95,12 +102,29 @@ def unpack(payload: bytes, ids_bytes: int) -> Run:
         run = Run(None)
         run.rows = cast("list[list[bytes]]", body[1])
     else:
-        run = Run(cast("list[bytes]", body[0]))
-        run.flat = cast("list[bytes]", body[1])
+        names = cast("list[bytes]", body[0])
+        run = Run(names)
+        if len(body) == 5:
+            run.flat = cast("list[bytes]", _joined(body, count_ids(payload)))
+        else:
+            run.flat = cast("list[bytes]", body[1])
         if len(body) > 2:
-            _spell(run.flat, len(run.names or ()), cast("list[int]", body[2]))
+            _spell(run.flat, len(names), cast("list[int]", body[-1]))
     unpack_ids(payload, ids_bytes, run)
     return run
+
+
+def _joined(body: list[object], count: int) -> list[object]:
+    """The values in a row of ``count`` entries, of which some stand in ``texts``.
+
+    Raises:
+        ValueError: not as long as ``lengths`` says.
+    """
+    lengths = cast("list[int]", body[1])
+    texts = cast("bytes", body[2])
+    if min(lengths) < 0 or len(texts) != count * sum(lengths):
+        raise ValueError("texts that are not as long as they should be")
+    return _join(texts, 0, lengths, count, cast("list[object]", body[3]))
 
 
 def unpack_ids(payload: bytes, ids_bytes: int, run: Run) -> None:
@@ -152,15 +176,63 @@ def unpack_some(
     if first < 0:
         return None
     run.first = first
-    size = len(run.ms) * width
-    if size:
-        at = _pass_over(payload, _array(payload, values_at)[1], first * width)
-        packed = payload[at : _pass_over(payload, at, size)]
-        values = cast("list[object]", _unpack(_ARRAY_32 + int(size).to_bytes(4, "big") + packed))
-        columns = [column for column in range(int(width)) if isinstance(values[column], int)]
-        run.flat = cast("list[bytes]", values)
-        _spell(run.flat, int(width), columns)
+    size = len(run.ms)
+    if not size:
+        return run
+    if payload[ids_bytes] == _APART:
+        values = _some_apart(payload, values_at, first, size)
+    else:
+        values = _some_values(payload, values_at, first * width, size * width)
+    columns = [column for column in range(int(width)) if isinstance(values[column], int)]
+    run.flat = cast("list[bytes]", values)
+    _spell(run.flat, int(width), columns)
     return run
+
+
+def _some_values(payload: bytes, at: i64, first: i64, size: i64) -> list[object]:
+    """``size`` values from number ``first`` on of the array at ``at``."""
+    at = _pass_over(payload, _array(payload, at)[1], first)
+    packed = payload[at : _pass_over(payload, at, size)]
+    return cast("list[object]", _unpack(_ARRAY_32 + int(size).to_bytes(4, "big") + packed))
+
+
+def _some_apart(payload: bytes, at: i64, first: i64, count: i64) -> list[object]:
+    """The values of ``count`` entries from number ``first`` on; ``at`` is where lengths stand."""
+    lengths: list[int] = []
+    left, at = _array(payload, at)
+    others: i64 = left
+    stride: i64 = 0
+    while left:
+        length, at = _number(payload, at)
+        lengths.append(int(length))
+        if length:
+            others -= 1
+            stride += length
+        left -= 1
+    texts_at, values_at = _text(payload, at)
+    values: list[object] = []
+    if others:
+        values = _some_values(payload, values_at, first * others, count * others)
+    return _join(payload, texts_at + first * stride, lengths, count, values)
+
+
+def _join(
+    texts: bytes, at: i64, lengths: list[int], count: i64, values: list[object]
+) -> list[object]:
+    """The values of ``count`` entries in a row: those with a length out of ``texts[at:]``."""
+    joined: list[object] = []
+    other: i64 = 0
+    while count:
+        for length in lengths:
+            if length:
+                end = at + length
+                joined.append(texts[at:end])
+                at = end
+            else:
+                joined.append(values[other])
+                other += 1
+        count -= 1
+    return joined
 
 
 def number_of(payload: bytes, ms: int, seq: int) -> i64:
@@ -283,6 +355,16 @@ def _number(payload: bytes, at: i64) -> tuple[i64, i64]:
     return number if 0 <= number < _NUMBER_MAX else -1, at + 9
 
 
+def _text(payload: bytes, at: i64) -> tuple[i64, i64]:
+    """Where the text at ``at`` begins, and where what follows it stands."""
+    head: i64 = payload[at]
+    if head == _BIN_8:
+        return at + 2, at + 2 + i64(payload[at + 1])
+    if head == _BIN_16:
+        return at + 3, at + 3 + (i64(read_i16_be(payload, at + 1)) & 0xFFFF)
+    return at + 5, at + 5 + (i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF)
+
+
 def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
     """Where the value stands that is ``count`` texts and integers behind the one at ``at``."""
     while count:
@@ -375,12 +457,16 @@ def _write_texts(out: BytesWriter, texts: list[bytes]) -> None:
     """An array of texts."""
     _write_array_head(out, len(texts))
     for text in texts:
-        size = len(text)
-        if size <= _BYTE:
-            write_i16_be(out, _BIN_8_HEAD + size)
-        else:
-            _write_long_head(out, _BIN_16, size)
+        _write_text_head(out, len(text))
         out.write(text)
+
+
+def _write_text_head(out: BytesWriter, size: int) -> None:
+    """The head of a text of ``size`` bytes."""
+    if size <= _BYTE:
+        write_i16_be(out, _BIN_8_HEAD + size)
+    else:
+        _write_long_head(out, _BIN_16, size)
 
 
 def _write_values(out: BytesWriter, run: Run) -> None:
@@ -400,15 +486,81 @@ def _write_values(out: BytesWriter, run: Run) -> None:
                 flat.append(row[number])
     columns: list[int] = []
     values = _with_integers(flat, len(names), columns)
+    lengths = _lengths(flat, len(names), columns)
     if columns:
         try:
-            out.write(_pack([names, values, columns]))
+            out.write(_pack(_with_columns(names, values, columns, lengths)))
             return
         except OverflowError:  # an integer of more than 64 bits
             pass
-    out.append(_FIX_ARRAY | 2)
+    if lengths:
+        _write_apart(out, names, flat, lengths)
+    else:
+        out.append(_FIX_ARRAY | 2)
+        _write_texts(out, names)
+        _write_texts(out, flat)
+
+
+def _write_apart(
+    out: BytesWriter, names: list[bytes], flat: list[bytes], lengths: list[int]
+) -> None:
+    """The payload's second part, of values of which some are equally long and none integers."""
+    width = len(lengths)
+    out.append(_APART)
     _write_texts(out, names)
-    _write_texts(out, flat)
+    _write_array_head(out, width)
+    stride: i64 = 0
+    for length in lengths:
+        _write_number(out, length)
+        stride += length
+    _write_text_head(out, int(len(flat) // width * stride))
+    others: list[bytes] = []
+    if 0 in lengths:
+        for number, text in enumerate(flat):
+            if lengths[number % width]:
+                out.write(text)
+            else:
+                others.append(text)
+    else:
+        for text in flat:
+            out.write(text)
+    _write_texts(out, others)
+    out.append(_FIX_ARRAY)
+
+
+def _with_columns(
+    names: list[bytes], values: list[object], columns: list[int], lengths: list[int]
+) -> list[object]:
+    """The payload's second part, of values of which some are integers."""
+    if not lengths:
+        return [names, values, columns]
+    width = len(lengths)
+    texts: list[object] = []
+    others: list[object] = []
+    for number, value in enumerate(values):
+        (texts if lengths[number % width] else others).append(value)
+    return [names, lengths, b"".join(cast("list[bytes]", texts)), others, columns]
+
+
+def _lengths(flat: list[bytes], width: int, columns: list[int]) -> list[int]:
+    """The length that all values of a field have; 0 for none, and where they are integers.
+
+    Returns: one for each field; empty where none has one, or with few entries.
+    """
+    size = len(flat)
+    lengths = [0] * width
+    some = False
+    if size < _ENTRIES_APART * width:
+        return []
+    for column in range(width):
+        length = len(flat[column])
+        number: i64 = column
+        while number < size and len(flat[number]) == length:
+            number += width
+        if length and number >= size and column not in columns:
+            lengths[column] = length
+            some = True
+    return lengths if some else []
 
 
 def _with_integers(flat: list[bytes], width: int, columns: list[int]) -> list[object]:

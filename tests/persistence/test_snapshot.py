@@ -17,7 +17,14 @@ from persistence.snapshot.check import check_stream
 from persistence.snapshot.decode import KEEP_ALL, Decoder
 from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, VERSION
 from persistence.snapshot.loader import SnapshotLoader
-from persistence.snapshot.value import BadFooter, BadValue, check_footer, dump_value, load_value
+from persistence.snapshot.value import (
+    FOOTER_BYTES,
+    BadFooter,
+    BadValue,
+    check_footer,
+    dump_value,
+    load_value,
+)
 from storage.keyspace import Keyspace
 from storage.stream.appending import NodeLimits
 from storage.stream.groups import Group
@@ -252,6 +259,18 @@ def test_a_newer_format_is_named(path: Path) -> None:
     assert "written by a newer version of Headrace" in str(error)
 
 
+def test_the_format_before_is_read(path: Path) -> None:
+    """It is ours but for what we have more."""
+    dbs = small()
+    head = PREAMBLE.pack(b"HEADRACE", VERSION - 1, 0, 0)[:16]
+    path.write_bytes(sealed(head) + snapshot(dbs)[PREAMBLE.size :])
+    assert plain(load(path)[0]) == plain(dbs)
+    value = dump_value(b"text")
+    before = sealed(value[:-FOOTER_BYTES] + struct.pack("<H", VERSION - 1))
+    check_footer(before)
+    assert load_value(before) == b"text"
+
+
 def test_other_files_are_named(path: Path) -> None:
     assert "headrace import" in str(refusal(path, b"REDIS0010\xfa\tredis-ver"))
     assert "no snapshot" in str(refusal(path, b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"))
@@ -330,6 +349,9 @@ DIGITS = [b"0", b"1", b"2", b"3", b"4"]
         (b"\xdd\0\0\0\x0a" + IDS[1:], b"", DIGITS),
         (IDS, b"\xdc\0\x03\x91\xc4\x01a\x95\x00\x01\x02\x03\x04\x91\x00", DIGITS),
         (IDS, b"\x93\x91\xc6\0\0\0\x01a\xdc\0\x05\x00\xd1\0\x01\x02\x03\x04\x91\x00", DIGITS),
+        (IDS, b"\x95\x91\xc4\x01a\x91\x01\xc4\x0501234\x90\x90", DIGITS),
+        (IDS, b"\xdc\0\x05\x91\xc4\x01a\x91\xcc\x01\xc5\0\x0501234\xdc\0\0\x90", DIGITS),
+        (IDS, b"\x95\x91\xc4\x01a\x91\0\xc4\0\x95\x00\x01\x02\x03\x04\x91\x00", DIGITS),
         (IDS, b"\x93\x91\xc4\x01a\x95" + b"\xca\0\0\0\0" * 5 + b"\x91\x00", [b"0.0"] * 5),
         (IDS, b"\x93\x91\xc4\x01a\x95\xc3\xc3\xc3\xc3\xc3\x91\x00", [b"true"] * 5),
     ],
@@ -352,9 +374,10 @@ def test_a_payload_that_others_spelled_is_read_in_part(
         assert part.run.row(part.low) == [b"a", texts[number]]
 
 
-def test_a_value_that_no_server_writes_is_refused_or_sound() -> None:
+@pytest.mark.parametrize("kind", [b"read", b"even"])
+def test_a_value_that_no_server_writes_is_refused_or_sound(kind: bytes) -> None:
     """Each byte changed under a right checksum: what is taken can be worked with."""
-    body = dump_value(odd_streams()[b"read"])[: -CHECKSUM.size]
+    body = dump_value(odd_streams()[kind])[: -CHECKSUM.size]
     refused = 0
     for place in range(len(body) - 2):
         for value in (0, 1, 0x7F, 0x90, 0xC0, 0xCF, 0xFF):
@@ -401,5 +424,5 @@ def test_the_documented_example_is_exact(path: Path) -> None:
 
 def test_numbers_are_little_endian() -> None:
     data = snapshot(databases())
-    assert data[8:12] == b"\1\0\0\0"
+    assert data[8:12] == b"\2\0\0\0"
     assert struct.unpack_from("<QI", data, 24) == (len(data) - 24 - 12 - 8, 0)

@@ -19,22 +19,27 @@ TEXTS = st.one_of(
     st.integers(-200, 70_000).map(lambda number: b"%d" % number),
     st.sampled_from([255, 256, 65_535, 65_536]).map(lambda size: b"x" * size),
 )
+LONG = st.sampled_from([1, 8, 127, 128, 255, 256]).flatmap(
+    lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1, max_size=5)
+)
+COLUMN = st.one_of(LONG, st.lists(TEXTS, min_size=1, max_size=5))
 STEPS = st.tuples(
     st.sampled_from([0, 0, 0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32]),
     st.sampled_from([0, 1, 127, 128, 255, 256, 65_536, 2**32]),
 )
+SOME = [True, True, False, False] * 10
 BOUNDS = st.tuples(st.integers(-2, 45), st.sampled_from([-1, 0, 1]))
 
 
-def run_of(steps: list[tuple[int, int]], width: int, texts: list[bytes]) -> Run:
-    """A run with the IDs that these steps lead to, its values taken from ``texts`` in turn."""
-    run = Run([b"name:%d" % number for number in range(width)])
+def run_of(steps: list[tuple[int, int]], *columns: list[bytes]) -> Run:
+    """A run with the IDs that these steps lead to, the values of each field taken in turn."""
+    run = Run([b"name:%d" % number for number in range(len(columns))])
     ms, seq = 0, 0
     for number, (ms_step, seq_step) in enumerate(steps):
         ms, seq = (ms + ms_step, seq_step) if ms_step else (ms, seq + seq_step + 1)
         run.ms.append(ms)
         run.seq.append(seq)
-        run.flat += [texts[(number * width + offset) % len(texts)] for offset in range(width)]
+        run.flat += [texts[number % len(texts)] for texts in columns]
     return run
 
 
@@ -55,30 +60,28 @@ def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
 
 @given(
     st.lists(STEPS, min_size=1, max_size=40),
-    st.integers(1, 3),
-    st.lists(TEXTS, min_size=1, max_size=5),
+    st.lists(COLUMN, min_size=1, max_size=4),
     BOUNDS,
     BOUNDS,
     st.integers(1, 45),
     st.booleans(),
     st.none() | st.lists(st.booleans(), min_size=40, max_size=40),
 )
-@example([(0, 0)] * 40, 1, [b"7"], (3, 0), (45, 0), 10, False, None)
-@example([(0, 0)] * 40, 2, [b"7", b"x"], (-1, 0), (30, 0), 10, True, None)
-@example([(0, 0)] * 40, 2, [b"7", b"x"], (3, 0), (45, 0), 9, False, [True, True, False, False] * 10)
-@example([(0, 0)] * 40, 2, [b"7", b"x"], (3, 0), (45, 0), 9, True, [True, True, False, False] * 10)
+@example([(0, 0)] * 40, [[b"7"]], (3, 0), (45, 0), 10, False, None)
+@example([(0, 0)] * 40, [[b"7"], [b"x"]], (-1, 0), (30, 0), 10, True, None)
+@example([(0, 0)] * 40, [[b"7"], [b"x"]], (3, 0), (45, 0), 9, False, SOME)
+@example([(0, 0)] * 40, [[b"7"], [b"x"]], (3, 0), (45, 0), 9, True, SOME)
 @settings(deadline=None, max_examples=300)
 def test_some_of_a_payload(
     steps: list[tuple[int, int]],
-    width: int,
-    texts: list[bytes],
+    columns: list[list[bytes]],
     first: tuple[int, int],
     last: tuple[int, int],
     most: int,
     reverse: bool,
     deleted: list[bool] | None,
 ) -> None:
-    run = run_of(steps, width, texts)
+    run = run_of(steps, *columns)
     payload, ids_bytes = pack(run)
     assert_shortest(payload[:ids_bytes])
     assert_shortest(payload[ids_bytes:])
@@ -106,15 +109,69 @@ def test_some_of_a_payload(
 
 @pytest.mark.parametrize("width", [1, 16, 40, 70_000])
 def test_many_names(width: int) -> None:
-    run = run_of([(1, 0)] * 5, width, [b"1", b"a", b"1000"])
+    run = run_of([(1, 0)] * 5, *([[b"1"], [b"a", b"bc"], [b"d"]] * width)[:width])
     some = unpack_some(*pack(run), (run.ms[1], 0), (run.ms[3], 0), 2, True)
     assert some is not None
     assert [some.row(0), some.row(1)] == [run.row(2), run.row(3)]
 
 
+NAMED = [b"name:0", b"name:1", b"name:2"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "values"),
+    [
+        (([b"ab", b"cd"],), [NAMED[:1], [2], b"abcdab" + b"cdabcd", [], []]),
+        (([b"ab", b""],), [NAMED[:1], [b"ab", b""] * 3]),
+        (([b""],), [NAMED[:1], [b""] * 6]),
+        (([b"7", b"8"],), [NAMED[:1], [7, 8] * 3, [0]]),
+        (([b"7", b"x"],), [NAMED[:1], [1], b"7x7x7x", [], []]),
+        (([b"x", b"yy"], [b"ab", b"cd"]), [NAMED[:2], [0, 2], b"abcd" * 3, [b"x", b"yy"] * 3, []]),
+        (([b"7", b"8"], [b"ab", b"cd"]), [NAMED[:2], [0, 2], b"abcd" * 3, [7, 8] * 3, [0]]),
+        (
+            ([b"x", b"yy"], [b"ab", b"cd"], [b"-1"]),
+            [NAMED, [0, 2, 0], b"abcd" * 3, [b"x", -1, b"yy", -1] * 3, [2]],
+        ),
+        (
+            ([b"%d" % 2**64], [b"ab"]),
+            [NAMED[:2], [0, 2], b"ab" * 6, [b"%d" % 2**64] * 6, []],
+        ),
+    ],
+)
+def test_values_of_one_length_stand_apart(
+    columns: tuple[list[bytes], ...], values: list[object]
+) -> None:
+    run = run_of([(1, 0)] * 6, *columns)
+    payload, ids_bytes = pack(run)
+    assert msgpack.decode(payload[ids_bytes:]) == values
+    assert unpack(payload, ids_bytes).flat == run.flat
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5])
+def test_few_values_do_not(size: int) -> None:
+    payload, ids_bytes = pack(run_of([(1, 0)] * size, [b"ab"]))
+    assert len(msgpack.decode(payload[ids_bytes:])) == (2 if size < 4 else 5)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [NAMED[:1], [2], b"abcdef", [], []],
+        [NAMED[:1], [2], b"abcdefghi", [], []],
+        [NAMED[:1], [-2], b"", [], []],
+        [NAMED[:2], [3, -1], b"abcdefgh", [], []],
+        [NAMED[:2], [2, 0], b"abcdefgh", [b"x"] * 3, []],
+    ],
+)
+def test_texts_of_other_lengths_are_refused(values: list[object]) -> None:
+    payload, ids_bytes = pack(run_of([(1, 0)] * 4, [b"ab"]))
+    with pytest.raises((ValueError, IndexError)):
+        unpack(payload[:ids_bytes] + msgpack.encode(values), ids_bytes)
+
+
 @pytest.mark.parametrize("great", [(2**61, 0), (5, 2**61), (2**63, 1), (ID_MAX, ID_MAX)])
 def test_very_great_ids_are_left_to_the_whole(great: tuple[int, int]) -> None:
-    run = run_of([(1, 0)] * 3, 1, [b"a"])
+    run = run_of([(1, 0)] * 3, [b"a"])
     run.ms[2], run.seq[2] = great
     assert unpack_some(*pack(run), (0, 0), (ID_MAX, ID_MAX), 3, False) is None
     below = unpack_some(*pack(run), (0, 0), (ID_MAX, ID_MAX), 2, False)
@@ -192,7 +249,7 @@ def test_an_entry_is_found_in_a_block_that_is_decoded_only_when_asked_often() ->
 @pytest.mark.parametrize("size", [1, 7, 8, 32_767, 32_768])
 @pytest.mark.parametrize("step", [(0, 0), (1, 3), (2**40, 0)])
 def test_ids_of_many_entries(size: int, step: tuple[int, int]) -> None:
-    run = run_of([step] * size, 1, [b"v"])
+    run = run_of([step] * size, [b"v"])
     payload, ids_bytes = pack(run)
     assert_shortest(payload[:ids_bytes])
     assert count_ids(payload) == size

@@ -56,8 +56,11 @@ def odd_streams() -> dict[bytes, Stream]:
         pid = b"p\0" if number % 2 else b"q" * 300
         once.record_iid(pid, b"%d" % number, number, 0, number if number < 5 else 4000 - number)
     once.record_iid(b"p\0", b"\r\n", ID_MAX, ID_MAX, 2**50)
+    even = make_stream(
+        (n, 0, [b"a", b"x%02d" % n, b"b", b"%d" % n, b"c", b"y" * n]) for n in range(1, 12)
+    )
     return {
-        b"like": like, b"holes": holes, b"mixed": mixed, b"greatest": greatest,
+        b"like": like, b"even": even, b"holes": holes, b"mixed": mixed, b"greatest": greatest,
         b"emptied": emptied, b"bare": bare, b"ghost": ghost, b"read": read, b"once": once,
         b"": like.copy(),
     }  # fmt: skip
