@@ -22,7 +22,7 @@ from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
 from bench.peers import ServerError, pinned
 
 MORE_S: Final = 120.0  # what preparing and the slowest last batch may take beyond the run itself
-KEPT_REQUESTS: Final = 4  # workloads whose encoded requests are kept for the next run
+KEPT_REQUESTS: Final = 8  # workloads whose encoded requests are kept for the next run
 MOST_PROCESSES: Final = 4
 
 # Words between the processes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final, NamedTuple
 
 from bench.clients import Task
@@ -11,7 +12,8 @@ from bench.peers import CpuTime, Server, ServerError
 from bench.results import Sample, percentile
 from bench.workloads import Call, Workload
 
-MOST_LAPS: Final = 6  # in one run: what lies between laps may take longer than they do
+FEWEST_LAPS: Final = 6  # in one run, if they are short; more where not much lies between them
+MOST_TIMES: Final = 3.0  # of the planned time, that a run may take with what lies between laps
 SLOW_DIVISOR: Final = 50  # a slow peer gets so many times fewer entries prepared
 FEWEST_ENTRIES: Final = 2_000  # but not fewer than that
 WARM_UP_S: Final = 0.2
@@ -84,7 +86,10 @@ class Prepared:
         used: list[CpuTime] = []
         left_s = seconds
         taken_s = 0.0
-        while left_s > seconds * 0.1 and len(outcomes) < MOST_LAPS:
+        started_s = time.monotonic()
+        while left_s > seconds * 0.1:
+            if len(outcomes) >= FEWEST_LAPS and time.monotonic() - started_s > MOST_TIMES * seconds:
+                break
             workload.reset(server.control, self.entries)
             server.settle()
             task = Task(

@@ -2,22 +2,26 @@
 entries.
 
 Each of these axes has a row of sizes. At each size a few workloads run, and what counts is CPU per
-command: it should be the same at every size. All servers hold the same data at the same time, so
-rounds are interleaved here too.
+command: it should be the same at every size. Each size of each peer is a server of its own, and
+all of them hold their data at the same time: rounds go over all sizes, so that a machine that is
+slow for a while is so for each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from itertools import accumulate
+from typing import Final, NamedTuple
 
 from bench.machine import available_bytes
 from bench.measure import Shape
-from bench.peers import BATCH, Control, ServerError, encode
+from bench.peers import BATCH, Control, Server, ServerError, encode
+from bench.ratios import in_order
 from bench.results import Figure
-from bench.session import Entrant, Session
+from bench.session import Runner, Session
 from bench.workloads import (
     FIELD,
     GROUP,
@@ -33,8 +37,10 @@ from bench.workloads import (
     entry_id,
     expect,
     fill,
+    fill_from_start,
     named,
     new_group,
+    new_group_alone,
     pending_count,
     somewhere,
     the_same,
@@ -48,15 +54,23 @@ WIDE: Final = Shape(50, 16)
 LONGEST_RUN_S: Final = 1.0  # many cells: each is kept short
 LAP: Final = 200_000  # requests of a lap that changes the stream
 
-SIZES: Final[dict[str, tuple[int, ...]]] = {
-    "entries": (10_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
-    "streams": (1, 10, 100, 1_000, 10_000, 100_000),
-    "clients": (1, 10, 100, 1_000, 10_000),
-    "pending": (0, 1_000, 10_000, 100_000, 1_000_000),
-}
-AXES: Final = tuple(SIZES)
 ENTRIES_PER_STREAM: Final = 10
-ENTRY_BYTES: Final = 40  # of memory, at most; with what a server needs while it is filled
+
+
+class Axis(NamedTuple):
+    """What grows, and how.
+
+    Attributes:
+        sizes: in ascending order.
+        unit_bytes: memory for each, at most; with what a server needs while it is filled.
+        fill: bring an empty server to a size.
+        rows: what runs at a size, and in which shape; titles are the same at all sizes.
+    """
+
+    sizes: tuple[int, ...]
+    unit_bytes: int
+    fill: Callable[[Control, int], None]
+    rows: Callable[[int], list[tuple[Workload, Shape]]]
 
 
 def scale_part(axis: str) -> str:
@@ -66,67 +80,54 @@ def scale_part(axis: str) -> str:
 
 def run_axis(session: Session, axis: str) -> None:
     """Measure along one axis, up to the size that the plan and the memory allow."""
+    sizes, unit_bytes, fill_to, rows_at = AXES[axis]
     peers = [peer for peer in session.plan.peers if not peer.is_slow]
-    fitting = available_bytes() // (ENTRY_BYTES * len(peers))
-    wanted = [size for size in SIZES[axis] if size <= session.plan.scale_most]
-    sizes = [size for size in wanted if size <= fitting]
-    for size in wanted[len(sizes) :]:
+    fitting = available_bytes() // (unit_bytes * len(peers))
+    wanted = [size for size in sizes if size <= session.plan.scale_most]
+    chosen = [
+        size for size, held in zip(wanted, accumulate(wanted), strict=True) if held <= fitting
+    ]
+    for size in wanted[len(chosen) :]:
         session.leave_out(f"{scale_part(axis)}, {size:,}: the servers need more memory")
-    if not sizes:
+    if not chosen:
         return
-    counts = {"entries": 4, "streams": 2, "clients": 2, "pending": 4}
-    runs = len(sizes) * counts[axis] * len(peers) * session.plan.rounds
-    with session.part(f"Scale: {axis}", runs), session.servers(slow=False) as servers:
-        entrants = [Entrant(server) for server in servers]
-        measure_at = {
-            "entries": at_entries,
-            "streams": at_streams,
-            "clients": at_clients,
-            "pending": at_pending,
-        }[axis]
-        before = 0
-        for size in sizes:
-            measure_at(session, entrants, before, size)
-            before = size
+    rows = {size: rows_at(size) for size in chosen}
+    runs = sum(len(found) for found in rows.values()) * len(peers) * session.plan.rounds
+    with session.part(f"Scale: {axis}", runs), contextlib.ExitStack() as stack:
+        servers = {size: stack.enter_context(session.servers(slow=False)) for size in chosen}
+        for size in chosen:
+            for server in servers[size]:
+                session.step(f"{size:,} {axis}: filling {server.name}")
+                fill_to(server.control, size)
+            note_memory(session, servers[size], axis, size)
+        for title in in_order(row.title for size in chosen for row, _ in rows[size]):
+            runners = [
+                Runner(
+                    scale_part(axis), server.name, f"{size:,}", workload, shape,
+                    session.ready(server, workload, keep=True),
+                )
+                for size in chosen
+                for workload, shape in rows[size]
+                if workload.title == title
+                for server in servers[size]
+            ]  # fmt: skip
+            session.race(runners, min(session.plan.seconds, LONGEST_RUN_S))
             session.save()
 
 
-def compare(
-    session: Session,
-    entrants: list[Entrant],
-    axis: str,
-    size: int,
-    workload: Workload,
-    shape: Shape = WIDE,
-) -> None:
-    """One workload at one size, on what the servers hold."""
-    seconds = min(session.plan.seconds, LONGEST_RUN_S)
-    prepared = session.prepare(entrants, workload, keep=True)
-    session.compare(
-        scale_part(axis), prepared, workload, shape, variant=f"{size:,}", seconds=seconds
-    )
-
-
-def note_memory(session: Session, entrants: list[Entrant], axis: str, size: int) -> None:
+def note_memory(session: Session, servers: list[Server], axis: str, size: int) -> None:
     """How large the servers are now."""
-    for entrant in entrants:
-        mib = entrant.server.resident_bytes() / (1 << 20)
+    for server in servers:
+        mib = server.resident_bytes() / (1 << 20)
         title = f"memory at {size:,}"
-        session.add(Figure(scale_part(axis), title, "MiB", entrant.server.name, (mib,)))
+        session.add(Figure(scale_part(axis), title, "MiB", server.name, (mib,)))
 
 
 # Entries of one stream
 
 
-def at_entries(session: Session, entrants: list[Entrant], before: int, size: int) -> None:
-    """Grow the stream to this size; read, deliver, acknowledge, append."""
-    for entrant in entrants:
-        session.step(f"{size:,} entries: filling {entrant.server.name}")
-        fill(entrant.server.control, before, size)
-    note_memory(session, entrants, "entries", size)
-    # Appends take IDs between the last entry and the one that will be filled next: the last ID of
-    # a stream cannot be put back, not even when what was appended is deleted.
-    after_last = entry_id(size - 1).replace(b"-0", b"-*")
+def at_entries(size: int) -> list[tuple[Workload, Shape]]:
+    """Read, deliver, acknowledge, append. Laps that append begin at this size."""
     workloads = (
         Workload(
             "scale-xrange", "XRANGE, 10 entries", partial(xrange_somewhere, 10), Reply.SIZED,
@@ -141,16 +142,11 @@ def at_entries(session: Session, entrants: list[Entrant], before: int, size: int
             entries=size, uses=1, most=LAP, reset=some_pending, check=check_some_acknowledged,
         ),
         Workload(
-            "scale-xadd", "XADD, 1 field", the_same("XADD", STREAM, after_last, FIELD, VALUE),
-            Reply.LINED, entries=size, most=min(size // 10, LAP), reset=remove_appended,
-            check=check_grown,
+            "scale-xadd", "XADD, 1 field", the_same("XADD", STREAM, "*", FIELD, VALUE),
+            Reply.LINED, entries=size, most=LAP, reset=remove_appended, check=check_grown,
         ),
     )  # fmt: skip
-    for workload in workloads:
-        compare(session, entrants, "entries", size, workload)
-    for entrant in entrants:
-        remove_appended(entrant.server.control, size)
-        entrant.server.control.call("XGROUP", "DESTROY", STREAM, GROUP)
+    return [(workload, WIDE) for workload in workloads]
 
 
 def some_pending(control: Control, entries: int) -> None:
@@ -185,13 +181,13 @@ def remove_appended(control: Control, entries: int) -> None:
 # Streams
 
 
-def at_streams(session: Session, entrants: list[Entrant], before: int, size: int) -> None:
-    """Fill so many streams; read from one after another, append to one after another."""
-    for entrant in entrants:
-        session.step(f"{size:,} streams: filling {entrant.server.name}")
-        entrant.server.control.call("FLUSHALL")
-        entrant.server.control.send_all(stream_chunks(size))
-    note_memory(session, entrants, "streams", size)
+def fill_streams(control: Control, streams: int) -> None:
+    """So many streams of a few entries."""
+    control.send_all(stream_chunks(streams))
+
+
+def at_streams(size: int) -> list[tuple[Workload, Shape]]:
+    """Read from one after another, append to one after another."""
     different = max(2 * size // WIDE.clients, WIDE.depth)  # enough to reach every stream
     workloads = (
         Workload(
@@ -203,8 +199,7 @@ def at_streams(session: Session, entrants: list[Entrant], before: int, size: int
             distinct=different, entries=size,
         ),
     )  # fmt: skip
-    for workload in workloads:
-        compare(session, entrants, "streams", size, workload)
+    return [(workload, WIDE) for workload in workloads]
 
 
 def stream_key(number: int) -> bytes:
@@ -236,27 +231,30 @@ def xadd_some_stream(call: Call) -> bytes:
 # Clients
 
 
-def at_clients(session: Session, entrants: list[Entrant], before: int, size: int) -> None:
+def nothing(control: Control, size: int) -> None:
+    """Clients fill nothing."""
+
+
+def at_clients(size: int) -> list[tuple[Workload, Shape]]:
     """So many clients, each with one command at a time."""
-    for name in ("ping", "xadd"):
-        # The name tells the load's processes which encoded requests they may use again.
-        workload = replace(named(name), name=f"scale-{name}")
-        compare(session, entrants, "clients", size, workload, Shape(size, 1))
+    # The name tells the load's processes which encoded requests they may use again.
+    return [
+        (replace(named(name), name=f"scale-{name}"), Shape(size, 1)) for name in ("ping", "xadd")
+    ]
 
 
 # Pending entries
 
 
-def at_pending(session: Session, entrants: list[Entrant], before: int, size: int) -> None:
+def fill_pending(control: Control, size: int) -> None:
     """A group with so many pending entries of a consumer that went away."""
-    for entrant in entrants:
-        session.step(f"{size:,} pending: filling {entrant.server.name}")
-        control = entrant.server.control
-        control.call("FLUSHALL")
-        control.call("XGROUP", "CREATE", STREAM, GROUP, "0", "MKSTREAM")
-        fill(control, 0, size)
-        deliver(control, size)
-    note_memory(session, entrants, "pending", size)
+    new_group_alone(control, size)
+    fill(control, 0, size)
+    deliver(control, size)
+
+
+def at_pending(size: int) -> list[tuple[Workload, Shape]]:
+    """Work, look and acknowledge beside what is pending."""
     append = the_same("XADD", STREAM, "*", FIELD, VALUE)
     look = the_same("XPENDING", STREAM, GROUP, "-", "+", 10)
     workloads = (
@@ -273,8 +271,7 @@ def at_pending(session: Session, entrants: list[Entrant], before: int, size: int
         ),
     )  # fmt: skip
     # Where nothing is pending, all but the first would only tell what an empty reply costs.
-    for workload in workloads if size else workloads[:1]:
-        compare(session, entrants, "pending", size, workload)
+    return [(workload, WIDE) for workload in (workloads if size else workloads[:1])]
 
 
 def xack_anywhere(call: Call) -> bytes:
@@ -285,3 +282,13 @@ def xack_anywhere(call: Call) -> bytes:
 def check_left_pending(expected: int, control: Control, sent: int, entries: int) -> None:
     """The workers acknowledged all that they read."""
     expect("entries pending", expected, pending_count(control))
+
+
+AXES: Final[dict[str, Axis]] = {
+    "entries": Axis(
+        (10_000, 100_000, 1_000_000, 10_000_000, 50_000_000), 40, fill_from_start, at_entries
+    ),
+    "streams": Axis((1, 10, 100, 1_000, 10_000, 100_000), 8_000, fill_streams, at_streams),
+    "clients": Axis((1, 10, 100, 1_000, 10_000), 40_000, nothing, at_clients),
+    "pending": Axis((0, 1_000, 10_000, 100_000, 1_000_000), 400, fill_pending, at_pending),
+}

@@ -141,23 +141,24 @@ class Session:
     # Measuring
 
     def prepare(
-        self, entrants: Sequence[Entrant], workload: Workload, *, keep: bool = False
+        self, entrants: Sequence[Entrant], workload: Workload
     ) -> list[tuple[Entrant, Prepared | Missing]]:
-        """Set a workload up on each server.
+        """Set a workload up on each server."""
+        return [(entrant, self.ready(entrant.server, workload)) for entrant in entrants]
+
+    def ready(
+        self, server: Server, workload: Workload, *, keep: bool = False
+    ) -> Prepared | Missing:
+        """Set a workload up on one server.
 
         Args:
-            keep: leave what the servers hold as it is, and take the workload's size as it stands.
+            keep: leave what the server holds as it is, and take the workload's size as it stands.
         """
-        prepared: list[tuple[Entrant, Prepared | Missing]] = []
-        for entrant in entrants:
-            self.step(f"{workload.title}: filling {entrant.server.name}")
-            try:
-                divisor = 1 if keep else self.plan.divisor
-                ready = Prepared(entrant.server, workload, divisor, keep=keep)
-                prepared.append((entrant, ready))
-            except Missing as missing:
-                prepared.append((entrant, missing))
-        return prepared
+        self.step(f"{workload.title}: filling {server.name}")
+        try:
+            return Prepared(server, workload, 1 if keep else self.plan.divisor, keep=keep)
+        except Missing as missing:
+            return missing
 
     def compare(
         self,
@@ -169,7 +170,7 @@ class Session:
         variant: str = "",
         seconds: float = 0.0,
         rate_per_s: float = 0.0,
-    ) -> list[Cell]:
+    ) -> None:
         """Measure one workload in one shape with all servers in turn, round after round.
 
         Args:
@@ -177,58 +178,88 @@ class Session:
             seconds: how long a run takes; without it as planned.
             rate_per_s: above 0, requests leave at this rate.
         """
-        seconds = seconds or self.plan.seconds
-        cells: list[Cell] = []
-        running: list[tuple[Cell, Prepared]] = []
+        runners = []
         for entrant, ready in prepared:
             words = variant or shape.words(workload)
             if entrant.variant:
                 words = f"{entrant.variant}, {words}"
-            name = entrant.server.name
-            cell = Cell(part, workload.name, workload.title, workload.unit, words, name)
-            cells.append(cell)
-            if isinstance(ready, Missing):
-                cell.missing = str(ready)
-            elif not ready.fits(shape):
-                cell.missing = "takes too long to prepare"
-            else:
-                running.append((cell, ready))
-        for cell, ready in running:
-            self.step(f"{workload.title}: warming {cell.server}")
-            self._warm_up(cell, ready, shape, seconds)
+            runners.append(Runner(part, entrant.server.name, words, workload, shape, ready))
+        self.race(runners, seconds or self.plan.seconds, rate_per_s)
+
+    def race(self, runners: Sequence[Runner], seconds: float, rate_per_s: float = 0.0) -> None:
+        """Measure all of these in turn, round after round."""
+        title = runners[0].cell.title
+        running = [runner for runner in runners if not runner.cell.missing]
+        for runner in running:
+            self.step(f"{title}: warming {runner.cell.server}")
+            self._warm_up(runner, seconds)
         for turn in range(self.plan.rounds):
-            # Each round begins with another server, lest one always follow the same.
+            # Each round begins with another one, lest one always follow the same.
             first = turn % max(len(running), 1)
-            for cell, ready in running[first:] + running[:first]:
-                self.step(f"{workload.title}, {cell.variant}: {cell.server}")
-                self._sample(cell, ready, shape, seconds, rate_per_s)
-                self.step(f"{workload.title}, {cell.variant}", 1)
-        self.step(workload.title, (len(cells) - len(running)) * self.plan.rounds)
+            for runner in running[first:] + running[:first]:
+                words = f"{title}, {runner.cell.variant}"
+                self.step(f"{words}: {runner.cell.server}")
+                self._sample(runner, seconds, rate_per_s)
+                self.step(words, 1)
+        self.step(title, (len(runners) - len(running)) * self.plan.rounds)
+        cells = [runner.cell for runner in runners]
         self.results.cells += cells
         for line in summary(cells, self.results.rivals):
             say(line)
-        return cells
 
-    def _warm_up(self, cell: Cell, ready: Prepared, shape: Shape, seconds: float) -> None:
+    def _warm_up(self, runner: Runner, seconds: float) -> None:
         try:
-            ready.warm_up(self.load, shape, seconds)
+            runner.prepared.warm_up(self.load, runner.shape, seconds)
         except (OSError, ServerError) as error:
-            cell.missing = str(error)
-            ready.server.hang_up()
+            runner.fail(str(error))
 
-    def _sample(
-        self, cell: Cell, ready: Prepared, shape: Shape, seconds: float, rate_per_s: float
-    ) -> None:
-        if cell.missing:
+    def _sample(self, runner: Runner, seconds: float, rate_per_s: float) -> None:
+        if runner.cell.missing:
             return
         try:
-            run = partial(ready.run, self.load, shape, seconds, rate_per_s)
-            cell.samples.append(calmest(run))
+            run = partial(runner.prepared.run, self.load, runner.shape, seconds, rate_per_s)
+            runner.cell.samples.append(calmest(run))
         except (OSError, ServerError) as error:
             # A server that fails once is not to be judged by the runs in which it did not.
-            cell.missing = str(error)
-            cell.samples.clear()
-            ready.server.hang_up()
+            runner.fail(str(error))
+
+
+class Runner:
+    """A server that takes part in a race, with what it has to do there.
+
+    Args:
+        variant: what the report calls it.
+        ready: the workload, set up on the server, or why it is not.
+    """
+
+    def __init__(
+        self,
+        part: str,
+        server: str,
+        variant: str,
+        workload: Workload,
+        shape: Shape,
+        ready: Prepared | Missing,
+    ) -> None:
+        self.cell: Final = Cell(part, workload.name, workload.title, workload.unit, variant, server)
+        self.shape: Final = shape
+        self._ready: Final = ready
+        if isinstance(ready, Missing):
+            self.cell.missing = str(ready)
+        elif not ready.fits(shape):
+            self.cell.missing = "takes too long to prepare"
+
+    @property
+    def prepared(self) -> Prepared:
+        """The workload, set up; there unless the cell says what is missing."""
+        assert isinstance(self._ready, Prepared)
+        return self._ready
+
+    def fail(self, why: str) -> None:
+        """Leave the race."""
+        self.cell.missing = why
+        self.cell.samples.clear()
+        self.prepared.server.hang_up()
 
 
 def calmest(run: Callable[[], Sample]) -> Sample:
