@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from bench.machine import available_bytes
 from bench.measure import Shape
-from bench.peers import BATCH, Control, Server, ServerError, encode
+from bench.peers import BATCH, Control, Server, encode
 from bench.ratios import in_order
 from bench.results import Figure
 from bench.session import Runner, Session
@@ -143,7 +143,7 @@ def at_entries(size: int) -> list[tuple[Workload, Shape]]:
         ),
         Workload(
             "scale-xadd", "XADD, 1 field", the_same("XADD", STREAM, "*", FIELD, VALUE),
-            Reply.LINED, entries=size, most=LAP, reset=remove_appended, check=check_grown,
+            Reply.LINED, entries=size, most=LAP, reset=trim, check=check_grown,
         ),
     )  # fmt: skip
     return [(workload, WIDE) for workload in workloads]
@@ -165,16 +165,9 @@ def check_grown(control: Control, sent: int, entries: int) -> None:
     expect("entries", entries + sent, control.number("XLEN", STREAM))
 
 
-def remove_appended(control: Control, entries: int) -> None:
-    """Bring the stream back to its size."""
-    last = entry_id(entries - 1)
-    while True:
-        appended = control.call("XRANGE", STREAM, b"(" + last, "+", "COUNT", BATCH)
-        if not isinstance(appended, list):
-            raise ServerError(f"XRANGE gave {appended!r}")
-        if not appended:
-            break
-        control.call("XDEL", STREAM, *[entry[0] for entry in appended])
+def trim(control: Control, entries: int) -> None:
+    """Bring the stream back to its size, at the other end."""
+    control.call("XTRIM", STREAM, "MAXLEN", entries)
     expect("entries", entries, control.number("XLEN", STREAM))
 
 
