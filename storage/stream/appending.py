@@ -14,8 +14,7 @@ from storage.stream.listpack import (
     integer_bytes,
     text_bytes,
 )
-from storage.stream.payload import has_names
-from storage.stream.run import Run
+from storage.stream.run import Run, has_names, names_of
 
 NODE_BYTES_MAX: Final = 1 << 30
 NO_LIMIT: Final = 1 << 60
@@ -45,18 +44,14 @@ class NodeLimits:
 def open_block(ms: int, seq: int, words: list[bytes], at: int) -> Block:
     """A block that is open and empty, whose first entry will be (ms, seq) ``words[at:]``."""
     block = Block(ms, seq)
-    names: list[bytes] = []
+    names = names_of(words, at)
     run = Run(names)
     run.names_of_node = names
     block.run = run
     # Counts of live and deleted entries, number of names, the names, a closing 0.
-    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes((len(words) - at) // 2) + 2
-    place: i64 = at
-    end: i64 = len(words)
-    while place < end:
-        names.append(words[place])
-        size += text_bytes(words[place])
-        place += 2
+    size: i64 = EMPTY_BYTES + 2 + 2 + integer_bytes(len(names)) + 2
+    for name in names:
+        size += text_bytes(name)
     block.node_bytes = int(size)
     return block
 

@@ -20,7 +20,7 @@ from storage.stream.payload import (
     unpack_ids,
     unpack_some,
 )
-from storage.stream.run import NO_NAMES, Run
+from storage.stream.run import NO_NAMES, Run, names_of
 
 BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 RECENT_BLOCKS: Final = 8
@@ -179,7 +179,7 @@ class Block:
     def reopen(self) -> None:
         """Back to Python objects, to be appended to."""
         run = self.decode()
-        run.names_of_node = run.row(0)[0::2]
+        run.names_of_node = names_of(run.row(0), 0)
         self.run = run
         self.payload = b""
 

@@ -35,7 +35,7 @@ from msgspec import MsgspecError, json
 from msgspec.msgpack import Decoder, Encoder
 from mypy_extensions import i64
 
-from storage.stream.run import NO_NAMES, Run
+from storage.stream.run import NO_NAMES, Run, has_names
 
 _pack: Final = Encoder().encode
 _unpack: Final = Decoder().decode
@@ -381,17 +381,6 @@ def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
             at += 5 + (i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF)
         count -= 1
     return at
-
-
-def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
-    """Whether the entry ``words[at:]`` has these field names in this order."""
-    if i64(len(words)) - at != 2 * len(names):
-        return False
-    for name in names:
-        if words[at] != name:
-            return False
-        at += 2
-    return True
 
 
 def _write_ids(out: BytesWriter, run: Run) -> None:

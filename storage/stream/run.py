@@ -88,3 +88,35 @@ class Run:
             step = 0
         self._near = low
         return int(low)
+
+
+class _Shared:
+    """The field names that were asked for last."""
+
+    def __init__(self) -> None:
+        self.names = NO_NAMES
+
+
+_shared: Final = _Shared()
+
+
+def names_of(words: list[bytes], at: int) -> list[bytes]:
+    """The field names of the entry ``words[at:]``, not to be changed.
+
+    Streams that get entries of the same names share one list, which is in the caches when the next
+    of them gets an entry.
+    """
+    if not has_names(words, at, _shared.names):
+        _shared.names = words[at::2]
+    return _shared.names
+
+
+def has_names(words: list[bytes], at: i64, names: list[bytes]) -> bool:
+    """Whether the entry ``words[at:]`` has these field names in this order."""
+    if i64(len(words)) - at != 2 * len(names):
+        return False
+    for name in names:
+        if words[at] != name:
+            return False
+        at += 2
+    return True

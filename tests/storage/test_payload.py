@@ -255,3 +255,18 @@ def test_ids_of_many_entries(size: int, step: tuple[int, int]) -> None:
     assert count_ids(payload) == size
     read = unpack(payload, ids_bytes)
     assert (read.ms, read.seq) == (run.ms, run.seq)
+
+
+def test_streams_with_the_same_names_share_them() -> None:
+    first = open_block(1, 0, [b"a", b"1", b"b", b"2"], 0)
+    second = open_block(1, 0, [b"XADD", b"a", b"3", b"b", b"4"], 1)
+    other = open_block(1, 0, [b"a", b"1"], 0)
+    assert first.run is not None
+    assert second.run is not None
+    assert other.run is not None
+    assert second.run.names is first.run.names
+    assert other.run.names == [b"a"]
+    append(second, 1, 0, [b"a", b"3", b"b", b"4"], 0)
+    append(second, 2, 0, [b"c", b"5"], 0)
+    assert second.run.rows == [[b"a", b"3", b"b", b"4"], [b"c", b"5"]]
+    assert first.run.names == [b"a", b"b"]
