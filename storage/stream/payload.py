@@ -68,6 +68,7 @@ _UINT_64: Final = 0xCF
 _INT_64: Final = 0xD3
 _ARRAY_16: Final = 0xDC
 _ARRAY_32: Final = b"\xdd"
+_INTEGERS: Final = -1  # no length: the values of the field are integers
 _ENTRIES_APART: Final = 4  # with fewer, equally long values are no shorter for standing apart
 _KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not used again
 
@@ -494,26 +495,18 @@ def _write_apart(
     out: BytesWriter, names: list[bytes], flat: list[bytes], lengths: list[int]
 ) -> None:
     """The payload's second part, of values of which some are equally long and none integers."""
-    width = len(lengths)
+    texts, others = _split(cast("list[object]", flat), lengths)
     out.append(_APART)
     _write_texts(out, names)
-    _write_array_head(out, width)
+    _write_array_head(out, len(lengths))
     stride: i64 = 0
     for length in lengths:
         _write_number(out, length)
         stride += length
-    _write_text_head(out, int(len(flat) // width * stride))
-    others: list[bytes] = []
-    if 0 in lengths:
-        for number, text in enumerate(flat):
-            if lengths[number % width]:
-                out.write(text)
-            else:
-                others.append(text)
-    else:
-        for text in flat:
-            out.write(text)
-    _write_texts(out, others)
+    _write_text_head(out, int(len(flat) // len(lengths) * stride))
+    for text in texts:
+        out.write(text)
+    _write_texts(out, cast("list[bytes]", others))
     out.append(_FIX_ARRAY)
 
 
@@ -523,12 +516,20 @@ def _with_columns(
     """The payload's second part, of values of which some are integers."""
     if not lengths:
         return [names, values, columns]
+    texts, others = _split(values, lengths)
+    return [names, lengths, b"".join(texts), others, columns]
+
+
+def _split(values: list[object], lengths: list[int]) -> tuple[list[bytes], list[object]]:
+    """The values of the fields that have a length, and those of the others."""
+    if 0 not in lengths:
+        return cast("list[bytes]", values), []
     width = len(lengths)
     texts: list[object] = []
     others: list[object] = []
     for number, value in enumerate(values):
         (texts if lengths[number % width] else others).append(value)
-    return [names, lengths, b"".join(cast("list[bytes]", texts)), others, columns]
+    return cast("list[bytes]", texts), others
 
 
 def _lengths(flat: list[bytes], width: int, columns: list[int]) -> list[int]:
@@ -537,16 +538,21 @@ def _lengths(flat: list[bytes], width: int, columns: list[int]) -> list[int]:
     Returns: one for each field; empty where none has one, or with few entries.
     """
     size = len(flat)
-    lengths = [0] * width
-    some = False
     if size < _ENTRIES_APART * width:
         return []
+    lengths = [0] * width
+    for column in columns:
+        lengths[column] = _INTEGERS
+    some = False
     for column in range(width):
+        if lengths[column] == _INTEGERS:
+            lengths[column] = 0
+            continue
         length = len(flat[column])
         number: i64 = column
         while number < size and len(flat[number]) == length:
             number += width
-        if length and number >= size and column not in columns:
+        if length and number >= size:
             lengths[column] = length
             some = True
     return lengths if some else []
