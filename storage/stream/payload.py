@@ -210,11 +210,12 @@ def _some_apart(payload: bytes, at: i64, first: i64, count: i64) -> list[object]
             others -= 1
             stride += length
         left -= 1
-    texts_at, values_at = _text(payload, at)
     values: list[object] = []
     if others:
-        values = _some_values(payload, values_at, first * others, count * others)
-    return _join(payload, texts_at + first * stride, lengths, count, values)
+        values = _some_values(payload, _pass_over(payload, at, 1), first * others, count * others)
+    head: i64 = payload[at]
+    at += 1 + (1 << (head - _BIN_8))
+    return _join(payload, at + first * stride, lengths, count, values)
 
 
 def _join(
@@ -354,16 +355,6 @@ def _number(payload: bytes, at: i64) -> tuple[i64, i64]:
         return i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF, at + 5
     number = read_i64_be(payload, at + 1)
     return number if 0 <= number < _NUMBER_MAX else -1, at + 9
-
-
-def _text(payload: bytes, at: i64) -> tuple[i64, i64]:
-    """Where the text at ``at`` begins, and where what follows it stands."""
-    head: i64 = payload[at]
-    if head == _BIN_8:
-        return at + 2, at + 2 + i64(payload[at + 1])
-    if head == _BIN_16:
-        return at + 3, at + 3 + (i64(read_i16_be(payload, at + 1)) & 0xFFFF)
-    return at + 5, at + 5 + (i64(read_i32_be(payload, at + 1)) & 0xFFFFFFFF)
 
 
 def _pass_over(payload: bytes, at: i64, count: i64) -> i64:
