@@ -144,15 +144,11 @@ def chosen_workloads(only: list[str] | None, *, quick: bool) -> tuple[Workload, 
         raise SystemExit(f"no workload is called {unknown}; --help lists them") from None
 
 
-def known_parts(asked: list[str]) -> list[str]:
-    """The parts that are asked for.
-
-    Raises: SystemExit for one that there is not.
-    """
+def check_parts(asked: list[str]) -> None:
+    """Raise SystemExit for a part that there is not."""
     for part in asked:
         if part not in PARTS:
             raise SystemExit(f"part {part!r} is none of {', '.join(PARTS)}")
-    return asked
 
 
 def participants(options: argparse.Namespace) -> tuple[Peer, ...]:
@@ -188,8 +184,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
 def measure(options: argparse.Namespace) -> Results:
     """Run all that is asked for."""
     started_s = time.monotonic()
-    asked: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
-    parts = known_parts(asked)
+    parts: list[str] = options.parts or list(QUICK_PARTS if options.quick else PARTS)
+    check_parts(parts)
     plan = plan_of(options)
     cores = divide_cores()
     results = Results(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -152,7 +153,11 @@ def test_what_was_deleted_is_gone_before_a_run(monkeypatch: pytest.MonkeyPatch) 
         assert info["lazyfreed_objects"] != "0"
 
 
-def test_every_lap_begins_when_nothing_is_left_to_free(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("between_s", [0.0, 0.3])
+def test_every_lap_begins_when_nothing_is_left_to_free(
+    between_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And there are few of them where much lies between."""
     for name, value in build.environment().items():
         monkeypatch.setenv(name, value)
     steps: list[str] = []
@@ -168,10 +173,15 @@ def test_every_lap_begins_when_nothing_is_left_to_free(monkeypatch: pytest.Monke
             return call(*words)
 
         monkeypatch.setattr(server.control, "call", watched)
-        monkeypatch.setattr(server, "settle", lambda: steps.append("settle"))
-        prepared.run(clients, measure.Shape(1, 1), 0.2)
+
+        def settle() -> None:
+            steps.append("settle")
+            time.sleep(between_s)
+
+        monkeypatch.setattr(server, "settle", settle)
+        prepared.run(clients, measure.Shape(1, 1), 0.5)
     laps = len(steps) // 2
-    assert laps >= measure.FEWEST_LAPS
+    assert laps == measure.FEWEST_LAPS if between_s else laps > measure.FEWEST_LAPS
     assert steps == ["reset", "settle"] * laps
 
 
