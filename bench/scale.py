@@ -41,6 +41,7 @@ from bench.workloads import (
     named,
     new_group,
     new_group_alone,
+    nothing,
     pending_count,
     somewhere,
     the_same,
@@ -222,10 +223,6 @@ def xadd_some_stream(call: Call) -> bytes:
 
 
 # Clients
-
-
-def nothing(control: Control, size: int) -> None:
-    """Clients fill nothing."""
 
 
 def at_clients(size: int) -> list[tuple[Workload, Shape]]:

@@ -70,7 +70,7 @@ class Call(NamedTuple):
     entries: int  # how many were filled
 
 
-def _nothing(control: Control, entries: int) -> None:
+def nothing(control: Control, entries: int) -> None:
     """Prepare nothing."""
 
 
@@ -93,8 +93,8 @@ class Workload:
     entries: int = 0  # filled by ``setup``
     uses: int = 0  # of these, what one request uses up
     most: int = 0  # requests in one lap; 0 is no limit
-    setup: Callable[[Control, int], None] = _nothing
-    reset: Callable[[Control, int], None] = _nothing
+    setup: Callable[[Control, int], None] = nothing
+    reset: Callable[[Control, int], None] = nothing
     check: Callable[[Control, int, int], None] = _believe
     clients: tuple[int, ...] = ()  # instead of those that the suite takes
     is_quick: bool = False  # belongs to the short run
