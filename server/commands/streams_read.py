@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from compat import errors
 from compat.errors import CommandError
@@ -44,11 +46,13 @@ from server.stream_args import (
 )
 from storage.stream.ids import following, is_below
 from storage.stream.part import Part
+from storage.stream.reach import REACH_MAX
 from storage.stream.stream import Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
 ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
+AHEAD: Final = 16  # ranges whose entries are looked for together
 
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
@@ -126,6 +130,8 @@ def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tup
     for argv in requests:
         if len(out) >= ALIKE_BYTES:
             break
+        if done % AHEAD == 0 and stream.is_scattered():
+            _look_ahead(stream, requests[done : done + AHEAD], reverse)
         try:
             start, end, count = _asked_for(argv, reverse)
         except CommandError:
@@ -137,6 +143,18 @@ def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tup
     if done:
         call.note_hits(found, done)
     return done, out.getvalue()
+
+
+def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> None:
+    """Have what these ranges begin with brought into the caches."""
+    all_ms = vec[i64]()
+    try:
+        for argv in requests:
+            ms = range_end(argv[2])[0] if reverse else range_start(argv[2])[0]
+            all_ms = append(all_ms, min(ms, REACH_MAX))
+    except CommandError:  # it will be told when it is that one's turn
+        pass
+    stream.look_ahead(all_ms)
 
 
 @command(

@@ -20,10 +20,12 @@ from storage.stream.payload import (
     unpack_ids,
     unpack_some,
 )
+from storage.stream.reach import REACH_MAX, evenly
 from storage.stream.run import NO_NAMES, Run, names_of
 
 BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 RECENT_BLOCKS: Final = 8
+_LINE_BYTES: Final = 64  # that come into a cache together
 _OFTEN: Final = 2  # times that a block was read in part lately, after which it is decoded whole
 
 
@@ -100,6 +102,28 @@ class Block:
                 self._meet()
                 return run
         return self.entries()
+
+    def look_at_ids(self) -> i64:
+        """Look at what stands in front of the payload's values; the sum is of no use."""
+        payload = self.payload
+        if not payload:
+            return 0
+        ids = i64(self.ids_bytes)
+        return i64(payload[ids >> 2]) + i64(payload[ids >> 1]) + i64(payload[ids])
+
+    def look_at_values(self, ms: i64) -> i64:
+        """As ``look_at_ids``, at values from a millisecond on.
+
+        They are looked at where they are if all take as much and come evenly in time.
+        """
+        payload = self.payload
+        last: i64 = len(payload) - 1
+        if last < 0:
+            return 0
+        first_ms = min(self.first_ms, REACH_MAX)
+        last_ms = min(self.last_ms, REACH_MAX)
+        at = evenly(i64(self.ids_bytes), last, first_ms, last_ms, ms)
+        return i64(payload[at]) + i64(payload[min(at + _LINE_BYTES, last)])
 
     def _meet(self) -> None:
         """It was read in part."""

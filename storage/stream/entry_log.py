@@ -21,12 +21,16 @@ from storage.stream.index import BlockIndex
 from storage.stream.part import Part, part_of, part_with
 
 if TYPE_CHECKING:
+    from librt.vecs import vec
+    from mypy_extensions import i64
+
     from storage.stream.appending import NodeLimits
     from storage.stream.frozen import FrozenStream
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30
 CUT_BLOCKS: Final = 64  # nodes that are taken off at once, and not one by one
+SCATTERED_BLOCKS: Final = 2048  # from which they are in no cache, mostly
 _FEW: Final = 8  # entries of a node, or less: to add several to it at once is no gain
 
 
@@ -323,6 +327,17 @@ class EntryLog:
             if place >= len(index.blocks):
                 return found
             place = index.next_live(place + 1)
+
+    def is_scattered(self) -> bool:
+        """Whether most of the entries are in no cache, so that it pays to ``look_ahead``."""
+        return len(self.index.blocks) >= SCATTERED_BLOCKS
+
+    def look_ahead(self, all_ms: vec[i64]) -> None:
+        """Have the entries from each of these milliseconds on brought into the caches, together.
+
+        Of a scattered stream, whose ``parts`` from there on are about to be read.
+        """
+        self.index.look_ahead(all_ms)
 
     def _parts_back(self, start: tuple[int, int], end: tuple[int, int], count: int) -> list[Part]:
         index = self.index

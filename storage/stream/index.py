@@ -82,6 +82,24 @@ class BlockIndex(Reach):
         """The first place whose block reaches up to (ms, seq) or beyond; maybe an empty one."""
         return int(self._find(self._head, ms, seq))
 
+    def look_ahead(self, all_ms: vec[i64]) -> None:
+        """Look at what readers from each of these milliseconds on will need, of many blocks.
+
+        A reader finds a block, by it the payload, and by that the values, and waits for each of
+        them where none is in a cache. Here a step is taken for all readers before the next one, so
+        that they wait together.
+        """
+        places = self.find_all(all_ms)
+        blocks = self.blocks
+        seen: i64 = 0
+        for place in places:
+            seen += i64(blocks[place].ids_bytes)
+        for place in places:
+            seen += blocks[place].look_at_ids()
+        for number in range(len(places)):
+            seen += blocks[places[number]].look_at_values(all_ms[number])
+        self._seen = seen
+
     def _ends_before(self, number: i64, major: int, minor: int) -> bool:
         return self.blocks[number].is_below(major, minor)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.vecs import vec
+from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 REACH_MAX: Final = 2**62 - 1  # as much of the greater half of a place as is searched by
@@ -27,6 +27,7 @@ class Reach:
     def __init__(self) -> None:
         self._reach = vec[i64]()
         self._near: i64 = 0  # what was found last
+        self._seen: i64 = 0  # nothing is done with it: what is added to it has been looked at
 
     def _find(self, low: i64, major: int, minor: int) -> i64:
         """The first number from ``low`` on that reaches up to (major, minor) or beyond.
@@ -70,6 +71,28 @@ class Reach:
         self._near = low
         return low
 
+    def find_all(self, majors: vec[i64]) -> vec[i64]:
+        """Where those that reach up to each of ``majors`` stand, of things that are many.
+
+        All guesses are looked at before any search begins, so that memory is waited for once.
+        What is behind all of them is said to be the last one.
+        """
+        reach = self._reach
+        last: i64 = len(reach) - 1
+        low = reach[0]
+        high = reach[last]
+        found = vec[i64]()
+        for major in majors:
+            found = append(found, evenly(0, last, low, high, major))
+        for place in found:
+            self._seen += reach[place]
+        for number in range(len(found)):
+            major = majors[number]
+            place = found[number]
+            if not place or reach[place - 1] >= major or reach[place] < major:
+                found[number] = min(self._find(0, int(major), 0), last)
+        return found
+
     def _guess(self, low: i64, high: i64, wanted: i64) -> i64:
         if low < high:
             return evenly(low, high - 1, self._reach[low], self._reach[high - 1], wanted)
@@ -88,8 +111,9 @@ def evenly(low: i64, high: i64, first: i64, last: i64, wanted: i64) -> i64:
     Args:
         low, high: where ``first`` and ``last`` stand.
 
-    Returns: the middle when ``wanted`` is not between the two.
+    Returns: what reaches up to it, where it is between two of them; the middle when it is not
+        between ``first`` and ``last``.
     """
     if first < wanted < last and last - first < _SPAN_MAX and high - low < _PLACES_MAX:
-        return low + (wanted - first) * (high - low) // (last - first)
+        return high - (last - wanted) * (high - low) // (last - first)
     return (low + high) >> 1

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain
 from tempfile import TemporaryDirectory
 
@@ -18,12 +19,15 @@ from persistence.aof import AppendOnlyFile
 from protocol.requests import RequestParser
 from server.call import Call
 from server.config.config import Config
+from server.config.settings import Settings
 from server.execute import execute
 from server.invoke import MOST_ALIKE, alike_until, run_alike
 from server.registry import NONE_ALIKE, TABLE
 from server.session import NOBODY, Session
 from server.state import Server
+from storage.stream.entry_log import SCATTERED_BLOCKS
 from storage.stream.groups import Group
+from storage.stream.ids import ID_MAX
 from storage.stream.stream import Stream
 from support.client import Argument, parse
 from support.process import ServerProcess
@@ -117,6 +121,7 @@ class Side:
 
     def __init__(self, aof_path: str | None = None) -> None:
         self.server = Server(Config())
+        Settings(self.server)
         if aof_path is not None:
             self.server.aof = AppendOnlyFile(os.fsencode(aof_path), 0, 0)
         self.session = Session(1, self.server.dbs[0], 0, NOBODY)
@@ -275,6 +280,45 @@ def test_ranges_of_one_stream_are_read_at_once_up_to_a_limit() -> None:
     assert count_at_once(side, [all_of_it] * 5 + [other]) == 5
     side.run([[b"XADD", b"s", b"*", b"f", b"x" * 40_000]])
     assert count_at_once(side, [all_of_it] * 5) == 2
+
+
+RangeEnds = st.sampled_from(
+    [b"-", b"+", b"(5", b"5", b"0", b"x", b"%d-3" % 2**64]
+    + [b"%d" % (2**exponent + by) for exponent in (10, 20, 40, 62, 63) for by in (-1, 1)]
+) | st.integers(0, 4 * SCATTERED_BLOCKS).map(b"%d".__mod__)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([b"XRANGE", b"XREVRANGE"]),
+    st.lists(st.tuples(RangeEnds, RangeEnds, st.integers(0, 3)), min_size=2, max_size=40),
+)
+def test_ranges_of_a_scattered_stream(name: bytes, ranges: list[tuple[bytes, bytes, int]]) -> None:
+    """Their entries are looked for together before they are read."""
+    side = _scattered()
+    requests = [[name, b"s", start, end, b"COUNT", b"%d" % most] for start, end, most in ranges]
+    at_once = side.run(requests)
+    with none_alike():
+        assert at_once == b"".join([side.run([words]) for words in requests])
+
+
+@cache
+def _scattered() -> Side:
+    """A server with a stream of so many nodes that they are in no cache, some of them empty.
+
+    Their times come evenly first, then further and further apart, up to the greatest.
+    """
+    side = Side()
+    side.run([[b"CONFIG", b"SET", b"stream-node-max-entries", b"1"], [b"DEL", b"s"]])
+    even = [b"%d-1" % (2 * number + 1) for number in range(SCATTERED_BLOCKS)]
+    apart = [b"%d-7" % 2**exponent for exponent in range(14, 64)]
+    last = b"%d-%d" % (ID_MAX, ID_MAX)
+    side.run([[b"XADD", b"s", ms, b"f", ms] for ms in (*even, *apart, last)])
+    side.run([[b"XDEL", b"s", *even[:9], *even[20:400:7], apart[3], last]])
+    stream = side.server.dbs[0].entries[b"s"].value
+    assert isinstance(stream, Stream)
+    assert stream.is_scattered()
+    return side
 
 
 def test_entries_of_one_group_are_acknowledged_at_once() -> None:

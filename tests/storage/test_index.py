@@ -6,10 +6,13 @@ from itertools import accumulate
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from storage.stream.block import Block
 from storage.stream.ids import ID_MAX
 from storage.stream.index import BlockIndex
+from storage.stream.reach import REACH_MAX
 
 STEPS = (0, 1, 1, 1, 10, 1000, 10**9, 2**41)  # between two blocks, in milliseconds
 
@@ -49,6 +52,15 @@ def test_find_is_the_first_block_that_reaches_an_id(
     for ms, seq in wanted:
         reaching = [number for number in range(head, len(left)) if left[number] >= (ms, seq)]
         assert index.find(ms, seq) == (reaching[0] if reaching else len(left))
+    if not left:
+        return
+    all_ms = vec[i64]()
+    for ms, _ in wanted:
+        all_ms = append(all_ms, min(ms, REACH_MAX))
+    reach = [min(ms, REACH_MAX) for ms, _ in left]
+    for place, ms in zip(index.find_all(all_ms), all_ms, strict=True):
+        reaching = [number for number, last_ms in enumerate(reach) if last_ms >= ms]
+        assert place == (reaching[0] if reaching else len(left) - 1)
 
 
 @settings(max_examples=300, deadline=None)
