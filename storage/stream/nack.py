@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
     from storage.stream.groups import Consumer
 
-CHUNK: Final = 128
+CHUNK: Final = 127  # as much as fits where a vector has doubled its size six times
 COUNT_MAX: Final = 2**63 - 1
 _SPARSE: Final = 8  # slots to an entry, above which holes are closed
 
@@ -55,10 +56,10 @@ class Chunk:
         size: how many entries there are.
     """
 
-    def __init__(self, slots: list[Nack | None]) -> None:
-        self.slots = slots
+    def __init__(self, nacks: list[Nack]) -> None:
+        self.slots = vec[Nack | None](nacks)
         self.start: i64 = 0
-        self.size: i64 = len(slots)
+        self.size: i64 = len(nacks)
 
     def first(self) -> Nack:
         """The entry that comes first."""
@@ -80,8 +81,7 @@ class Chunk:
 
     def entry_from(self, place: i64) -> i64:
         """The first place from this one on that has an entry, or how many places there are."""
-        slots = self.slots
-        while place < len(slots) and slots[place] is None:
+        while place < len(self.slots) and self.slots[place] is None:
             place += 1
         return place
 
@@ -91,14 +91,15 @@ class Chunk:
 
     def copy(self) -> Chunk:
         """Another one with the same in each place."""
-        chunk = Chunk(self.slots.copy())
+        chunk = Chunk([])
+        chunk.slots = self.slots[:]
         chunk.start = self.start
         chunk.size = self.size
         return chunk
 
     def append(self, nack: Nack) -> None:
         """Put an entry behind all others."""
-        self.slots.append(nack)
+        self.slots = append(self.slots, nack)
         self.size += 1
 
     def pop(self, place: i64) -> i64:
@@ -106,56 +107,55 @@ class Chunk:
 
         When it was the only one, the chunk is of no use any more.
         """
-        slots = self.slots
         self.size -= 1
         if not self.size:
-            return len(slots)
-        if place == len(slots) - 1:
-            slots.pop()
-            while slots[-1] is None:
-                slots.pop()
-        else:
-            slots[place] = None
-            place += 1
-            if place == self.start + 1:
-                while slots[place] is None:
-                    place += 1
-                self.start = place
-        if len(slots) - self.start > _SPARSE * self.size:
+            return len(self.slots)
+        self.slots[place] = None
+        place += 1
+        if place == len(self.slots):
+            while self.slots[-1] is None:
+                self.slots, _ = pop(self.slots)
+            place = len(self.slots)
+        elif place == self.start + 1:
+            place = self.entry_from(place)
+            self.start = place
+        if len(self.slots) - self.start > _SPARSE * self.size:
             return self._close(place)
         return place
 
     def _close(self, place: i64) -> i64:
         """Close the holes; where what was at a place or behind it is then."""
-        slots = self.slots
-        kept: list[Nack | None] = []
+        kept: list[Nack] = []
         found: i64 = self.size
-        for number in range(self.start, len(slots)):
+        for number in range(self.start, len(self.slots)):
             if number == place:
                 found = len(kept)
-            if slots[number] is not None:
-                kept.append(slots[number])
-        self.slots = kept
+            nack = self.slots[number]
+            if nack is not None:
+                kept.append(nack)
+        self.slots = vec[Nack | None](kept)
         self.start = 0
         return found
 
     def insert(self, place: i64, nack: Nack) -> Chunk | None:
         """Put an entry before all from a place on; the rear half, when this makes it too large."""
-        slots = self.slots
         self.size += 1
         for hole in (place, place - 1):
-            if 0 <= hole < len(slots) and slots[hole] is None:
-                slots[hole] = nack
+            if 0 <= hole < len(self.slots) and self.slots[hole] is None:
+                self.slots[hole] = nack
                 self.start = min(self.start, hole)
                 return None
-        slots.insert(place, nack)
-        if len(slots) <= 2 * CHUNK:
+        self.slots = append(self.slots, nack)
+        for number in range(len(self.slots) - 1, place, -1):
+            self.slots[number] = self.slots[number - 1]
+        self.slots[place] = nack
+        if len(self.slots) <= 2 * CHUNK:
             return None
         self._close(place)
         if self.size <= CHUNK:
             return None
+        nacks = self.live()
         half = self.size >> 1
-        rear = Chunk(self.slots[half:])
-        del self.slots[half:]
+        self.slots = vec[Nack | None](nacks[:half])
         self.size = half
-        return rear
+        return Chunk(nacks[half:])

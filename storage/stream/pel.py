@@ -174,9 +174,8 @@ class _Chunks(Reach):
         Entries were delivered as they were added, mostly, and so stand at equal distances.
         """
         chunk = self.chunks[at]
-        slots = chunk.slots
         low = chunk.start
-        high: i64 = len(slots)
+        high: i64 = len(chunk.slots)
         reach = self._reach
         left: i64 = -1
         right = high - 1
@@ -348,9 +347,9 @@ def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
 def _without(chunks: list[Chunk], consumer: Consumer) -> list[Chunk]:
     """The entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[Chunk] = []
-    last: list[Nack | None] = []
+    last: list[Nack] = []
     for chunk in chunks:
-        rest: list[Nack | None] = [nack for nack in chunk.live() if nack.consumer is not consumer]
+        rest = [nack for nack in chunk.live() if nack.consumer is not consumer]
         if not last:
             last = rest  # which may be longer than a chunk that is filled from its end
         elif len(last) + len(rest) <= CHUNK:

@@ -282,11 +282,12 @@ def listed(nacks: NacksById | NacksByTime) -> list[Nack]:
     chunks = nacks.chunks
     for chunk in chunks:
         assert chunk.size == len(chunk.live()) > 0
-        assert len(chunk.slots) <= 2 * CHUNK
-        assert chunk.slots[: chunk.start] == [None] * chunk.start
-        assert chunk.slots[chunk.start] is not None
-        assert chunk.slots[-1] is not None
-        assert len(chunk.slots) - chunk.start <= 8 * chunk.size
+        slots = list(chunk.slots)
+        assert len(slots) <= 2 * CHUNK
+        assert slots[: chunk.start] == [None] * chunk.start
+        assert slots[chunk.start] is not None
+        assert slots[-1] is not None
+        assert len(slots) - chunk.start <= 8 * chunk.size
     assert len(nacks._reach) == max(0, len(chunks) - 1)
     for reach, chunk, behind in zip(nacks._reach, chunks, chunks[1:], strict=False):
         assert nacks._key(chunk.last())[0] <= reach <= nacks._key(behind.first())[0]
