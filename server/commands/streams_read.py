@@ -15,6 +15,7 @@ from compat import errors
 from compat.errors import CommandError
 from compat.stream_ids import ID_MAX, format_id
 from protocol.replies import NULL_ARRAY
+from server.build import build_kind
 from server.call import Call, Parked
 from server.entries import (
     StreamsReply,
@@ -53,6 +54,7 @@ LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
 ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
 AHEAD: Final = 16  # ranges whose entries are looked for together
+_LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer than memory does
 
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
@@ -130,7 +132,7 @@ def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tup
     for argv in requests:
         if len(out) >= ALIKE_BYTES:
             break
-        if done % AHEAD == 0 and stream.is_scattered():
+        if _LOOKS_AHEAD and done % AHEAD == 0 and stream.is_scattered():
             _look_ahead(stream, requests[done : done + AHEAD], reverse)
         try:
             start, end, count = _asked_for(argv, reverse)
