@@ -7,7 +7,6 @@ beside it under another name.
 from __future__ import annotations
 
 import os
-import shutil
 from typing import Final
 
 from persistence.errors import CorruptAOF, os_refusal
@@ -140,11 +139,13 @@ def cut(path: bytes, good_bytes: int) -> bytes:
     Raises:
         PersistenceError: that failed; the file is as it was, or cut.
     """
+    from shutil import copyfileobj  # late: compression libraries come with it
+
     kept = b"%b.cut-%d" % (path, good_bytes)
     try:
         with open(path, "rb") as source, open(kept, "xb") as target:
             source.seek(good_bytes)
-            shutil.copyfileobj(source, target, 1 << 20)
+            copyfileobj(source, target, 1 << 20)
             target.flush()
             os.fsync(target.fileno())
         sync_folder(os.path.dirname(os.path.abspath(path)))

@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
@@ -259,13 +258,15 @@ class AofDirectory:
         Raises:
             PersistenceError: it cannot be copied into the folder.
         """
+        from shutil import copyfile  # late: compression libraries come with it
+
         if not self.manifest.incrs:
             self.add_incr()
         manifest = self.manifest.copy()
         file = manifest.add_base(self.prefix, SNAPSHOT_SUFFIX, len(manifest.incrs))
         temporary = os.path.join(self.path, TEMPORARY_PREFIX + file.name)
         try:
-            shutil.copyfile(path, temporary)
+            copyfile(path, temporary)
             fd = os.open(temporary, os.O_RDONLY)
             try:
                 os.fsync(fd)

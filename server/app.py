@@ -7,7 +7,6 @@ import gc
 import importlib
 import logging
 import os
-import platform
 import signal
 import sys
 import time
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.errors import PersistenceError
-from server.build import REDIS_VERSION, VERSION, build_kind
+from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from server.busy_poll import BusyPoll
 from server.config.settings import Settings
 from server.connection import Connection
@@ -192,7 +191,7 @@ def run(config: Config) -> int:
         VERSION,
         REDIS_VERSION,
         build_kind(),
-        platform.python_version(),
+        PYTHON_VERSION,
         os.getpid(),
         config.port,
     )

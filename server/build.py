@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType
 from typing import Final
 
@@ -9,6 +10,7 @@ from protocol import replies
 
 VERSION: Final = "0.1.0"
 REDIS_VERSION: Final = "8.8.0"  # the Redis whose behaviour we claim
+PYTHON_VERSION: Final = sys.version.partition(" ")[0]
 
 
 def build_kind() -> str:

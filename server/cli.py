@@ -4,22 +4,16 @@ A first word that names a tool runs that tool instead (``server.tools``); a conf
 such a name is still found as ``./check-aof``.
 """
 
+# What takes long to import is imported by whoever needs it: a word that asks for little is
+# answered at once.
+
 from __future__ import annotations
 
-import contextlib
 import os
-import platform
 import sys
-import textwrap
 
-from server import log
-from server.build import REDIS_VERSION, VERSION, build_kind
-from server.config.config import Config
-from server.config.files import Arguments, ConfigError, Loader
-from server.config.parameters import SECTIONS
-from server.file_limit import clients_possible
-from server.registry import TABLE
-from server.tools import cli as tools
+from server import tools
+from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 
 USAGE = """\
 Usage: headrace [file | -] [--option value ...]
@@ -41,139 +35,35 @@ Examples:
 def main() -> int:
     """Entry point of ``headrace``: run what the command line asks for; the exit code."""
     words = [os.fsencode(word) for word in sys.argv[1:]]
-    if words[:1] in ([b"-h"], [b"--help"]):
-        print(help_text(), end="")
-        return 0
     if words[:1] in ([b"-v"], [b"--version"]):
         print(version_text())
         return 0
+    if words[:1] in ([b"-h"], [b"--help"]):
+        print(help_text(), end="")
+        return 0
     if words and os.fsdecode(words[0]) in tools.NAMES:
-        return tools.run_tool(sys.argv[1:])
-    try:
-        config = load_config(words)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return run(config)
+        from server.tools.cli import run_tool
 
+        return run_tool(sys.argv[1:])
+    from server.process import start
 
-def load_config(words: list[bytes]) -> Config:
-    """The configuration that a command line asks for.
-
-    Raises: ConfigError.
-    """
-    arguments = Arguments(words)
-    stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
-    config = Config()
-    Loader(config).load(arguments, stdin)
-    return config
-
-
-def run(config: Config) -> int:
-    """Set up what belongs to the process, then serve until told to stop; the exit code."""
-    # Paths in the configuration are relative to the folder of the data.
-    os.chdir(config.dir)
-    log.setup(config.loglevel, config.logfile)
-    config.on_change["dir"] = lambda: os.chdir(config.dir)
-    config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
-    tell_notes(config)
-    if not fit_clients(config):
-        return 1
-
-    from server import app  # late: --version and mistakes in a file are answered at once
-
-    mistake = rename_commands(config)
-    if mistake:
-        log.log.critical("%s", mistake)
-        return 1
-    write_pid_file(config)
-    try:
-        return app.run(config)
-    finally:
-        remove_pid_file(config)
-
-
-def fit_clients(config: Config) -> bool:
-    """Lower ``maxclients`` to what the system allows; False when that is nobody."""
-    possible = clients_possible(config.maxclients)
-    if not possible:
-        log.log.critical("The limit of open files is too low to serve any client: see ulimit -n")
-        return False
-    if possible < config.maxclients:
-        log.log.warning(
-            "maxclients is %d instead of %d: the limit of open files cannot be raised (ulimit -n)",
-            possible,
-            config.maxclients,
-        )
-        config.maxclients = possible
-    return True
-
-
-def refuse_clients(wanted: int) -> str | None:
-    """Why so many clients cannot be served, or None."""
-    possible = clients_possible(wanted)
-    if possible >= wanted:
-        return None
-    return (
-        "The operating system is not able to handle the specified number of clients, "
-        f"try with {possible}"
-    )
-
-
-def rename_commands(config: Config) -> str:
-    """Give commands their other names, or take them away; what is wrong, or nothing."""
-    for old, new in config.renamed_commands:
-        row = TABLE.pop(old.lower(), None)
-        if row is None:
-            return f"No such command in rename-command: {os.fsdecode(old)}"
-        if not new:
-            continue
-        if new.lower() in TABLE:
-            return f"Target command name already exists: {os.fsdecode(new)}"
-        TABLE[new.lower()] = row
-    return ""
-
-
-def write_pid_file(config: Config) -> None:
-    """Leave the process ID where ``pidfile`` says; a failure is logged and no more."""
-    if not config.pidfile:
-        return
-    try:
-        with open(config.pidfile, "wb") as file:
-            file.write(b"%d\n" % os.getpid())
-    except OSError as error:
-        log.log.warning("Failed to write the PID file: %s", error)
-
-
-def remove_pid_file(config: Config) -> None:
-    """Take the file of ``write_pid_file`` away again."""
-    if config.pidfile:
-        with contextlib.suppress(OSError):
-            os.unlink(config.pidfile)
-
-
-def tell_notes(config: Config) -> None:
-    """Log what the configuration asks for and will not get."""
-    if config.daemonize:
-        log.log.warning(
-            "daemonize yes: this server stays in the foreground; "
-            "use systemd, Docker or nohup to run it in the background"
-        )
-    if config.ignored:
-        names = b", ".join(config.ignored).decode("utf-8", "replace")
-        log.log.info("Configuration accepted that has no effect here: %s", names)
+    return start(words)
 
 
 def version_text() -> str:
     """Our version, the Redis we match and the kind of build, in one line."""
     return (
         f"Headrace server v={VERSION} redis={REDIS_VERSION} build={build_kind()} "
-        f"python={platform.python_version()} bits={sys.maxsize.bit_length() + 1}"
+        f"python={PYTHON_VERSION} bits={sys.maxsize.bit_length() + 1}"
     )
 
 
 def help_text() -> str:
     """How to call, and all parameters with their defaults."""
+    import textwrap
+
+    from server.config.parameters import SECTIONS
+
     parts = [USAGE.replace("{tools}", tools.SUMMARY)]
     for title, rows in SECTIONS:
         parts.append(f"\n{title}:\n")

@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 import time
-from logging.handlers import WatchedFileHandler
 from typing import Final
 
 VERBOSE: Final = 15
@@ -53,6 +52,8 @@ def setup(level: bytes, path: bytes) -> None:
     """Send the log to the file ``path``, or to standard output when that is empty."""
     handler: logging.Handler
     if path:
+        from logging.handlers import WatchedFileHandler  # late: sockets and pickles come with it
+
         # Watched: when the file is moved away by logrotate, a new one is begun.
         handler = WatchedFileHandler(os.fsdecode(path), encoding="utf-8", errors="replace")
     else:

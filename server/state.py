@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from typing import TYPE_CHECKING, Final
 
 from compat.quoting import quoted
@@ -132,8 +132,8 @@ class Server:
         self.expired_keys = 0
         self.clock_ns = read_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
-        self.run_id: Final = secrets.token_hex(20).encode()
-        self.replication_id = secrets.token_hex(20).encode()
+        self.run_id: Final = os.urandom(20).hex().encode()
+        self.replication_id = os.urandom(20).hex().encode()
         self.last_save_s = self.started_ms // 1000
         self.pause_end_ms = 0
         self.active_expire = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -208,7 +208,7 @@ def _protocol(call: Call) -> object:
 
 
 def _change_repl_id(call: Call) -> object:
-    call.server.replication_id = secrets.token_hex(20).encode()
+    call.server.replication_id = os.urandom(20).hex().encode()
     log.info("Replication ID changed by DEBUG CHANGE-REPL-ID")
     return OK
 

@@ -8,7 +8,6 @@ standard input, so that the last one to say something has its way.
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 from typing import Final
@@ -214,6 +213,8 @@ def _shown(path: bytes) -> str:
 
 def _suggestion(name: bytes) -> str:
     """The known name that looks most like ``name``, as a sentence; or nothing."""
+    from difflib import get_close_matches  # late: for mistakes alone
+
     known = [row.name for row in ALL]
-    close = difflib.get_close_matches(name.decode("utf-8", "replace"), known, 1, 0.7)
+    close = get_close_matches(name.decode("utf-8", "replace"), known, 1, 0.7)
     return f"\nDid you mean '{close[0]}'?" if close else ""

@@ -9,7 +9,6 @@ us becomes a comment. The new file replaces the old one in one step.
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Final
 
 from protocol.inline import split_words
@@ -85,8 +84,10 @@ def _read(text: bytes) -> tuple[list[bytes], dict[bytes, list[int]]]:
 
 def replace_file(path: bytes, text: bytes) -> None:
     """Put ``text`` in the place of the file ``path``, whole or not at all, and onto the disk."""
+    from tempfile import mkstemp  # late: a start needs none
+
     folder = os.path.dirname(path)
-    handle, temporary = tempfile.mkstemp(prefix=os.path.basename(path) + b".", dir=folder)
+    handle, temporary = mkstemp(prefix=os.path.basename(path) + b".", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(text)

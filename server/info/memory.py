@@ -7,14 +7,11 @@ what the data takes is its growth since the start.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import sys
 from typing import Final
 
-# glibc alone has it.
-_malloc_trim: Final = getattr(ctypes.CDLL(None), "malloc_trim", None)
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
@@ -51,8 +48,11 @@ def anonymous_huge_bytes() -> int:
 
 def give_back() -> None:
     """Let the allocator return to the system what it holds without need, where it can."""
-    if _malloc_trim is not None:
-        _malloc_trim(0)
+    from ctypes import CDLL  # late: a server that has freed nothing starts without it
+
+    malloc_trim = getattr(CDLL(None), "malloc_trim", None)  # glibc alone has it
+    if malloc_trim is not None:
+        malloc_trim(0)
 
 
 class Memory:

@@ -8,14 +8,13 @@ begin with ``headrace_``.
 from __future__ import annotations
 
 import os
-import platform
 import re
 import resource
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from server.build import REDIS_VERSION, VERSION, build_kind
+from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from server.info import command_stats
 from server.info.client_line import is_subscriber
 from server.info.memory_section import memory
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
 Lines = list[bytes]
 Section = Callable[["Server"], Lines]
 
-_OS: Final = f"{platform.system()} {platform.release()} {platform.machine()}".encode()
-_COMPILER: Final = "".join(re.findall(r"\d+(?:\.\d+)+", platform.python_compiler())[:1]).encode()
+_UNAME: Final = os.uname()
+_OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
+# Python's version ends with that of its compiler, in brackets.
+_COMPILER: Final = "".join(re.findall(r"\[.*?(\d+(?:\.\d+)+)", sys.version)[:1]).encode()
 _NO_REPLICATION_ID: Final = b"0" * 40
 
 
@@ -45,7 +46,7 @@ def server_section(server: Server) -> Lines:
         b"redis_mode:standalone",
         b"headrace_version:" + VERSION.encode(),
         b"headrace_build:" + build_kind().encode(),
-        b"headrace_python:" + platform.python_version().encode(),
+        b"headrace_python:" + PYTHON_VERSION.encode(),
         b"headrace_event_loop:" + server.host.loop_name(),
         b"os:" + _OS,
         b"arch_bits:%d" % (sys.maxsize.bit_length() + 1),

@@ -10,13 +10,6 @@ from typing import Final
 
 from persistence.errors import PersistenceError
 
-NAMES: Final = ("check-aof", "check-snapshot", "export", "import")
-SUMMARY: Final = """\
-       headrace check-aof [--fix] DIR|FILE
-       headrace check-snapshot FILE
-       headrace export --to resp|redis-aof [--from DIR|FILE] OUT
-       headrace import FROM --dir DIR
-"""
 _CODES: Final = (
     "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
 )

@@ -15,8 +15,8 @@ from conftest import Factory
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.reader import AofReader
 from server.build import build_kind
-from server.cli import load_config
 from server.durability.loading import Replayer, start_persistence
+from server.process import load_config
 from server.state import Server
 from storage.stream.stream import Stream
 from support.client import RawClient

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.parameters import INT_MAX
-from server import cli, log
+from server import log, process
 from server.build import VERSION
 from server.config.config import Config
 from server.config.files import Arguments, ConfigError, Loader
@@ -281,7 +281,7 @@ def test_mistake_on_standard_input() -> None:
 def test_renaming_a_command_that_is_not_there() -> None:
     config = Config()
     config.renamed_commands = [(b"nothing", b"x")]
-    assert cli.rename_commands(config) == "No such command in rename-command: nothing"
+    assert process.rename_commands(config) == "No such command in rename-command: nothing"
 
 
 # Open files

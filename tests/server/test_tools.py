@@ -10,7 +10,7 @@ import pytest
 from conftest import Factory
 
 from protocol.replies import request
-from server.tools.cli import NAMES
+from server.tools import NAMES
 from storage.stream.stream import Stream
 from support import build
 from support.process import Process

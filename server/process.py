@@ -1,0 +1,130 @@
+"""The process that a server runs in: configuration, folder, log, limits and pid file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from server import log
+from server.config.config import Config
+from server.config.files import Arguments, ConfigError, Loader
+from server.file_limit import clients_possible
+from server.registry import TABLE
+
+
+def start(words: list[bytes]) -> int:
+    """Serve as the words of a command line say, until told to stop; the exit code."""
+    try:
+        config = load_config(words)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return run(config)
+
+
+def load_config(words: list[bytes]) -> Config:
+    """The configuration that a command line asks for.
+
+    Raises: ConfigError.
+    """
+    arguments = Arguments(words)
+    stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
+    config = Config()
+    Loader(config).load(arguments, stdin)
+    return config
+
+
+def run(config: Config) -> int:
+    """Set up what belongs to the process, then serve until told to stop; the exit code."""
+    # Paths in the configuration are relative to the folder of the data.
+    os.chdir(config.dir)
+    log.setup(config.loglevel, config.logfile)
+    config.on_change["dir"] = lambda: os.chdir(config.dir)
+    config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
+    tell_notes(config)
+    if not fit_clients(config):
+        return 1
+
+    from server import app  # late: mistakes in a file are answered at once
+
+    mistake = rename_commands(config)
+    if mistake:
+        log.log.critical("%s", mistake)
+        return 1
+    write_pid_file(config)
+    try:
+        return app.run(config)
+    finally:
+        remove_pid_file(config)
+
+
+def fit_clients(config: Config) -> bool:
+    """Lower ``maxclients`` to what the system allows; False when that is nobody."""
+    possible = clients_possible(config.maxclients)
+    if not possible:
+        log.log.critical("The limit of open files is too low to serve any client: see ulimit -n")
+        return False
+    if possible < config.maxclients:
+        log.log.warning(
+            "maxclients is %d instead of %d: the limit of open files cannot be raised (ulimit -n)",
+            possible,
+            config.maxclients,
+        )
+        config.maxclients = possible
+    return True
+
+
+def refuse_clients(wanted: int) -> str | None:
+    """Why so many clients cannot be served, or None."""
+    possible = clients_possible(wanted)
+    if possible >= wanted:
+        return None
+    return (
+        "The operating system is not able to handle the specified number of clients, "
+        f"try with {possible}"
+    )
+
+
+def rename_commands(config: Config) -> str:
+    """Give commands their other names, or take them away; what is wrong, or nothing."""
+    for old, new in config.renamed_commands:
+        row = TABLE.pop(old.lower(), None)
+        if row is None:
+            return f"No such command in rename-command: {os.fsdecode(old)}"
+        if not new:
+            continue
+        if new.lower() in TABLE:
+            return f"Target command name already exists: {os.fsdecode(new)}"
+        TABLE[new.lower()] = row
+    return ""
+
+
+def write_pid_file(config: Config) -> None:
+    """Leave the process ID where ``pidfile`` says; a failure is logged and no more."""
+    if not config.pidfile:
+        return
+    try:
+        with open(config.pidfile, "wb") as file:
+            file.write(b"%d\n" % os.getpid())
+    except OSError as error:
+        log.log.warning("Failed to write the PID file: %s", error)
+
+
+def remove_pid_file(config: Config) -> None:
+    """Take the file of ``write_pid_file`` away again."""
+    if config.pidfile:
+        with contextlib.suppress(OSError):
+            os.unlink(config.pidfile)
+
+
+def tell_notes(config: Config) -> None:
+    """Log what the configuration asks for and will not get."""
+    if config.daemonize:
+        log.log.warning(
+            "daemonize yes: this server stays in the foreground; "
+            "use systemd, Docker or nohup to run it in the background"
+        )
+    if config.ignored:
+        names = b", ".join(config.ignored).decode("utf-8", "replace")
+        log.log.info("Configuration accepted that has no effect here: %s", names)
