@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import MsgspecError
 
-from storage.stream.payload import pack
+from storage.stream.packing import pack
 
 if TYPE_CHECKING:
     from storage.stream.block import Block

@@ -22,8 +22,8 @@ from struct import Struct
 from typing import Final
 
 MAGIC: Final = b"HEADRACE"
-VERSION: Final = 2
-OLDEST_VERSION: Final = 1  # that can be read: it has no values that stand apart by their length
+VERSION: Final = 3
+OLDEST_VERSION: Final = 1  # that can be read: later ones have more ways to lay values out
 REDIS_MAGIC: Final = b"REDIS"
 SUFFIX: Final = b"hrs"  # of the names of snapshots
 

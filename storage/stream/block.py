@@ -11,11 +11,11 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr
 
 from storage.stream.ids import is_below
+from storage.stream.packing import pack
 from storage.stream.payload import (
     UNKNOWN,
     count_ids,
     number_of,
-    pack,
     unpack,
     unpack_ids,
     unpack_some,
@@ -103,27 +103,23 @@ class Block:
                 return run
         return self.entries()
 
-    def look_at_ids(self) -> i64:
-        """Look at what stands in front of the payload's values; the sum is of no use."""
-        payload = self.payload
-        if not payload:
-            return 0
-        ids = i64(self.ids_bytes)
-        return i64(payload[ids >> 2]) + i64(payload[ids >> 1]) + i64(payload[ids])
+    def look_at_entries(self, ms: i64) -> i64:
+        """Look at IDs, and at values from a millisecond on; the sum is of no use.
 
-    def look_at_values(self, ms: i64) -> i64:
-        """As ``look_at_ids``, at values from a millisecond on.
-
-        They are looked at where they are if all take as much and come evenly in time.
+        Values are looked at where they are if all take as much and come evenly in time.
         """
         payload = self.payload
         last: i64 = len(payload) - 1
         if last < 0:
             return 0
+        ids = i64(self.ids_bytes)
         first_ms = min(self.first_ms, REACH_MAX)
         last_ms = min(self.last_ms, REACH_MAX)
-        at = evenly(i64(self.ids_bytes), last, first_ms, last_ms, ms)
-        return i64(payload[at]) + i64(payload[min(at + _LINE_BYTES, last)])
+        at = evenly(ids, last, first_ms, last_ms, ms)
+        seen = i64(payload[ids >> 1]) + i64(payload[ids]) + i64(payload[at])
+        for lines in range(1, 3):
+            seen += i64(payload[min(at + lines * _LINE_BYTES, last)])
+        return seen
 
     def _meet(self) -> None:
         """It was read in part."""

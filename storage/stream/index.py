@@ -85,19 +85,19 @@ class BlockIndex(Reach):
     def look_ahead(self, all_ms: vec[i64]) -> None:
         """Look at what readers from each of these milliseconds on will need, of many blocks.
 
-        A reader finds a block, by it the payload, and by that the values, and waits for each of
+        A reader finds a block, by it the payload, and by that IDs and values, and waits for each of
         them where none is in a cache. Here a step is taken for all readers before the next one, so
-        that they wait together.
+        that they wait together: for more of them, the less there is to do in each step.
         """
         places = self.find_all(all_ms)
         blocks = self.blocks
         seen: i64 = 0
         for place in places:
-            seen += i64(blocks[place].ids_bytes)
+            seen += i64(blocks[place].ids_bytes) + i64(blocks[place].node_bytes)  # both its ends
         for place in places:
-            seen += blocks[place].look_at_ids()
+            seen += i64(len(blocks[place].payload))
         for number in range(len(places)):
-            seen += blocks[places[number]].look_at_values(all_ms[number])
+            seen += blocks[places[number]].look_at_entries(all_ms[number])
         self._seen = seen
 
     def _ends_before(self, number: i64, major: int, minor: int) -> bool:

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_intdigest
 from persistence.errors import PersistenceError, SnapshotError
 from persistence.snapshot.check import check_stream
 from persistence.snapshot.decode import KEEP_ALL, Decoder
-from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, VERSION
+from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, OLDEST_VERSION, PREAMBLE, VERSION
 from persistence.snapshot.loader import SnapshotLoader
 from persistence.snapshot.value import (
     FOOTER_BYTES,
@@ -149,7 +149,7 @@ def test_many_frames(path: Path) -> None:
     dbs[0].put(b"k" * 70_000, 1, 1)
     for number in range(30_000):
         dbs[0].put(b"key:%d" % number, b"value:%d" % number, 1)
-    stream = make_stream(((1, n, [b"f", b"%0600d" % n]) for n in range(4000)), 100)
+    stream = make_stream(((1, n, [b"f", b"%-600d" % n]) for n in range(4000)), 100)
     group = stream.groups[b"g"] = Group(b"g", 1, 4000, 4000)
     members = [group.create_consumer(b"c%d" % n, 1) for n in range(3000)]
     for number in range(4000):
@@ -259,14 +259,15 @@ def test_a_newer_format_is_named(path: Path) -> None:
     assert "written by a newer version of Headrace" in str(error)
 
 
-def test_the_format_before_is_read(path: Path) -> None:
-    """It is ours but for what we have more."""
+@pytest.mark.parametrize("version", range(OLDEST_VERSION, VERSION))
+def test_the_formats_before_are_read(path: Path, version: int) -> None:
+    """They are ours but for what we have more."""
     dbs = small()
-    head = PREAMBLE.pack(b"HEADRACE", VERSION - 1, 0, 0)[:16]
+    head = PREAMBLE.pack(b"HEADRACE", version, 0, 0)[:16]
     path.write_bytes(sealed(head) + snapshot(dbs)[PREAMBLE.size :])
     assert plain(load(path)[0]) == plain(dbs)
     value = dump_value(b"text")
-    before = sealed(value[:-FOOTER_BYTES] + struct.pack("<H", VERSION - 1))
+    before = sealed(value[:-FOOTER_BYTES] + struct.pack("<H", version))
     check_footer(before)
     assert load_value(before) == b"text"
 
@@ -424,5 +425,5 @@ def test_the_documented_example_is_exact(path: Path) -> None:
 
 def test_numbers_are_little_endian() -> None:
     data = snapshot(databases())
-    assert data[8:12] == b"\2\0\0\0"
+    assert data[8:12] == b"\3\0\0\0"
     assert struct.unpack_from("<QI", data, 24) == (len(data) - 24 - 12 - 8, 0)

@@ -122,8 +122,9 @@ def test_memory_usage_follows_the_size(client: RawClient) -> None:
     client.call("SET", "small", "x")
     client.call("SET", "large", "x" * 100_000)
     for index in range(1000):
-        client.send_command("XADD", "stream", f"{index + 1}-0", "field", "x" * 100)
-    for _ in range(1000):
+        client.send_command("XADD", "stream", f"{index + 1}-0", "field", f"{index:03}" + "x" * 97)
+        client.send_command("XADD", "same", f"{index + 1}-0", "field", "x" * 100)
+    for _ in range(2000):
         client.read()
     small = client.call_parsed("MEMORY", "USAGE", "small")
     large = client.call_parsed("MEMORY", "USAGE", "large")
@@ -131,9 +132,12 @@ def test_memory_usage_follows_the_size(client: RawClient) -> None:
     assert isinstance(small, int)
     assert isinstance(large, int)
     assert isinstance(stream, int)
+    same = client.call_parsed("MEMORY", "USAGE", "same", "SAMPLES", 0)
+    assert isinstance(same, int)
     assert 50 < small < 1000
     assert 100_000 < large < 110_000
     assert 100_000 < stream < 300_000
+    assert 2_000 < same < 30_000
 
 
 def test_memory_reports(client3: RawClient) -> None:

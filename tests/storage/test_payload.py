@@ -9,7 +9,8 @@ from msgspec import msgpack
 
 from storage.stream.appending import append, open_block
 from storage.stream.block import Block
-from storage.stream.payload import UNKNOWN, count_ids, number_of, pack, unpack, unpack_some
+from storage.stream.packing import pack
+from storage.stream.payload import UNKNOWN, count_ids, number_of, unpack, unpack_some
 from storage.stream.run import Run
 
 ID_MAX = 2**64 - 1
@@ -22,7 +23,10 @@ TEXTS = st.one_of(
 LONG = st.sampled_from([1, 8, 127, 128, 255, 256]).flatmap(
     lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1, max_size=5)
 )
-COLUMN = st.one_of(LONG, st.lists(TEXTS, min_size=1, max_size=5))
+ALIKE = st.tuples(
+    st.sampled_from([7, 8, 9, 127, 128, 300]).map(lambda size: b"h" * size), LONG
+).map(lambda drawn: [drawn[0] + text for text in drawn[1]])
+COLUMN = st.one_of(LONG, ALIKE, st.lists(TEXTS, min_size=1, max_size=5))
 STEPS = st.tuples(
     st.sampled_from([0, 0, 0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32]),
     st.sampled_from([0, 1, 127, 128, 255, 256, 65_536, 2**32]),
@@ -126,15 +130,58 @@ NAMED = [b"name:0", b"name:1", b"name:2"]
         (([b""],), [NAMED[:1], [b""] * 6]),
         (([b"7", b"8"],), [NAMED[:1], [7, 8] * 3, [0]]),
         (([b"7", b"x"],), [NAMED[:1], [1], b"7x7x7x", [], []]),
+        (([b"7"],), [NAMED[:1], [-1, 0], b"7", [], []]),
+        (([b"x" * 32],), [NAMED[:1], [-32, 0], b"x" * 32, [], []]),
+        (([b"x" * 33], [b"y"]), [NAMED[:2], [-33, 0, -1, 0], b"x" * 33 + b"y", [], []]),
+        (([b"x" * 129], [b"y"]), [NAMED[:2], [-129, 0, -1, 0], b"x" * 129 + b"y", [], []]),
+        (
+            ([b"ab", b"cd"], [b"x" * 40_000], [b"y", b"zz"]),
+            [NAMED, [2, -40_000, 0, 0], b"x" * 40_000 + b"abcd" * 3, [b"y", b"zz"] * 3, []],
+        ),
+        (
+            ([b"7", b"8"], [b"go"], [b"ab", b"cd"]),
+            [NAMED, [0, -2, 0, 2], b"go" + b"abcd" * 3, [7, 8] * 3, [0]],
+        ),
+        (([b"shared: a", b"shared: b"],), [NAMED[:1], [-8, 1], b"shared: " + b"ab" * 3, [], []]),
+        (
+            ([b"shared: a12", b"shared: a13", b"shared: b14"], [b"x", b"yy"], [b"1", b"2"], [b"z"]),
+            [
+                [*NAMED, b"name:3"],
+                [-8, 3, 0, 0, -1, 0],
+                b"shared: " + b"z" + b"a12a13b14" * 2,
+                [b"x", 1, b"yy", 2] * 3,
+                [2],
+            ],
+        ),
+        (([b"share: a", b"share: b"],), [NAMED[:1], [8], b"share: ashare: b" * 3, [], []]),
+        (
+            ([b"shared: " + b"a" * 24, b"shared: " + b"b" * 24],),
+            [NAMED[:1], [-8, 24], b"shared: " + (b"a" * 24 + b"b" * 24) * 3, [], []],
+        ),
+        (
+            ([b"shared: " + b"a" * 28, b"shared: " + b"b" * 28],),
+            [NAMED[:1], [36], (b"shared: " + b"a" * 28 + b"shared: " + b"b" * 28) * 3, [], []],
+        ),
+        (
+            ([b"20261124185010", b"20261124185011"], [b"2026-11-24T18", b"2026-11-24T19"]),
+            [
+                NAMED[:2],
+                [0, -12, 1],
+                b"2026-11-24T1" + b"89" * 3,
+                [20261124185010, 20261124185011] * 3,
+                [0],
+            ],
+        ),
+        (([b"7", b"8"], [b"9"]), [NAMED[:2], [0, -1, 0], b"9", [7, 8] * 3, [0]]),
         (([b"x", b"yy"], [b"ab", b"cd"]), [NAMED[:2], [0, 2], b"abcd" * 3, [b"x", b"yy"] * 3, []]),
         (([b"7", b"8"], [b"ab", b"cd"]), [NAMED[:2], [0, 2], b"abcd" * 3, [7, 8] * 3, [0]]),
         (
-            ([b"x", b"yy"], [b"ab", b"cd"], [b"-1"]),
-            [NAMED, [0, 2, 0], b"abcd" * 3, [b"x", -1, b"yy", -1] * 3, [2]],
+            ([b"x", b"yy"], [b"ab", b"cd"], [b"-1", b"-2"]),
+            [NAMED, [0, 2, 0], b"abcd" * 3, [b"x", -1, b"yy", -2] * 3, [2]],
         ),
         (
-            ([b"%d" % 2**64], [b"ab"]),
-            [NAMED[:2], [0, 2], b"ab" * 6, [b"%d" % 2**64] * 6, []],
+            ([b"%d" % 2**64, b"1"], [b"ab", b"cd"]),
+            [NAMED[:2], [0, 2], b"abcd" * 3, [b"%d" % 2**64, b"1"] * 3, []],
         ),
     ],
 )
@@ -149,7 +196,7 @@ def test_values_of_one_length_stand_apart(
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5])
 def test_few_values_do_not(size: int) -> None:
-    payload, ids_bytes = pack(run_of([(1, 0)] * size, [b"ab"]))
+    payload, ids_bytes = pack(run_of([(1, 0)] * size, [b"ab"], [b"cd", b"ef"]))
     assert len(msgpack.decode(payload[ids_bytes:])) == (2 if size < 4 else 5)
 
 
@@ -159,7 +206,11 @@ def test_few_values_do_not(size: int) -> None:
         [NAMED[:1], [2], b"abcdef", [], []],
         [NAMED[:1], [2], b"abcdefghi", [], []],
         [NAMED[:1], [-2], b"", [], []],
-        [NAMED[:2], [3, -1], b"abcdefgh", [], []],
+        [NAMED[:1], [-2, 0], b"abc", [], []],
+        [NAMED[:1], [2, -2], b"abcdef", [], []],
+        [NAMED[:1], [-2, -1], b"ab", [], []],
+        [NAMED[:1], [-9, -2], b"a", [], []],
+        [NAMED[:2], [2, -1, 0], b"abcdefgh", [], []],
         [NAMED[:2], [2, 0], b"abcdefgh", [b"x"] * 3, []],
     ],
 )

@@ -57,7 +57,23 @@ def odd_streams() -> dict[bytes, Stream]:
         once.record_iid(pid, b"%d" % number, number, 0, number if number < 5 else 4000 - number)
     once.record_iid(b"p\0", b"\r\n", ID_MAX, ID_MAX, 2**50)
     even = make_stream(
-        (n, 0, [b"a", b"x%02d" % n, b"b", b"%d" % n, b"c", b"y" * n]) for n in range(1, 12)
+        (
+            n,
+            0,
+            [
+                b"a",
+                b"x%02d" % n,
+                b"b",
+                b"%d" % n,
+                b"c",
+                b"y" * n,
+                b"d",
+                b"up",
+                b"e",
+                b"at 18:00:%02d" % n,
+            ],
+        )
+        for n in range(1, 12)
     )
     return {
         b"like": like, b"even": even, b"holes": holes, b"mixed": mixed, b"greatest": greatest,
