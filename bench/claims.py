@@ -18,6 +18,7 @@ from bench.ratios import (
     growth,
     in_order,
     ratio,
+    ratio_by_round,
     show_ratio,
     values_by_server,
 )
@@ -51,6 +52,9 @@ def claims(results: Results) -> Iterator[Claim]:
     yield from claim(results, f"throughput, XADD, {WIDE}", xadd, THROUGHPUT)
     yield from claim(results, f"throughput, other streams, {WIDE}", others, THROUGHPUT)
     yield from claim(results, f"throughput, streams, {FLAT}", at[FLAT], THROUGHPUT)
+    yield from claim(
+        results, f"throughput, streams, {FLAT}, by round", at[FLAT], THROUGHPUT, by_round=True
+    )
     yield from claim(results, f"throughput, streams, {ALONE}", at[ALONE], THROUGHPUT)
     yield from claim(results, f"p99, streams, {ALONE}", at[ALONE], P99)
     yield from claim(results, f"CPU, streams, {WIDE}", at[WIDE], CPU)
@@ -65,11 +69,21 @@ def claims(results: Results) -> Iterator[Claim]:
             yield from growth_claim(results, part)
 
 
-def claim(results: Results, what: str, cells: Sequence[Cell], measure: Measure) -> Iterator[Claim]:
+def claim(
+    results: Results,
+    what: str,
+    cells: Sequence[Cell],
+    measure: Measure,
+    *,
+    by_round: bool = False,
+) -> Iterator[Claim]:
     """The middle and the worst ratio of one measure."""
     ratios = {}
     for together in grouped(cells).values():
-        found = ratio(values_by_server(together, measure), results.rivals, measure.best)
+        if by_round:
+            found = ratio_by_round(together, results.rivals, measure)
+        else:
+            found = ratio(values_by_server(together, measure), results.rivals, measure.best)
         if found is not None:
             ratios[together[0].title] = found
     yield from spread(what, ratios, is_high_good=measure.best is max)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import multiprocessing
+import random
 import socket
 import subprocess
 import time
@@ -88,20 +89,21 @@ def bytes_per_entry(server: Server, kind: EntryKind, divisor: int) -> float:
 
 
 def entry_chunks(kind: EntryKind, count: int) -> Iterator[tuple[bytes, int]]:
-    """Requests that append so many entries, all of different values."""
+    """Requests that append so many entries, whose values have nothing in common."""
     words: list[str | bytes | int] = ["XADD", STREAM, "*"]
     mark = b"?" * kind.value_bytes
     for number in range(kind.fields):
         words += [b"field%d" % number, mark]
     pieces = encode(*words).split(mark)
+    drawn = random.Random(kind.value_bytes)
     made = 0
     while made < count:
         size = min(BATCH, count - made)
         requests = []
-        for number in range(made, made + size):
-            # Letters first, so that no server takes the value for an integer.
-            value = (b"v%x" % number).rjust(kind.value_bytes, b"x")
-            requests.append(value.join(pieces))
+        for _ in range(size):
+            # A letter first, so that no server takes the value for an integer.
+            text = "v" + drawn.randbytes(kind.value_bytes // 2).hex()
+            requests.append(text[: kind.value_bytes].encode().join(pieces))
         yield b"".join(requests), size
         made += size
 

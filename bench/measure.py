@@ -26,6 +26,11 @@ class Shape(NamedTuple):
     clients: int
     depth: int
 
+    @property
+    def is_close(self) -> bool:
+        """Whether most of the time is the kernel's, so that servers differ less than rounds do."""
+        return self.clients > 1 and self.depth == 1
+
     def words(self, workload: Workload) -> str:
         """As it stands in a report."""
         if workload.loop.is_fan_out:

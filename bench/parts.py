@@ -40,8 +40,7 @@ BENCHMARK_WORDS: Final[dict[str, tuple[str | bytes, ...]]] = {
 def run_commands(session: Session) -> None:
     """Every workload in every shape, without an append-only file."""
     plan = session.plan
-    shapes = sum(len(plan.shapes(workload)) for workload in plan.workloads)
-    runs = shapes * len(plan.peers) * plan.rounds
+    runs = plan.rounds_in_all(plan.workloads) * len(plan.peers)
     with session.part("Commands", runs), session.servers() as servers:
         entrants = [Entrant(server) for server in servers]
         for workload in plan.workloads:
@@ -59,8 +58,7 @@ def run_durability(session: Session) -> None:
     plan = session.plan
     workloads = [workload for workload in plan.workloads if workload.name in DURABLE]
     peers = [peer for peer in plan.peers if not peer.is_slow]
-    shapes = sum(len(plan.shapes(workload)) for workload in workloads)
-    runs = shapes * len(peers) * len(POLICIES) * plan.rounds
+    runs = plan.rounds_in_all(workloads) * len(peers) * len(POLICIES)
     with session.part("Append-only file", runs), contextlib.ExitStack() as stack:
         entrants = []
         for policy in POLICIES:

@@ -8,6 +8,7 @@ best.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 from typing import Final, NamedTuple
 
 from bench.peers import OURS
@@ -90,6 +91,24 @@ def ratio(
         return None
     goal = best(theirs)
     return values[OURS] / goal if goal else None
+
+
+def ratio_by_round(cells: Iterable[Cell], rivals: Sequence[str], measure: Measure) -> float | None:
+    """Ours to a rival's of the same round, the median over all rounds; of the best rival.
+
+    Where a machine is fast in one moment and slow in the next one, the medians of two servers may
+    be of different moments. Those of one round lie next to each other.
+    """
+    values = {cell.server: [measure.value(sample) for sample in cell.samples] for cell in cells}
+    found = []
+    for name in rivals:
+        pairs = zip(values.get(OURS, []), values.get(name, []), strict=False)
+        ratios = [ours / theirs for ours, theirs in pairs if theirs]
+        if ratios:
+            found.append(median(ratios))
+    if not found:
+        return None
+    return min(found) if measure.best is max else max(found)
 
 
 def show_ratio(value: float | None, *, is_high_good: bool) -> str:

@@ -23,6 +23,7 @@ from bench.ratios import (
     growth,
     in_order,
     ratio,
+    ratio_by_round,
     show_quantity,
     show_ratio,
     show_throughput,
@@ -71,8 +72,15 @@ def comparison(
             cell = by_server.get(name)
             row.append(measure.show(middle(cell.samples)) if cell and cell.samples else ABSENT)
         found = ratio(values_by_server(together, measure), results.rivals, measure.best)
-        rows.append([*row, show_ratio(found, is_high_good=is_high_good)])
-    return f"{measure.heading}\n\n" + table(["", *servers, "ratio"], rows)
+        row.append(show_ratio(found, is_high_good=is_high_good))
+        if measure is THROUGHPUT:
+            found = ratio_by_round(together, results.rivals, measure)
+            row.append(show_ratio(found, is_high_good=is_high_good))
+        rows.append(row)
+    head = ["", *servers, "ratio"]
+    if measure is THROUGHPUT:
+        head.append("by round")
+    return f"{measure.heading}\n\n" + table(head, rows)
 
 
 def figure_table(results: Results, figures: Sequence[Figure]) -> str:
@@ -238,7 +246,8 @@ INTRODUCTION: Final = """\
 
 Made by `make bench`; [docs/performance.md](../docs/performance.md) tells what is measured and how
 to read it. A ratio is ours to the best of the other real servers: above 1 is good for throughput,
-below 1 for CPU, latency and memory, and bold is good."""
+below 1 for CPU, latency and memory, and bold is good. It is of medians; *by round* is the median of
+what the rounds give by themselves, to the rival that is best by that."""
 
 
 def text(results: Results, plots: Sequence[str] = ()) -> str:

@@ -23,6 +23,7 @@ from bench.ratios import in_order
 from bench.results import Figure
 from bench.session import Runner, Session
 from bench.workloads import (
+    EACH_VALUE,
     FIELD,
     GROUP,
     STREAM,
@@ -112,7 +113,7 @@ def run_axis(session: Session, axis: str) -> None:
                 if workload.title == title
                 for server in servers[size]
             ]  # fmt: skip
-            session.race(runners, min(session.plan.seconds, LONGEST_RUN_S))
+            session.race(runners, session.plan.rounds, min(session.plan.seconds, LONGEST_RUN_S))
             session.save()
 
 
@@ -207,7 +208,11 @@ def stream_chunks(streams: int) -> Iterator[tuple[bytes, int]]:
     step = BATCH // ENTRIES_PER_STREAM
     for start in range(0, streams, step):
         keys = [stream_key(number) for number in range(start, min(start + step, streams))]
-        requests = [encode("XADD", key, entry, FIELD, VALUE) for key in keys for entry in ids]
+        requests = [
+            encode("XADD", key, entry, FIELD, EACH_VALUE % number)
+            for key in keys
+            for number, entry in enumerate(ids)
+        ]
         yield b"".join(requests), len(requests)
 
 

@@ -36,6 +36,7 @@ class Plan:
     depths: tuple[int, ...]
     rounds: int
     seconds: float
+    close_factor: int = 1  # so many times more rounds where servers are close (``Shape.is_close``)
     divisor: int = 1  # of the entries that are prepared
     budget_s: float = 0.0  # after so long no other workload is begun; 0 is no limit
     folder: Path | None = None  # where the servers keep their files; None is the usual one
@@ -46,6 +47,14 @@ class Plan:
         """How the load of this workload is spread."""
         clients = workload.clients or self.clients
         return [Shape(many, depth) for many in clients for depth in self.depths]
+
+    def rounds_of(self, shape: Shape) -> int:
+        """How many rounds a load of this shape is measured in."""
+        return self.rounds * self.close_factor if shape.is_close else self.rounds
+
+    def rounds_in_all(self, workloads: Sequence[Workload]) -> int:
+        """How many rounds all shapes of these workloads take."""
+        return sum(self.rounds_of(shape) for each in workloads for shape in self.shapes(each))
 
 
 class Entrant(NamedTuple):
@@ -184,16 +193,19 @@ class Session:
             if entrant.variant:
                 words = f"{entrant.variant}, {words}"
             runners.append(Runner(part, entrant.server.name, words, workload, shape, ready))
-        self.race(runners, seconds or self.plan.seconds, rate_per_s)
+        rounds = self.plan.rounds if rate_per_s else self.plan.rounds_of(shape)
+        self.race(runners, rounds, seconds or self.plan.seconds, rate_per_s)
 
-    def race(self, runners: Sequence[Runner], seconds: float, rate_per_s: float = 0.0) -> None:
+    def race(
+        self, runners: Sequence[Runner], rounds: int, seconds: float, rate_per_s: float = 0.0
+    ) -> None:
         """Measure all of these in turn, round after round."""
         title = runners[0].cell.title
         running = [runner for runner in runners if not runner.cell.missing]
         for runner in running:
             self.step(f"{title}: warming {runner.cell.server}")
             self._warm_up(runner, seconds)
-        for turn in range(self.plan.rounds):
+        for turn in range(rounds):
             # Each round begins with another one, lest one always follow the same.
             first = turn % max(len(running), 1)
             for runner in running[first:] + running[:first]:
@@ -201,7 +213,7 @@ class Session:
                 self.step(f"{words}: {runner.cell.server}")
                 self._sample(runner, seconds, rate_per_s)
                 self.step(words, 1)
-        self.step(title, (len(runners) - len(running)) * self.plan.rounds)
+        self.step(title, (len(runners) - len(running)) * rounds)
         cells = [runner.cell for runner in runners]
         self.results.cells += cells
         for line in summary(cells, self.results.rivals):

@@ -40,6 +40,7 @@ PARTS: Final[dict[str, Callable[[Session], None]]] = {
 }
 SCALE_PARTS: Final = [scale_part(axis) for axis in AXES]
 QUICK_PARTS: Final = ("commands",)
+CLOSE_FACTOR: Final = 3
 QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
 
@@ -93,7 +94,9 @@ def parser() -> argparse.ArgumentParser:
         help="how many entries the part `pauses` works with",
     )  # fmt: skip
     how = made.add_argument_group("how")
-    how.add_argument("--rounds", type=int, metavar="N", help="default 3, quick 1")
+    how.add_argument("--rounds", type=int, metavar="N",
+        help="default 3, quick 1; thrice as many, but for quick, with many clients and depth 1",
+    )  # fmt: skip
     how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.2")
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
@@ -172,6 +175,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         clients=tuple(options.clients or (1, 50)),
         depths=tuple(options.depth or (1, 16)),
         rounds=options.rounds or (1 if quick else 3),
+        close_factor=1 if quick else CLOSE_FACTOR,
         seconds=options.seconds or (0.2 if quick else 2.0),
         divisor=options.divide or (5 if quick else 1),
         budget_s=QUICK_BUDGET_S if quick else 0.0,
@@ -194,7 +198,10 @@ def measure(options: argparse.Namespace) -> Results:
         rivals=[peer.name for peer in plan.peers if peer.is_rival],
     )
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
-    results.facts["runs"] = f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved"
+    results.facts["runs"] = (
+        f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved;"
+        f" {plan.rounds * plan.close_factor} where many clients wait for each answer"
+    )
     for key, value in results.facts.items():
         say(f"{key}: {value}")
     os.sched_setaffinity(0, cores.load)  # this process too keeps away from the servers

@@ -28,6 +28,7 @@ GROUP: Final = b"group"
 CHANNEL: Final = b"channel"
 FIELD: Final = b"field"
 VALUE: Final = b"x" * 8
+EACH_VALUE: Final = b"v%07x"  # as long, and another one for each entry: it cannot be stored once
 MANY_READERS: Final = 100
 MANY_WORKERS: Final = 50  # of whom half are producers
 DELIVERY: Final = 1000  # entries that a consumer reads at once while preparing
@@ -135,17 +136,21 @@ def the_same(*words: str | bytes | int) -> Callable[[Call], bytes]:
 
 
 def fill(control: Control, first: int, last: int, key: bytes = STREAM) -> None:
-    """Append the entries with numbers from ``first`` up to, not including, ``last``."""
+    """Append the entries with numbers from ``first`` up to, not including, ``last``.
+
+    Their values differ.
+    """
     control.send_all(fill_chunks(first, last, key, control.batch))
 
 
 def fill_chunks(first: int, last: int, key: bytes, batch: int) -> Iterator[tuple[bytes, int]]:
     """The requests of ``fill``, so many at a time, with the number of their replies."""
     head, tail = encode("XADD", key, entry_id(0), FIELD, VALUE).split(entry_id(0))
-    template = head.replace(b"%", b"%%") + b"%d-0" + tail.replace(b"%", b"%%")
+    tail = tail.replace(b"%", b"%%").replace(VALUE, EACH_VALUE)
+    template = head.replace(b"%", b"%%") + b"%d-0" + tail
     for start in range(BASE_MS + first, BASE_MS + last, batch):
         stop = min(start + batch, BASE_MS + last)
-        yield b"".join([template % ms for ms in range(start, stop)]), stop - start
+        yield b"".join([template % (ms, ms & 0xFFFFFFF) for ms in range(start, stop)]), stop - start
 
 
 def fill_from_start(control: Control, entries: int) -> None:

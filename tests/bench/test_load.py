@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from array import array
@@ -59,10 +60,13 @@ def test_clients_send_different_requests_in_a_ring() -> None:
 
 def test_filled_entries_have_ids_of_one_length() -> None:
     chunks = list(workloads.fill_chunks(0, 2500, b"100%", 1000))
+    first = workloads.EACH_VALUE % (workloads.BASE_MS & 0xFFFFFFF)
     assert [count for _, count in chunks] == [1000, 1000, 500]
     assert chunks[0][0].startswith(
-        peers.encode("XADD", "100%", workloads.entry_id(0), workloads.FIELD, workloads.VALUE)
+        peers.encode("XADD", "100%", workloads.entry_id(0), workloads.FIELD, first)
     )
+    assert len(first) == len(workloads.VALUE)
+    assert len(set(re.findall(rb"v[0-9a-f]{7}\r", b"".join(sent for sent, _ in chunks)))) == 2500
     assert {len(workloads.entry_id(number)) for number in (0, 9, 50_000_000)} == {15}
 
 

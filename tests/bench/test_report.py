@@ -46,15 +46,38 @@ def test_ratios_are_taken_to_the_best_rival() -> None:
         cell("fakeredis", sample(4_000, 0.1)),
     )
     shown = rows(report.text(found))
-    assert ["XADD, 1 field", "600,000", "400,000", "500,000", "4,000", "**1.20**"] in shown
+    assert [
+        "XADD, 1 field",
+        "600,000",
+        "400,000",
+        "500,000",
+        "4,000",
+        "**1.20**",
+        "**1.20**",
+    ] in shown
     cpu = next(row for row in shown if row[1] == "1.00 (1.00 + 0.00)")
     assert cpu[-1] == "**0.50**"
     assert ["throughput to fakeredis's, XADD, 50 clients, 16 deep", "**150**", "**150**"] in shown
 
 
+def test_rounds_are_compared_by_themselves_too() -> None:
+    """A machine that is slow in every other round says little by its medians."""
+    found = three_servers(
+        cell("headrace", *map(sample, (90_000, 132_000, 91_000, 92_000, 130_000))),
+        cell("redis-server", *map(sample, (100_000, 120_000, 120_000, 80_000, 125_000))),
+        cell("valkey-server", *map(sample, (80_000, 80_000))),
+    )
+    shown = rows(report.text(found))
+    assert ["XADD, 1 field", "92,000", "120,000", "80,000", "0.77", "**1.04**"] in shown
+    closer = three_servers(*(replace(each, variant="50 clients, 1 deep") for each in found.cells))
+    assert ["throughput, streams, 50 clients, 1 deep, by round", "**1.04**", "**1.04**"] in rows(
+        report.short(closer)
+    )
+
+
 def test_a_losing_ratio_is_not_bold() -> None:
     found = three_servers(cell("headrace", sample(300_000)), cell("redis-server", sample(400_000)))
-    assert ["XADD, 1 field", "300,000", "400,000", "0.75"] in rows(report.text(found))
+    assert ["XADD, 1 field", "300,000", "400,000", "0.75", "0.75"] in rows(report.text(found))
 
 
 def test_the_worst_is_named() -> None:
@@ -72,7 +95,7 @@ def test_what_is_missing_is_said() -> None:
     missing.missing = "ERR Invalid stream ID"
     found = three_servers(cell("headrace", sample(), workload="xadd-idmp"), missing)
     text = report.text(found)
-    assert ["XADD IDMP", "1,000", "n/a", ""] in rows(text)
+    assert ["XADD IDMP", "1,000", "n/a", "", ""] in rows(text)
     assert "- XADD IDMP, redis-server: ERR Invalid stream ID" in text
 
 

@@ -49,6 +49,17 @@ def test_unknown_words_are_refused(words: list[str], capsys: pytest.CaptureFixtu
     assert "nothing" in str(refused.value) or "name=command" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "few", "many"), [([], 3, 9), (["--rounds", "5"], 5, 15), (["--quick"], 1, 1)]
+)
+def test_rounds_are_many_where_servers_are_close(words: list[str], few: int, many: int) -> None:
+    plan = suite.plan_of(suite.parser().parse_args(["--ours", "h", *words]))
+    xadd = workloads.named("xadd")
+    found = {(shape.clients, shape.depth): plan.rounds_of(shape) for shape in plan.shapes(xadd)}
+    assert found == {(1, 1): few, (1, 16): few, (50, 1): many, (50, 16): few}
+    assert plan.rounds_in_all([xadd, xadd]) == 2 * (3 * few + many)
+
+
 def test_every_name_is_used_once() -> None:
     names = [workload.name for workload in workloads.WORKLOADS]
     assert len(names) == len(set(names))
