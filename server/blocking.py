@@ -1,8 +1,8 @@
 """Clients that wait for keys: until when, and which keys are to be looked at.
 
-A blocked client is a ``Waiter``: its request, to be run again. It stands under each of its keys
-(``server.waiters``). Whoever is woken is run again in order of arrival, counted by ticket; one that
-still cannot be served gets a new ticket and keeps its deadline.
+A blocked client is a ``Waiter``: its request, to be run again. It stands in the queue of each of
+its keys (``server.waiters``). Whoever is woken is run again in order of arrival, counted by ticket;
+one that still cannot be served gets a new ticket and keeps its deadline.
 
 Time alone makes pending entries old enough to be claimed, so each group that has some has an alarm
 for each idle time that its readers ask for.
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
     from server.session import Session
 
 SMALL_HEAP: Final = 64
-Place = tuple[int, bytes]  # index of the database, key
+Alarm = tuple[int, int, bytes, bytes, int]  # moment, database, key, group, idle time
 SPARE_ALARMS: Final = 64
 
 
 class Blocking:
     """All blocked clients, by key."""
 
-    def __init__(self) -> None:
-        self.queues: dict[Place, Queue] = {}
+    def __init__(self, databases: int) -> None:
+        # By key, of each database.
+        self.queues: Final[list[dict[bytes, Queue]]] = [{} for _ in range(databases)]
         self.key_count = 0  # keys that somebody waits for
         self.group_key_count = 0  # keys that somebody reads for a group
         self.client_count = 0
         self.deadline_count = 0
-        self.ready: dict[Place, None] = {}  # keys to look at after the command at hand
+        self.ready: Final[list[Queue]] = []  # to look at after the command at hand
         self._tickets = 0
         self._deadlines: list[tuple[int, int, Waiter]] = []
-        self._alarms: list[tuple[int, Place, bytes, int]] = []  # moment, key, group, idle time
+        self._alarms: list[Alarm] = []
         self._alarms_bound = SPARE_ALARMS  # how long they may become before the stale ones go
 
     def park(self, session: Session, row: Command, parked: Parked) -> Waiter:
@@ -81,28 +82,32 @@ class Blocking:
 
     def key_ready(self, db: int, key: bytes) -> None:
         """Note that who waits for ``key`` may be served, if somebody does."""
-        place = (db, key)
-        if place in self.queues:
-            self.ready[place] = None
+        queue = self.queues[db].get(key)
+        if queue is not None:
+            self._is_ready(queue)
 
     def database_ready(self, db: int) -> None:
         """As ``key_ready``, for all keys of a database that was emptied or swapped."""
-        for place in self.queues:
-            if place[0] == db:
-                self.ready[place] = None
+        for queue in self.queues[db].values():
+            self._is_ready(queue)
 
-    def group_queue(self, place: Place, group: bytes) -> GroupQueue | None:
+    def _is_ready(self, queue: Queue) -> None:
+        if not queue.is_ready:
+            queue.is_ready = True
+            self.ready.append(queue)
+
+    def group_queue(self, db: int, key: bytes, group: bytes) -> GroupQueue | None:
         """Who reads for a group at a key, if anybody does."""
-        queue = self.queues.get(place)
+        queue = self.queues[db].get(key)
         return None if queue is None else queue.groups.get(group)
 
-    def set_alarm(self, place: Place, group: bytes, claim_ms: int, moment_ms: int) -> None:
+    def set_alarm(self, db: int, key: bytes, group: bytes, claim_ms: int, moment_ms: int) -> None:
         """Look at a group's claiming readers at ``moment_ms``, or at an earlier moment set."""
-        queue = self.group_queue(place, group)
+        queue = self.group_queue(db, key, group)
         if queue is None or 0 < queue.alarms.get(claim_ms, 0) <= moment_ms:
             return
         queue.alarms[claim_ms] = moment_ms
-        heappush(self._alarms, (moment_ms, place, group, claim_ms))
+        heappush(self._alarms, (moment_ms, db, key, group, claim_ms))
         if len(self._alarms) > self._alarms_bound:
             self._drop_stale_alarms()
 
@@ -119,12 +124,14 @@ class Blocking:
         while alarms and alarms[0][0] <= now_ms:
             alarm = heappop(alarms)
             if self._is_set(alarm):
-                del self.queues[alarm[1]].groups[alarm[2]].alarms[alarm[3]]
-                self.ready[alarm[1]] = None
+                _, db, key, group, claim_ms = alarm
+                del self.queues[db][key].groups[group].alarms[claim_ms]
+                self.key_ready(db, key)
 
-    def _is_set(self, alarm: tuple[int, Place, bytes, int]) -> bool:
-        queue = self.group_queue(alarm[1], alarm[2])
-        return queue is not None and queue.alarms.get(alarm[3]) == alarm[0]
+    def _is_set(self, alarm: Alarm) -> bool:
+        moment_ms, db, key, group, claim_ms = alarm
+        queue = self.group_queue(db, key, group)
+        return queue is not None and queue.alarms.get(claim_ms) == moment_ms
 
     def _drop_stale_alarms(self) -> None:
         self._alarms = [alarm for alarm in self._alarms if self._is_set(alarm)]
@@ -150,12 +157,14 @@ class Blocking:
 
     def _stand(self, waiter: Waiter) -> None:
         parked = waiter.parked
+        queues = self.queues[waiter.db_index]
+        waiter.queues = []
         for number, key in enumerate(parked.keys):
-            place = (waiter.db_index, key)
-            queue = self.queues.get(place)
+            queue = queues.get(key)
             if queue is None:
-                queue = self.queues[place] = Queue()
+                queue = queues[key] = Queue(waiter.db_index, key)
                 self.key_count += 1
+            waiter.queues.append(queue)
             if parked.group is not None:
                 self._stand_in_group(queue, waiter, parked.group)
             elif parked.after:
@@ -165,19 +174,16 @@ class Blocking:
 
     def _leave(self, waiter: Waiter) -> None:
         parked = waiter.parked
-        for number, key in enumerate(parked.keys):
-            place = (waiter.db_index, key)
-            queue = self.queues.get(place)
-            if queue is None:
-                continue
+        queues = self.queues[waiter.db_index]
+        for number, queue in enumerate(waiter.queues):
             if parked.group is not None:
                 self._leave_group(queue, waiter, parked.group)
             elif parked.after:
                 queue.readers.remove(waiter, parked.after[number])
             else:
                 queue.others.pop(waiter.ticket, None)
-            if queue.is_empty():
-                del self.queues[place]
+            if queue.is_empty() and queue.key in queues:  # it may have named the key twice
+                del queues[queue.key]
                 self.key_count -= 1
 
     def _stand_in_group(self, queue: Queue, waiter: Waiter, group: bytes) -> None:

@@ -174,7 +174,7 @@ class Call:
 
     def is_unheeded(self, key: bytes) -> bool:
         """Whether, besides, nobody waits for a change to ``key``."""
-        return self.is_unheard() and (self.db.index, key) not in self.server.blocking.queues
+        return self.is_unheard() and key not in self.server.blocking.queues[self.db.index]
 
     def changed_in(
         self,

@@ -73,7 +73,7 @@ def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
     blocking = call.server.blocking
     if not blocking.group_key_count:
         return False
-    queue = blocking.group_queue((call.db.index, key), group.name)
+    queue = blocking.group_queue(call.db.index, key, group.name)
     return queue is not None and len(queue.claimers) > 0
 
 

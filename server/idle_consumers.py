@@ -55,7 +55,7 @@ def _reclaim(
             idle.append(name)
     if not idle:
         return
-    queue = call.server.blocking.group_queue((db.index, key), group.name)
+    queue = call.server.blocking.group_queue(db.index, key, group.name)
     waiting = set[bytes]() if queue is None else queue.consumers()
     db.before_change(key)
     for name in idle:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.replies import Encoded
-from server.blocking import Place
 from server.call import Parked
 from server.invoke import finish, invoke
 from server.registry import READONLY, Command
 from server.session import BLOCKED, Session
 from server.state import Server
-from server.waiters import GroupQueue, Waiter
+from server.waiters import GroupQueue, Queue, Waiter
 from storage.stream.delivery import claimable_since, has_new
 from storage.stream.groups import NEVER
 from storage.stream.stream import Stream
@@ -53,30 +52,32 @@ def park(server: Server, session: Session, row: Command, parked: Parked) -> None
         server.host.wake_at(waiter.deadline_ms)
     if parked.group is not None and parked.claim_ms >= 0:
         for key in parked.keys:
-            _set_alarms(server, (waiter.db_index, key), parked.group)
+            _set_alarms(server, waiter.db_index, key, parked.group)
 
 
 def serve_ready(server: Server) -> None:
     """Run the requests of clients whose keys have become ready, until nothing more changes."""
-    blocking = server.blocking
-    ready = blocking.ready
-    while ready:
-        place = next(iter(ready))
-        del ready[place]
-        queue = blocking.queues.get(place)
-        if queue is None:
-            continue
-        value = server.dbs[place[0]].get(place[1], server.clock_ns // 1_000_000)
-        last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
-        answer: _Answer | None = None
-        for waiter in queue.candidates(last_id):
-            if waiter.active:
-                if answer is not None and answer.fits(waiter):
-                    _serve_alike(server, waiter, answer)
-                else:
-                    answer = _serve(server, waiter)
-        for group in list(queue.groups.keys()):
-            _serve_group(server, place, group)
+    ready = server.blocking.ready
+    for queue in ready:  # it grows on the way
+        queue.is_ready = False
+        if not queue.is_for_groups():
+            _serve_each(server, queue)
+        for group in list(queue.groups):
+            _serve_group(server, queue, group)
+    ready.clear()
+
+
+def _serve_each(server: Server, queue: Queue) -> None:
+    """Serve those who do not read for a group, and what one is given others may be given, too."""
+    value = server.dbs[queue.db_index].get(queue.key, server.clock_ns // 1_000_000)
+    last_id = (value.last_ms, value.last_seq) if isinstance(value, Stream) else None
+    answer: _Answer | None = None
+    for waiter in queue.candidates(last_id):
+        if waiter.active:
+            if answer is not None and answer.fits(waiter):
+                _serve_alike(server, waiter, answer)
+            else:
+                answer = _serve(server, waiter)
 
 
 def _serve(server: Server, waiter: Waiter) -> _Answer | None:
@@ -114,37 +115,37 @@ def _serve_alike(server: Server, waiter: Waiter, answer: _Answer) -> None:
     server.unpark(waiter.session, answer.reply)
 
 
-def _serve_group(server: Server, place: Place, name: bytes) -> None:
+def _serve_group(server: Server, queue: Queue, name: bytes) -> None:
     """Serve those who read for a group at a key, one by one, while there is something to give."""
     while True:
-        queue = server.blocking.group_queue(place, name)
-        if queue is None:
+        line = queue.groups.get(name)
+        if line is None:
             return
-        waiter = _next_of_group(server, place, name, queue)
+        waiter = _next_of_group(server, queue, name, line)
         if waiter is None:
             break
         _serve(server, waiter)
         if waiter.active:
             break
-    _set_alarms(server, place, name)
+    _set_alarms(server, queue.db_index, queue.key, name)
 
 
-def _next_of_group(server: Server, place: Place, name: bytes, queue: GroupQueue) -> Waiter | None:
+def _next_of_group(server: Server, queue: Queue, name: bytes, line: GroupQueue) -> Waiter | None:
     """Who is to be served next at a key for a group; None when nobody can be."""
     now_ms = server.clock_ns // 1_000_000
-    stream = server.dbs[place[0]].get(place[1], now_ms)
+    stream = server.dbs[queue.db_index].get(queue.key, now_ms)
     group = stream.groups.get(name) if isinstance(stream, Stream) else None
     if not isinstance(stream, Stream) or group is None:
-        return queue.first()  # to be told so
+        return line.first()  # to be told so
     if has_new(stream, group):
-        return queue.first()
-    if not queue.claimers:
+        return line.first()
+    if not line.claimers:
         return None
     since_ms = claimable_since(stream, group)
-    return None if since_ms == NEVER else queue.first_claimer(now_ms - since_ms)
+    return None if since_ms == NEVER else line.first_claimer(now_ms - since_ms)
 
 
-def _set_alarms(server: Server, place: Place, name: bytes) -> None:
+def _set_alarms(server: Server, db: int, key: bytes, name: bytes) -> None:
     """See that a group's claiming readers are looked at when something gets old enough for them.
 
     What is delivered from now on is younger than what is pending, but XCLAIM can make it older.
@@ -152,11 +153,11 @@ def _set_alarms(server: Server, place: Place, name: bytes) -> None:
     makes the key ready.
     """
     blocking = server.blocking
-    queue = blocking.group_queue(place, name)
+    queue = blocking.group_queue(db, key, name)
     if queue is None or not queue.claimers:
         return
     now_ms = server.clock_ns // 1_000_000
-    stream = server.dbs[place[0]].get(place[1], now_ms)
+    stream = server.dbs[db].get(key, now_ms)
     group = stream.groups.get(name) if isinstance(stream, Stream) else None
     since_ms = NEVER
     if isinstance(stream, Stream) and group is not None:
@@ -170,5 +171,5 @@ def _set_alarms(server: Server, place: Place, name: bytes) -> None:
     for claim_ms in queue.claimers:
         if earlier or claim_ms not in queue.alarms:
             moment_ms = max(since_ms + claim_ms, now_ms + 1)
-            blocking.set_alarm(place, name, claim_ms, moment_ms)
+            blocking.set_alarm(db, key, name, claim_ms, moment_ms)
             server.host.wake_at(moment_ms)

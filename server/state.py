@@ -99,7 +99,7 @@ class Server:
         self.sessions: dict[int, Session] = {}
         self.next_session_id = 1
         self.pubsub = PubSub()
-        self.blocking = Blocking()
+        self.blocking = Blocking(len(self.dbs))
         self.watchers: dict[tuple[int, bytes], dict[Session, None]] = {}
         self.aof: AppendOnlyFile | None = None  # where records go; None when it is off
         self.aof_directory: AofDirectory | None = None  # the folder that the file lies in

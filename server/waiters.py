@@ -27,12 +27,18 @@ SPARE_TICKETS: Final = 64
 
 
 class Waiter:
-    """A blocked client and the request to run again."""
+    """A blocked client and the request to run again.
+
+    Attributes:
+        queues: where it stands, one for each of its keys.
+        active: whether it waits.
+    """
 
     def __init__(self, session: Session, row: Command, parked: Parked, ticket: int) -> None:
         self.session: Final = session
         self.row: Final = row
         self.parked = parked
+        self.queues: list[Queue] = []
         self.ticket = ticket
         self.deadline_ms: Final = parked.deadline_ms
         self.db_index: Final = session.db.index
@@ -194,19 +200,28 @@ class Queue:
     """The waiters of one key.
 
     Attributes:
+        db_index: of the database that the key is in.
         groups: those that read for a group, by its name.
         readers: other readers of a stream.
         others: everybody else, by ticket.
+        is_ready: whether they are to be looked at after the command at hand.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, db_index: int, key: bytes) -> None:
+        self.db_index: Final = db_index
+        self.key: Final = key
+        self.is_ready = False
         self.groups: dict[bytes, GroupQueue] = {}
         self.readers: Final = Readers()
         self.others: dict[int, Waiter] = {}
 
     def is_empty(self) -> bool:
         """Whether nobody waits."""
-        return not (self.groups or self.others) and self.readers.is_empty()
+        return not self.groups and self.is_for_groups()
+
+    def is_for_groups(self) -> bool:
+        """Whether nobody waits but to read for a group."""
+        return not self.others and self.readers.is_empty()
 
     def candidates(self, last_id: tuple[int, int] | None) -> list[Waiter]:
         """Who may be served now, first come first, those left out that read for a group.

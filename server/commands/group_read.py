@@ -30,7 +30,7 @@ from server.keyspecs import xread_keys
 from server.read_options import NO_CLAIM, ReadOptions, read_options_of
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import stream_to_read, strict_id
-from storage.stream.delivery import claimable, hand_out
+from storage.stream.delivery import claimable, hand_out, has_new
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
 from storage.stream.lookup import Lookup
@@ -211,6 +211,8 @@ def _read_history(
 def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     """Claim and hand out for one stream; it joins the reply when that brought something."""
     group = source.group
+    if reading.options.claim_ms == NO_CLAIM and not has_new(source.stream, group):
+        return
     limit = reading.limit()
     last = (group.last_ms, group.last_seq)
     records: list[list[bytes]] = []

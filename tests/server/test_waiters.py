@@ -85,7 +85,7 @@ def test_readers_are_woken_whose_id_was_passed(
     steps: list[tuple[tuple[int, int], int, tuple[int, int]]],
 ) -> None:
     """Of each step the second says whether somebody comes or leaves."""
-    queue = Queue()
+    queue = Queue(0, b"s")
     model: list[tuple[Waiter, tuple[int, int]]] = []
     for ticket, (after, what, last_id) in enumerate(steps):
         if what:
