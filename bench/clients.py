@@ -90,6 +90,7 @@ class Connection:
         "descriptor",
         "due_ns",
         "ids",
+        "may_hold_errors",
         "missing",
         "position",
         "reader",
@@ -112,6 +113,7 @@ class Connection:
         self.due_ns: deque[int] = deque()
         self.reader = hiredis.Reader()  # for the loops that have to understand replies
         self.replies: list[object] = []
+        self.may_hold_errors = False  # so each reply is looked through, which takes long
         self.step = 0
         self.ids: list[bytes] = []
 
@@ -149,12 +151,14 @@ class Connection:
 
         Raises: WrongReplyError for an error among them.
         """
+        if data[0] == MINUS or b"\n-" in data:
+            self.may_hold_errors = True
         self.reader.feed(data)
         while True:
             reply = self.reader.gets()
             if reply is False:
                 break
-            error = first_error(reply)
+            error = first_error(reply) if self.may_hold_errors else ""
             if error:
                 raise WrongReplyError(error)
             self.replies.append(reply)

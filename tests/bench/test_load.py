@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from bench import peers, workloads
-from bench.clients import Run, Tally, Task, WrongReplyError, batches_of
+from bench.clients import Connection, Run, Tally, Task, WrongReplyError, batches_of
 from bench.workloads import Reply, Workload, the_same
 from support.accepting import accepted
 
@@ -179,6 +179,26 @@ def test_other_replies_are_found(
     server = scripted(peers.encode("PING") * 2, sent)
     with pytest.raises(WrongReplyError):
         run_against(server, reply, b"$1\r\n1\r\n", requests=2, depth=2)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [b"-ERR no\r\n"],
+        [b"-", b"ERR no\r\n"],
+        [b":1\r\n-ER", b"R no\r\n"],
+        [b":1\r\n", b"-ERR no\r\n"],
+        [b"*2\r\n*1\r\n$3\r\n1-0\r\n", b"-ERR", b" no\r\n"],
+    ],
+)
+def test_errors_among_parsed_replies_are_found(chunks: list[bytes]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connection = Connection(listener.getsockname()[1], [])
+        with connection.socket:
+            for chunk in chunks[:-1]:
+                assert not connection.parse(chunk, 3)
+            with pytest.raises(WrongReplyError, match="ERR no"):
+                connection.parse(chunks[-1], 3)
 
 
 def test_a_server_that_hangs_up_is_found() -> None:
