@@ -26,6 +26,7 @@ from bench.results import Cell, Results
 
 FLAT: Final = "50 clients, 1 deep"
 ALONE: Final = "1 client, 1 deep"
+PIPELINE: Final = "1 client, 16 deep"
 NOT_STREAMS: Final = ("ping", "set", "get", "pubsub")
 
 
@@ -45,19 +46,21 @@ def claims(results: Results) -> Iterator[Claim]:
         if cell.part == "commands" and cell.workload not in NOT_STREAMS
     ]
     at = {
-        shape: [cell for cell in streams if cell.variant == shape] for shape in (WIDE, FLAT, ALONE)
+        shape: [cell for cell in streams if cell.variant == shape]
+        for shape in (WIDE, FLAT, ALONE, PIPELINE)
     }
     xadd = [cell for cell in at[WIDE] if cell.workload == "xadd"]
     others = [cell for cell in at[WIDE] if cell.workload != "xadd"]
     yield from claim(results, f"throughput, XADD, {WIDE}", xadd, THROUGHPUT)
     yield from claim(results, f"throughput, other streams, {WIDE}", others, THROUGHPUT)
-    yield from claim(results, f"throughput, streams, {FLAT}", at[FLAT], THROUGHPUT)
-    yield from claim(
-        results, f"throughput, streams, {FLAT}, by round", at[FLAT], THROUGHPUT, by_round=True
-    )
+    for shape in (PIPELINE, FLAT):
+        what = f"throughput, streams, {shape}"
+        yield from claim(results, what, at[shape], THROUGHPUT)
+        yield from claim(results, f"{what}, by round", at[shape], THROUGHPUT, by_round=True)
     yield from claim(results, f"throughput, streams, {ALONE}", at[ALONE], THROUGHPUT)
     yield from claim(results, f"p99, streams, {ALONE}", at[ALONE], P99)
-    yield from claim(results, f"CPU, streams, {WIDE}", at[WIDE], CPU)
+    for shape in (WIDE, PIPELINE):
+        yield from claim(results, f"CPU, streams, {shape}", at[shape], CPU)
     paced = [cell for cell in results.cells if cell.part == "half-load"]
     yield from claim(results, "p99.9 at half load", paced, P999)
     yield from figure_claim(results, "memory per entry", "memory", "entry,")

@@ -14,12 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, NullLocator
 
+from bench.claims import NOT_STREAMS
 from bench.peers import OURS
 from bench.ratios import (
     CPU,
     FAN_OUT,
     THROUGHPUT,
     WIDE,
+    Measure,
     grouped,
     in_order,
     ratio,
@@ -28,6 +30,7 @@ from bench.ratios import (
     values_by_server,
 )
 from bench.results import Cell, Results, middle
+from bench.workloads import WORKLOADS
 
 BAR_INCHES: Final = 0.28
 WIDTH_INCHES: Final = 8.0
@@ -46,6 +49,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for name, canvas in (
+        ("overview", overview(results)),
         ("throughput", throughput(results)),
         ("cpu", cpu(results)),
         ("durability", durability(results)),
@@ -65,6 +69,12 @@ def draw(results: Results, folder: Path) -> list[Path]:
 def colour_of(results: Results, server: str) -> str:
     """The same colour for a server in every picture."""
     return COLOURS[list(results.servers).index(server) % len(COLOURS)]
+
+
+def overview(results: Results) -> Canvas | None:
+    """How much of a few stream commands each real server gets done, where it is the limit."""
+    names = [each.name for each in WORKLOADS if each.is_quick and each.name not in NOT_STREAMS]
+    return wide_bars(results, THROUGHPUT, "Done per second", names)
 
 
 def throughput(results: Results) -> Canvas | None:
@@ -120,11 +130,24 @@ def ratio_bars(panels: dict[str, dict[str, float]]) -> Canvas | None:
 
 def cpu(results: Results) -> Canvas | None:
     """CPU per command of each real server, where the server is what is measured."""
-    cells = [cell for cell in results.cells if cell.part == "commands" and cell.variant == WIDE]
+    names = [each.name for each in WORKLOADS]
+    return wide_bars(results, CPU, "CPU per command in us", names, is_log=True)
+
+
+def wide_bars(
+    results: Results, measure: Measure, title: str, names: Sequence[str], *, is_log: bool = False
+) -> Canvas | None:
+    """A measure of some workloads, with many clients that send pipelines."""
+    cells = [
+        cell
+        for cell in results.cells
+        if cell.part == "commands" and cell.variant == WIDE and cell.workload in names
+    ]
     rows = {
-        together[0].title: values_by_server(together, CPU) for together in grouped(cells).values()
+        together[0].title: values_by_server(together, measure)
+        for together in grouped(cells).values()
     }
-    return bars(results, rows, f"CPU per command in us, {WIDE}", is_log=True)
+    return bars(results, rows, f"{title}, {WIDE}", is_log=is_log)
 
 
 def figures(results: Results, part: str, unit: str, *, is_log: bool = False) -> Canvas | None:
@@ -164,8 +187,8 @@ def bars(
     if is_log:
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(subs=TICKS))
-        ax.xaxis.set_major_formatter(show_quantity)
         ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(show_quantity)
     ax.margins(x=0.1, y=0.01)
     ax.set_title(title, fontsize=10)
     ax.legend(fontsize=8)

@@ -95,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     how = made.add_argument_group("how")
     how.add_argument("--rounds", type=int, metavar="N",
-        help="default 3, quick 1; thrice as many, but for quick, with many clients and depth 1",
+        help="default 3, quick 1; thrice as many, but for quick, with many clients or pipelines"
+        " alone, not both",
     )  # fmt: skip
     how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.2")
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
@@ -200,7 +201,7 @@ def measure(options: argparse.Namespace) -> Results:
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
     results.facts["runs"] = (
         f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved;"
-        f" {plan.rounds * plan.close_factor} where many clients wait for each answer"
+        f" {plan.rounds * plan.close_factor} with many clients or pipelines alone, not both"
     )
     for key, value in results.facts.items():
         say(f"{key}: {value}")

@@ -199,6 +199,7 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
     )
     drawn = plots.draw(three_servers(*cells, figures=figures), tmp_path)
     assert [path.stem for path in drawn] == [
-        "throughput", "cpu", "durability", "half-load", "memory", "pauses", "scale-streams",
+        "overview", "throughput", "cpu", "durability", "half-load", "memory", "pauses",
+        "scale-streams",
     ]  # fmt: skip
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
