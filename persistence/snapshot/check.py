@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import MsgspecError
-
+from persistence.snapshot.decode import UNDECODABLE
 from storage.stream.packing import pack
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def check_stream(stream: Stream) -> None:
     for number, block in enumerate(checked):
         try:
             _check_block(block, last if number else (-1, 0))
-        except (MsgspecError, IndexError, ValueError, TypeError, OverflowError) as error:
+        except UNDECODABLE as error:
             raise Unsound(f"block {number} cannot be decoded: {error}") from error
         last = (block.last_ms, block.last_seq)
     # With nothing but deleted entries left, XSETID may have put the last ID anywhere.

@@ -47,6 +47,17 @@ _IDS_BYTES_END: Final = 2**31
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
+# What may be raised on the way through bytes that no encoder made.
+UNDECODABLE: Final = (
+    MsgspecError,
+    struct.error,
+    IndexError,
+    ValueError,
+    OverflowError,
+    TypeError,
+    RecursionError,
+)
+
 _numbers: Final = Unpacker(list[int]).decode
 
 
@@ -144,14 +155,7 @@ class Decoder:
         kind = self._frame[self._at]
         try:
             self._record(kind)
-        except (
-            MsgspecError,
-            struct.error,
-            IndexError,
-            ValueError,
-            OverflowError,
-            TypeError,
-        ) as error:
+        except UNDECODABLE as error:
             raise self.malformed(f"a sound record ({NAMES.get(kind, kind)}): {error}") from error
         return True
 

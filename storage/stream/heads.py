@@ -1,4 +1,4 @@
-"""How the msgpack values of a payload begin, and what numbers fit into them."""
+"""How the msgpack values of a payload begin, what numbers fit into them, and its one limit."""
 
 from __future__ import annotations
 
@@ -24,3 +24,5 @@ BYTE: Final = 0xFF
 TWO_BYTES: Final = 0xFFFF
 UINT_32_MAX: Final = 0xFFFF_FFFF
 NUMBER_MAX: Final = 2**61  # what is above may be no i64 in sums
+
+SHARED_MOST: Final = 64 * 1024  # bytes of all values of a block that stand once for several

@@ -21,6 +21,7 @@ from storage.stream.heads import (
     BYTE_BITS,
     FIX_ARRAY,
     NUMBER_MAX,
+    SHARED_MOST,
     TWO_BYTES,
     UINT_8,
     UINT_32_MAX,
@@ -279,6 +280,7 @@ def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
         return [], []
     shared = [0] * width
     own = [0] * width
+    once: i64 = 0
     for column in range(width):
         first = flat[column]
         length = len(first)
@@ -287,6 +289,7 @@ def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
             number += width
         if number >= size:
             shared[column] = length
+            once += length
             continue
         while number < size and len(flat[number]) == length:
             number += width
@@ -294,6 +297,11 @@ def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
             same = _shared(flat, column, width) if length >= _SHARED_MIN else 0
             shared[column] = same
             own[column] = length - same
+            once += same
+    if once * (size // width) > SHARED_MOST:
+        for column in range(width):
+            own[column] += shared[column]
+            shared[column] = 0
     return shared, own
 
 

@@ -15,7 +15,8 @@ Values are bytes, and field order and repeated names are kept. Where every value
 long, they stand in ``texts``, row by row, without heads, so that those of any entry are found
 without looking at the ones before; ``lengths`` is 0 for the fields whose values are in ``values``.
 What they all begin with stands once, in front of ``texts``: its length, less than 0, comes before
-that of the rest, which is 0 where the values are the same altogether.
+that of the rest, which is 0 where the values are the same altogether. That is so where it comes to
+``SHARED_MOST`` bytes of the values at most: no payload is much smaller than what it becomes.
 
 For example the entries 5-0 a=x b=10 and 5-1 a=yy b=20 are ``[5, 0, 0, 1]`` and
 ``[["a", "b"], ["x", 10, "yy", 20], [1]]``; with more entries and the fields c=north, c=south and
@@ -46,6 +47,7 @@ from storage.stream.heads import (
     NEGATIVE,
     NIL,
     NUMBER_MAX,
+    SHARED_MOST,
     TWO_BYTES,
     UINT_8,
     UINT_16,
@@ -62,45 +64,58 @@ _ARRAY_OF: Final = b"\xdd"  # with a size of four bytes
 
 
 def unpack(payload: bytes, ids_bytes: int) -> Run:
-    """The entries of a payload."""
+    """The entries of a payload.
+
+    Raises:
+        ValueError, TypeError, IndexError, RecursionError, MsgspecError: it is none.
+    """
     body = cast("list[object]", _unpack(memoryview(payload)[ids_bytes:]))
-    if body[0] is None:
-        run = Run(None)
-        run.rows = cast("list[list[bytes]]", body[1])
-    else:
-        names = cast("list[bytes]", body[0])
-        run = Run(names)
-        if len(body) == 5:
-            run.flat = cast("list[bytes]", _joined(body, count_ids(payload)))
-        else:
-            run.flat = cast("list[bytes]", body[1])
-        if len(body) > 2:
-            _spell(run.flat, len(names), cast("list[int]", body[-1]))
+    names = None if body[0] is None else cast("list[bytes]", body[0])
+    run = Run(names)
     unpack_ids(payload, ids_bytes, run)
+    if names is None:
+        run.rows = cast("list[list[bytes]]", body[1])
+        return run
+    if len(body) == 5:
+        run.flat = cast("list[bytes]", _joined(body, len(names), len(run.ms)))
+    else:
+        run.flat = cast("list[bytes]", body[1])
+    if len(body) > 2:
+        _spell(run.flat, len(names), cast("list[int]", body[-1]))
     return run
 
 
-def _joined(body: list[object], count: int) -> list[object]:
+def _joined(body: list[object], width: int, count: int) -> list[object]:
     """The values in a row of ``count`` entries, of which some stand in ``texts``.
 
     Raises:
-        ValueError: not as long as ``lengths`` says.
+        ValueError: not as many or as long as ``lengths`` says, or standing once for too many.
     """
     texts = cast("bytes", body[2])
+    values = cast("list[object]", body[3])
     lengths: list[int] = []
+    others = 0
+    once = 0
     size = 0
     same = 0
     for length in cast("list[int]", body[1]):
         if length < 0 and not same:
             same = -length
             continue
+        if length < 0:
+            raise ValueError("a length below 0")
         lengths.append(same)
         lengths.append(length)
+        if not same and not length:
+            others += 1
+        once += same
         size += same + count * length
         same = 0
-    if same or min(lengths) < 0 or len(texts) != size:
-        raise ValueError("texts that are not as long as they should be")
-    return _join(texts, 0, lengths, 0, count, cast("list[object]", body[3]))
+    if same or len(lengths) != 2 * width or len(texts) != size or len(values) != count * others:
+        raise ValueError("other values than their lengths say")
+    if once * count > SHARED_MOST:
+        raise ValueError("too many values that stand once")
+    return _join(texts, 0, lengths, 0, count, values)
 
 
 def unpack_ids(payload: bytes, ids_bytes: int, run: Run) -> None:

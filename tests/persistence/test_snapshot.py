@@ -375,6 +375,15 @@ def test_a_payload_that_others_spelled_is_read_in_part(
         assert part.run.row(part.low) == [b"a", texts[number]]
 
 
+def test_a_payload_that_is_nested_without_end_is_refused() -> None:
+    stream = make_stream(((5 + number, 0, [b"a", b"x"]) for number in range(6)), 5)
+    (block,) = stream.index.blocks
+    block.payload = IDS + b"\x91" * 5000 + b"\x90"
+    block.ids_bytes = len(IDS)
+    with pytest.raises(BadValue, match="block 0 cannot be decoded"):
+        load_value(dump_value(stream))
+
+
 @pytest.mark.parametrize("kind", [b"read", b"even"])
 def test_a_value_that_no_server_writes_is_refused_or_sound(kind: bytes) -> None:
     """Each byte changed under a right checksum: what is taken can be worked with."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msgspec import msgpack
+from msgspec import MsgspecError, msgpack
 
 from storage.stream.appending import append, open_block
 from storage.stream.block import Block
+from storage.stream.heads import SHARED_MOST
 from storage.stream.packing import pack
 from storage.stream.payload import UNKNOWN, count_ids, number_of, unpack, unpack_some
 from storage.stream.run import Run
@@ -135,8 +136,8 @@ NAMED = [b"name:0", b"name:1", b"name:2"]
         (([b"x" * 33], [b"y"]), [NAMED[:2], [-33, 0, -1, 0], b"x" * 33 + b"y", [], []]),
         (([b"x" * 129], [b"y"]), [NAMED[:2], [-129, 0, -1, 0], b"x" * 129 + b"y", [], []]),
         (
-            ([b"ab", b"cd"], [b"x" * 40_000], [b"y", b"zz"]),
-            [NAMED, [2, -40_000, 0, 0], b"x" * 40_000 + b"abcd" * 3, [b"y", b"zz"] * 3, []],
+            ([b"ab", b"cd"], [b"x" * 10_000], [b"y", b"zz"]),
+            [NAMED, [2, -10_000, 0, 0], b"x" * 10_000 + b"abcd" * 3, [b"y", b"zz"] * 3, []],
         ),
         (
             ([b"7", b"8"], [b"go"], [b"ab", b"cd"]),
@@ -212,12 +213,38 @@ def test_few_values_do_not(size: int) -> None:
         [NAMED[:1], [-9, -2], b"a", [], []],
         [NAMED[:2], [2, -1, 0], b"abcdefgh", [], []],
         [NAMED[:2], [2, 0], b"abcdefgh", [b"x"] * 3, []],
+        [NAMED[:2], [2, 0], b"abcdefgh", [b"x"] * 5, []],
+        [NAMED[:2], [2], b"abcdefgh", [], []],
+        [NAMED[:1], [2, 0], b"abcdefgh", [b"x"] * 4, []],
+        [NAMED[:1], [-2, -2, 0], b"abab", [], []],
+        [NAMED[:1], [-SHARED_MOST // 4 - 1, 0], b"x" * (SHARED_MOST // 4 + 1), [], []],
     ],
 )
 def test_texts_of_other_lengths_are_refused(values: list[object]) -> None:
     payload, ids_bytes = pack(run_of([(1, 0)] * 4, [b"ab"]))
     with pytest.raises((ValueError, IndexError)):
         unpack(payload[:ids_bytes] + msgpack.encode(values), ids_bytes)
+
+
+def test_only_so_much_stands_once() -> None:
+    """A payload that others made may not become a thousand times as large."""
+    for most in (SHARED_MOST // 8, SHARED_MOST // 8 + 1):
+        run = run_of([(1, 0)] * 8, [b"x" * (most - 2)], [b"up"])
+        payload, ids_bytes = pack(run)
+        stands_once = most == SHARED_MOST // 8
+        assert (len(payload) < 2 * most) == stands_once
+        assert unpack(payload, ids_bytes).flat == run.flat
+        lengths = msgpack.decode(payload[ids_bytes:])[1]
+        assert lengths == ([2 - most, 0, -2, 0] if stands_once else [most - 2, 2])
+
+
+@pytest.mark.parametrize(
+    "values", [[NAMED[:1], [-1, 0], b"x", [], []], [NAMED[:1], [0], b"", [], []]]
+)
+def test_entries_that_are_not_there_are_not_made_room_for(values: list[object]) -> None:
+    ids = b"\xdd\xff\xff\xff\xfe"
+    with pytest.raises(MsgspecError):
+        unpack(ids + msgpack.encode(values), len(ids))
 
 
 @pytest.mark.parametrize("great", [(2**61, 0), (5, 2**61), (2**63, 1), (ID_MAX, ID_MAX)])
