@@ -58,13 +58,18 @@ def park(server: Server, session: Session, row: Command, parked: Parked) -> None
 def serve_ready(server: Server) -> None:
     """Run the requests of clients whose keys have become ready, until nothing more changes."""
     ready = server.blocking.ready
-    for queue in ready:  # it grows on the way
-        queue.is_ready = False
-        if not queue.is_for_groups():
-            _serve_each(server, queue)
-        for group in list(queue.groups):
-            _serve_group(server, queue, group)
-    ready.clear()
+    looked_at = 0
+    try:
+        while looked_at < len(ready):  # it grows on the way
+            queue = ready[looked_at]
+            looked_at += 1
+            queue.is_ready = False
+            if not queue.is_for_groups():
+                _serve_each(server, queue)
+            for group in list(queue.groups):
+                _serve_group(server, queue, group)
+    finally:  # one that cannot be served keeps nobody else waiting
+        del ready[:looked_at]
 
 
 def _serve_each(server: Server, queue: Queue) -> None:

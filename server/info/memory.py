@@ -48,9 +48,12 @@ def anonymous_huge_bytes() -> int:
 
 def give_back() -> None:
     """Let the allocator return to the system what it holds without need, where it can."""
-    from ctypes import CDLL  # late: a server that has freed nothing starts without it
+    try:
+        from ctypes import CDLL  # late: a server that has freed nothing starts without it
 
-    malloc_trim = getattr(CDLL(None), "malloc_trim", None)  # glibc alone has it
+        malloc_trim = getattr(CDLL(None), "malloc_trim", None)  # glibc alone has it
+    except OSError:  # as where no file can be opened any more
+        return
     if malloc_trim is not None:
         malloc_trim(0)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import MsgspecError
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from server.call import Parked
@@ -18,6 +20,7 @@ from server.serving import serve_ready
 from server.session import NOBODY, Session
 from server.state import Server
 from server.waiters import MANY_LINES, SPARE_TICKETS, Line, Queue, Waiter
+from storage.stream.stream import Stream
 
 
 def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
@@ -153,3 +156,30 @@ def test_a_tick_that_fails_is_not_the_last() -> None:
 
     asyncio.run(run())
     assert len(troubles) >= 2
+
+
+def test_one_that_cannot_be_served_keeps_nobody_else_waiting() -> None:
+    """A block that cannot be decoded, as a file that is taken as it is may hold one."""
+    server = Server(Config())
+    actor, claimer, reader = (Session(number, server.dbs[0], 0, NOBODY) for number in (1, 2, 3))
+    run_all(
+        server, actor, *(f"XADD bad {number}-0 f {number * number}" for number in range(1, 151))
+    )
+    run_all(server, actor, "XGROUP CREATE bad g 0", "XGROUP CREATE good g 0 MKSTREAM")
+    run_all(server, actor, "XREADGROUP GROUP g a STREAMS bad >")
+    run_all(server, claimer, "XREADGROUP GROUP g b BLOCK 0 CLAIM 9000000 STREAMS bad >")
+    run_all(server, reader, "XREADGROUP GROUP g c BLOCK 0 STREAMS good >")
+    stream = server.dbs[0].get(b"bad", 0)
+    assert isinstance(stream, Stream)
+    block = stream.index.blocks[0]
+    block.payload = block.payload[: block.ids_bytes] + b"\xc1" * 20
+    block.run = None
+    run_all(server, actor, "MULTI", "XCLAIM bad g a 0 150-0", "XADD good 1-0 f v")
+    with pytest.raises((IndexError, MsgspecError)):
+        run_all(server, actor, "EXEC")
+    assert server.blocking.client_count == 2
+    run_all(server, actor, "PING")
+    assert server.blocking.client_count == 1
+    assert b"$3\r\n1-0\r\n" in b"".join(reader.out)
+    assert server.blocking.ready == []
+    assert claimer.waiter is not None
