@@ -118,6 +118,7 @@ class App(Host):
             return 1
         self.server.set_special(LOADING_DATA, False)
         settle_heap()
+        gc.callbacks.append(self.server.latency.collector)
         log.info("Ready to accept connections")
         cron = Cron(self.server)
         cron.start()
@@ -153,6 +154,7 @@ class App(Host):
     async def _shut_down(self) -> int:
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
+        gc.callbacks.remove(self.server.latency.collector)
         self._listeners.close()
         if self.server.job is not None:
             self.server.job.cancel()

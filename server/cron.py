@@ -2,7 +2,8 @@
 
 A tick does a bounded amount of each kind of work, so that no request waits long for it: keys are
 expired for two milliseconds at most, values are let go of in slices, and of many clients only some
-are looked at, all of them about once a second.
+are looked at, all of them about once a second. What is more than a tick may do of keys, values and
+iids goes on between two ticks, for a millisecond each at a time, and then the clients have two.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from server.serving import serve_ready
 from server.session import BLOCKED, MONITORING, PAUSED, Session
 from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
 
-EXPIRE_BATCH: Final = 500  # keys dropped in one go, so that no client waits for more
-CRON_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
+EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
+EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
+EXPIRE_MORE_NS: Final = 1_000_000  # and one go between two ticks, where that was not enough
 FREED_AT_ONCE: Final = 128  # pieces of a value let go of in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let go of
@@ -45,6 +47,7 @@ class Cron:
         self._trimmed_ms = 0
         self._recent_since_ms = 0
         self._iids_due = False  # there was more to forget than one go may
+        self._keys_due = False  # likewise, to expire
         self._idle_consumers: Final = Sweep(server)
 
     def start(self) -> None:
@@ -59,10 +62,10 @@ class Cron:
             self._timer = None
 
     def _sleep(self) -> None:
-        """Wait for the next tick, or less while there is something to let go of in between."""
+        """Wait for the next tick, or less while there is something to do in between."""
         pause_s = self._left_s
-        if (self._server.lazy_free or self._iids_due) and pause_s > FREE_PAUSE_S:
-            pause_s = FREE_PAUSE_S
+        if self._server.lazy_free or self._iids_due or self._keys_due:
+            pause_s = min(pause_s, FREE_PAUSE_S)
         self._left_s -= pause_s
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
 
@@ -77,6 +80,8 @@ class Cron:
                 self._server.refresh_clock()
                 free_some(self._server)
                 self._forget_iids()
+                if self._keys_due:
+                    self._expire_keys(EXPIRE_MORE_NS)
         finally:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
@@ -91,14 +96,20 @@ class Cron:
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms)
-        if server.active_expire and not server.special & (
-            PAUSED_ALL | PAUSED_WRITES | LOADING_DATA
-        ):
-            expire_keys(server, now_ms)
+        self._expire_keys(EXPIRE_BUDGET_NS)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
         if server.job is None and not server.stopping:
             begin_job(server, now_ms // 1000)
+
+    def _expire_keys(self, budget_ns: int) -> None:
+        """Remove keys whose time has come, unless none may be removed now."""
+        server = self._server
+        held_back = server.special & (PAUSED_ALL | PAUSED_WRITES | LOADING_DATA)
+        if held_back or server.cron_paused or not server.active_expire:
+            self._keys_due = False
+        else:
+            self._keys_due = not expire_keys(server, budget_ns)
 
     def _forget_iids(self) -> None:
         """Take iids that are too old out of the IDMP maps of streams."""
@@ -194,7 +205,8 @@ def free_some(server: Server) -> None:
             server.lazy_freed += 1
         server.refresh_clock()
         if server.clock_ns - started_ns > FREE_BUDGET_NS:
-            return
+            break
+    server.note_latency(b"free-cycle", started_ns)
 
 
 def forget_iids(server: Server) -> bool:
@@ -210,28 +222,29 @@ def forget_iids(server: Server) -> bool:
     return True
 
 
-def expire_keys(server: Server, now_ms: int) -> None:
-    """Remove keys whose time has come, as many as the budget of a tick allows."""
+def expire_keys(server: Server, budget_ns: int) -> bool:
+    """Remove keys whose time has come; False when the time was up before the end."""
     started_ns = server.clock_ns
-    capped = _expire_all(server, now_ms, started_ns)
+    done = _expire_all(server, started_ns, budget_ns)
     server.refresh_clock()
-    spent_ns = max(0, server.clock_ns - started_ns)
-    server.stats.expiry_ns += spent_ns
-    if capped:
+    server.stats.expiry_ns += max(0, server.clock_ns - started_ns)
+    if not done:
         server.stats.expiry_capped += 1
-    server.latency.sample(b"expire-cycle", server.clock_ns // 1_000_000_000, spent_ns // 1_000_000)
+    server.note_latency(b"expire-cycle", started_ns)
+    return done
 
 
-def _expire_all(server: Server, now_ms: int, started_ns: int) -> bool:
-    """Expire the keys of all databases; True when the time was up before the end."""
+def _expire_all(server: Server, started_ns: int, budget_ns: int) -> bool:
+    """Expire the keys of all databases; False when the time was up before the end."""
+    now_ms = started_ns // 1_000_000
     for db in server.dbs:
         while db.expire_due(now_ms, EXPIRE_BATCH) == EXPIRE_BATCH:
             flush_expired(server)
             server.refresh_clock()
-            if server.clock_ns - started_ns > CRON_BUDGET_NS:
-                return True
+            if server.clock_ns - started_ns > budget_ns:
+                return False
     flush_expired(server)
-    return False
+    return True
 
 
 def flush_expired(server: Server) -> None:

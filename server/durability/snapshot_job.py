@@ -165,6 +165,8 @@ class SnapshotJob:
         if delay_us > 0 and now_ns < self._rests_until_ns:
             self._later(min(DELAY_STEP_S, (self._rests_until_ns - now_ns) / 1e9))
             return
+        server.refresh_clock()
+        started_ns = server.clock_ns
         stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
         while self._queued_bytes < QUEUED_MAX_BYTES:
             done = self.keys_done
@@ -175,6 +177,8 @@ class SnapshotJob:
             if now_ns >= stop_ns or (delay_us > 0 and self.keys_done > done):
                 break
         self._report(now_ns)
+        server.refresh_clock()
+        server.note_latency(b"snapshot-slice", started_ns)
         self._seen_bytes = server.stats.net_input_bytes
         if self._queued_bytes >= QUEUED_MAX_BYTES:
             self._waiting = True

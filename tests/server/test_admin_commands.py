@@ -6,8 +6,10 @@ import re
 import time
 from collections.abc import Callable
 
+from server.info.latency import LatencyMonitor
 from support.client import RawClient, WireError
 from support.process import Process, ServerProcess
+from support.waiting import wait_until
 
 
 def watched(monitor: RawClient) -> str:
@@ -266,3 +268,31 @@ def test_time_and_lastsave(client: RawClient) -> None:
     assert isinstance(saved, int)
     assert 0 <= time.time() - saved < 10_000
     assert client.call("ROLE") == b"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
+
+
+def test_what_is_due_is_expired_between_two_ticks_too(client: RawClient) -> None:
+    """A tick a second would take half a minute for it; and LATENCY shows how long a go was."""
+    client.call("CONFIG", "SET", "hz", "1", "latency-monitor-threshold", "1")
+    try:
+        for index in range(40_000):
+            client.send_command("SET", f"mortal:{index}", "", "PX", 1)
+        for _ in range(40_000):
+            assert client.read() == b"+OK\r\n"
+        wait_until(lambda: client.call("DBSIZE") == b":0\r\n", 10.0)
+        latest = client.call_parsed("LATENCY", "LATEST")
+        assert isinstance(latest, list)
+        assert b"expire-cycle" in [event[0] for event in latest]
+    finally:
+        client.call("CONFIG", "SET", "hz", "10", "latency-monitor-threshold", "0")
+        client.call("LATENCY", "RESET")
+
+
+def test_a_collection_is_an_event() -> None:
+    monitor = LatencyMonitor()
+    for threshold_ms in (0, 5):
+        monitor.threshold_ms = threshold_ms
+        monitor.collector("start", {})
+        time.sleep(0.01)
+        monitor.collector("stop", {})
+        assert list(monitor.events) == ([b"gc"] if threshold_ms else [])
+    assert monitor.events[b"gc"].highest_ms >= 10
