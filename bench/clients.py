@@ -151,7 +151,7 @@ class Connection:
 
         Raises: WrongReplyError for an error among them.
         """
-        if data[0] == MINUS or b"\n-" in data:
+        if b"\n-" in data or (data[0] == MINUS and not data[1:2].isdigit()):  # no rest of an ID
             self.may_hold_errors = True
         self.reader.feed(data)
         while True:
