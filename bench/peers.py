@@ -42,6 +42,8 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 OURS: Final = "headrace"
 OURS_PURE: Final = "headrace-pure"
 FAKEREDIS: Final = "fakeredis"
+REAL: Final = ("redis-server", "valkey-server")
+USUAL: Final = (*REAL, FAKEREDIS)  # peers that a machine may have
 
 
 class ServerError(Exception):
@@ -94,7 +96,7 @@ def pure(command: str = "") -> Peer:
 def found() -> list[Peer]:
     """The peers that this machine has."""
     peers = []
-    for name in ("redis-server", "valkey-server"):
+    for name in REAL:
         program = shutil.which(name)
         if program is not None:
             peers.append(Peer(name, (program,)))
@@ -345,16 +347,26 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
         while time.perf_counter() < started + START_TIMEOUT_S:
             if self._process.poll() is not None:
                 break
             if self._answers():
                 self.start_s = time.perf_counter() - started
+                self._check_pid()
                 return
             time.sleep(0.001)
         tail = log_path.read_text(errors="replace")[-2000:]
         raise ServerError(f"{self.name} does not answer:\n{' '.join(self._command())}\n{tail}")
+
+    def _check_pid(self) -> None:
+        """See that the process whose time and memory are counted is the server.
+
+        Raises: ServerError where a script has started it, say.
+        """
+        if self.peer.is_redis_like and self.info("server").get("process_id") != str(self.pid):
+            raise ServerError("the server is a process of its own: start it with exec")
 
     def _answers(self) -> bool:
         try:
@@ -372,7 +384,8 @@ class Server:
         self.hang_up()
         if self._process is not None:
             # What it holds is of no use: no time is lost on a clean end.
-            self._process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(STOP_TIMEOUT_S)
         shutil.rmtree(self._directory, ignore_errors=True)
 

@@ -154,7 +154,7 @@ def figures(results: Results, part: str, unit: str, *, is_log: bool = False) -> 
     """The figures of one part."""
     rows: dict[str, dict[str, float]] = {}
     for figure in results.figures:
-        if figure.part == part:
+        if figure.part == part and figure.unit == unit:
             rows.setdefault(figure.title, {})[figure.server] = median(figure.values)
     return bars(results, rows, f"{part}, {unit}", is_log=is_log)
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from bench import report
 from bench.footprint import run_memory, run_pauses, run_start
 from bench.load import Load
 from bench.machine import facts
 from bench.parts import run_commands, run_durability, run_half_load, run_redis_benchmark
-from bench.peers import Peer, ServerError, divide_cores, found, ours, pure
+from bench.peers import OURS, OURS_PURE, USUAL, Peer, ServerError, divide_cores, found, ours, pure
 from bench.results import Results, load
 from bench.scale import AXES, run_axis, scale_part
 from bench.session import Plan, Session, say
@@ -43,27 +44,68 @@ QUICK_PARTS: Final = ("commands",)
 CLOSE_FACTOR: Final = 3
 QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
+ENDED_EARLY: Final = "ended early"
+LONGEST_S: Final = 3600
+
+
+INTERRUPTED: Final = 130  # the exit code, as a shell has it
 
 
 def names(text: str) -> list[str]:
-    """Words between commas."""
-    return [word for word in text.split(",") if word]
+    """Words between commas, at least one."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise argparse.ArgumentTypeError("names, between commas")
+    return words
+
+
+def number(text: str) -> int:
+    """A whole number above 0."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"a whole number above 0 and not {text!r}")
+    return value
 
 
 def numbers(text: str) -> list[int]:
     """Numbers between commas, all above 0."""
-    values = [int(word) for word in names(text)]
-    if min(values, default=0) < 1:
-        raise argparse.ArgumentTypeError("numbers above 0, between commas")
-    return values
+    return [number(word) for word in names(text)]
+
+
+def seconds(text: str) -> float:
+    """A length of time above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < LONGEST_S:
+        raise argparse.ArgumentTypeError(f"seconds, above 0 and below {LONGEST_S}, not {text!r}")
+    return value
+
+
+def folder(text: str) -> Path:
+    """A folder that is there."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return path
 
 
 def peer(text: str) -> Peer:
     """``name=command``: a server that takes redis-server's options."""
     name, equals, command = text.partition("=")
-    if not (name and equals and command):
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+    if not (name and equals and words):
         raise argparse.ArgumentTypeError("name=command, such as redis-8=/opt/redis-8/redis-server")
-    return Peer(name, tuple(shlex.split(command)))
+    if name in (OURS, OURS_PURE):
+        raise argparse.ArgumentTypeError(f"{name} is our own: see --ours and --pure")
+    return Peer(name, tuple(words))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -87,25 +129,25 @@ def parser() -> argparse.ArgumentParser:
         help="the parts that show how cost grows",
     )  # fmt: skip
     what.add_argument(
-        "--scale-most", type=int, default=50_000_000, metavar="N", help="the greatest size"
+        "--scale-most", type=number, default=50_000_000, metavar="N", help="the greatest size"
     )
     what.add_argument(
-        "--pause-entries", type=int, default=10_000_000, metavar="N",
+        "--pause-entries", type=number, default=10_000_000, metavar="N",
         help="how many entries the part `pauses` works with",
     )  # fmt: skip
     how = made.add_argument_group("how")
-    how.add_argument("--rounds", type=int, metavar="N",
+    how.add_argument("--rounds", type=number, metavar="N",
         help="default 3, quick 1; thrice as many, but for quick, with many clients or pipelines"
         " alone, not both",
     )  # fmt: skip
-    how.add_argument("--seconds", type=float, metavar="S", help="of a run; default 2, quick 0.2")
+    how.add_argument("--seconds", type=seconds, metavar="S", help="of a run; default 2, quick 0.2")
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
     how.add_argument(
-        "--divide", type=int, metavar="N", help="prepare so many times fewer entries; quick 5"
+        "--divide", type=number, metavar="N", help="prepare so many times fewer entries; quick 5"
     )
     how.add_argument(
-        "--folder", type=Path, help="where servers keep files; default $TMPDIR or /tmp"
+        "--folder", type=folder, help="where servers keep files; default $TMPDIR or /tmp"
     )
     who = made.add_argument_group("who takes part")
     who.add_argument(
@@ -156,15 +198,39 @@ def check_parts(asked: list[str]) -> None:
 
 
 def participants(options: argparse.Namespace) -> tuple[Peer, ...]:
-    """Ours first, then those found, then those named; the last of one name has it."""
+    """Ours first, then those found, then those named, who may take the name of one found.
+
+    Raises: SystemExit for a name that is there twice or not at all.
+    """
     try:
         peers = [ours(options.ours)]
         if options.pure is not None:
             peers.append(pure(options.pure))
     except ServerError as error:
         raise SystemExit(str(error)) from None
-    by_name = {peer.name: peer for peer in (*peers, *found(), *options.peer)}
-    return tuple(peer for peer in by_name.values() if peer.name not in options.without)
+    named_peers = {peer.name: peer for peer in options.peer}
+    if len(named_peers) < len(options.peer):
+        raise SystemExit("two of --peer have one name")
+    by_name = {peer.name: peer for peer in (*peers, *found())} | named_peers
+    for name in options.without:
+        if by_name.pop(name, None) is None and name not in USUAL:
+            raise SystemExit(f"--without {name}: there is no such peer")
+    if not by_name:
+        raise SystemExit("nobody takes part")
+    return tuple(by_name.values())
+
+
+def check_participants(session: Session) -> None:
+    """Start each of them once: one that cannot run is told before hours have gone by.
+
+    Raises: SystemExit.
+    """
+    for peer in session.plan.peers:
+        try:
+            with session.server(peer):
+                pass
+        except (OSError, ServerError) as error:
+            raise SystemExit(f"{peer.name} does not start: {error}") from None
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
@@ -208,10 +274,14 @@ def measure(options: argparse.Namespace) -> Results:
     os.sched_setaffinity(0, cores.load)  # this process too keeps away from the servers
     path = None
     if options.output is not None:
-        options.output.mkdir(parents=True, exist_ok=True)
+        try:
+            options.output.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SystemExit(f"--output: {error}") from None
         path = options.output / RESULTS
     with Load(cores.load) as load_processes:
         session = Session(plan, cores, load_processes, results, path)
+        check_participants(session)
         for part in parts:
             try:
                 PARTS[part](session)
@@ -226,12 +296,18 @@ def measure(options: argparse.Namespace) -> Results:
 
 def ended_early(part: str) -> str:
     """How a failure of a whole part begins; another run of that part makes up for it."""
-    return f"{part} ended early"
+    return f"{part} {ENDED_EARLY}"
 
 
 def merged(paths: Sequence[Path]) -> Results:
-    """Results of several runs as one; of the facts and versions, the first run's count."""
-    first, *others = [load(path) for path in paths]
+    """Results of several runs as one; of the facts and versions, the first run's count.
+
+    Raises: SystemExit for a file that holds none.
+    """
+    try:
+        first, *others = [load(path) for path in paths]
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"--render: {error}") from None
     for other in others:
         first.servers = {**other.servers, **first.servers}
         first.rivals = list(dict.fromkeys([*first.rivals, *other.rivals]))
@@ -248,18 +324,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = parser().parse_args(arguments)
     is_whole = not (options.quick or options.only or options.parts)
-    if options.output is None and (is_whole or options.render):
+    is_usual = options.output is None and (is_whole or options.render)
+    if is_usual:
         options.output = Path(__file__).parent
-    if options.render:
-        results = merged(options.render)
-    else:
-        results = measure(options)
+    try:
+        results = merged(options.render) if options.render else measure(options)
+    except KeyboardInterrupt:
+        say("interrupted" + kept(options))
+        raise SystemExit(INTERRUPTED) from None
+    failed = [text for text in results.failures if ENDED_EARLY in text]
+    if failed and is_usual and not options.render:
+        raise SystemExit("no report is written, for a part " + ENDED_EARLY + kept(options))
     if options.output is None:
         sys.stdout.write("\n\n".join(report.sections(results)) + "\n")
-        return
-    for path in report.write(results, options.output):
-        say(f"wrote {path}")
+    else:
+        for path in report.write(results, options.output):
+            say(f"wrote {path}")
+    if failed:
+        raise SystemExit(1)
+
+
+def kept(options: argparse.Namespace) -> str:
+    """What can be made of a run that did not come to its end, as the rest of a sentence."""
+    if options.output is None or not (options.output / RESULTS).exists():
+        return ""
+    return f"; --render {options.output / RESULTS} makes a report of what there is"
+
+
+def end_in_order(number: int, frame: object) -> NoReturn:
+    """For signals that would leave servers behind."""
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, end_in_order)
     main()

@@ -15,7 +15,7 @@ appended, or not acknowledged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -29,6 +29,8 @@ CHANNEL: Final = b"channel"
 FIELD: Final = b"field"
 VALUE: Final = b"x" * 8
 EACH_VALUE: Final = b"v%07x"  # as long, and another one for each entry: it cannot be stored once
+EACH_MOST: Final = 0xFFFFFFF  # the greatest number that has seven digits there
+RING: Final = 512  # requests with different values that a client sends again and again
 MANY_READERS: Final = 100
 MANY_WORKERS: Final = 50  # of whom half are producers
 DELIVERY: Final = 1000  # entries that a consumer reads at once while preparing
@@ -135,6 +137,17 @@ def the_same(*words: str | bytes | int) -> Callable[[Call], bytes]:
 # Filling
 
 
+def each_value(words: Sequence[str | bytes | int], call: Call) -> bytes:
+    """These words, with a value of this request's own where ``VALUE`` stands."""
+    value = EACH_VALUE % (call.number & EACH_MOST)
+    return encode(*[value if word == VALUE else word for word in words])
+
+
+def with_each_value(*words: str | bytes | int) -> Callable[[Call], bytes]:
+    """As ``the_same``, but with another value for each request."""
+    return partial(each_value, words)
+
+
 def fill(control: Control, first: int, last: int, key: bytes = STREAM) -> None:
     """Append the entries with numbers from ``first`` up to, not including, ``last``.
 
@@ -150,7 +163,8 @@ def fill_chunks(first: int, last: int, key: bytes, batch: int) -> Iterator[tuple
     template = head.replace(b"%", b"%%") + b"%d-0" + tail
     for start in range(BASE_MS + first, BASE_MS + last, batch):
         stop = min(start + batch, BASE_MS + last)
-        yield b"".join([template % (ms, ms & 0xFFFFFFF) for ms in range(start, stop)]), stop - start
+        requests = [template % (ms, ms & EACH_MOST) for ms in range(start, stop)]
+        yield b"".join(requests), stop - start
 
 
 def fill_from_start(control: Control, entries: int) -> None:
@@ -290,9 +304,18 @@ def xautoclaim(call: Call) -> bytes:
     return encode("XAUTOCLAIM", STREAM, GROUP, consumer, "0", "0-0", "COUNT", 10)
 
 
-def _transaction() -> bytes:
-    append = encode("XADD", STREAM, "*", FIELD, VALUE)
-    return encode("MULTI") + append * 10 + encode("EXEC")
+def xadd_large(call: Call) -> bytes:
+    """An append of a kilobyte."""
+    value = EACH_VALUE % (call.number & EACH_MOST)
+    return encode("XADD", STREAM, "*", FIELD, value.ljust(1024, b"x"))
+
+
+def transaction(call: Call) -> bytes:
+    """Ten appends that are made together."""
+    appends = []
+    for number in range(10 * call.number, 10 * call.number + 10):
+        appends.append(encode("XADD", STREAM, "*", FIELD, EACH_VALUE % (number & EACH_MOST)))
+    return encode("MULTI") + b"".join(appends) + encode("EXEC")
 
 
 FIVE_FIELDS: Final = [word for n in range(1, 6) for word in (b"field%d" % n, VALUE)]
@@ -306,22 +329,23 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
         setup=set_key, is_paced=True,
     ),
     Workload(
-        "xadd", "XADD, 1 field", the_same("XADD", STREAM, "*", FIELD, VALUE), Reply.LINED,
-        most=4_000_000, reset=empty_stream, check=partial(check_appended, 1),
+        "xadd", "XADD, 1 field", with_each_value("XADD", STREAM, "*", FIELD, VALUE), Reply.LINED,
+        distinct=RING, most=4_000_000, reset=empty_stream, check=partial(check_appended, 1),
         is_quick=True, is_paced=True,
     ),
     Workload(
-        "xadd-5", "XADD, 5 fields", the_same("XADD", STREAM, "*", *FIVE_FIELDS), Reply.LINED,
-        most=2_000_000, reset=empty_stream, check=partial(check_appended, 1),
+        "xadd-5", "XADD, 5 fields", with_each_value("XADD", STREAM, "*", *FIVE_FIELDS),
+        Reply.LINED, distinct=RING, most=2_000_000, reset=empty_stream,
+        check=partial(check_appended, 1),
     ),
     Workload(
-        "xadd-1k", "XADD, 1 KB", the_same("XADD", STREAM, "*", FIELD, b"x" * 1024), Reply.LINED,
-        most=300_000, reset=empty_stream, check=partial(check_appended, 1),
+        "xadd-1k", "XADD, 1 KB", xadd_large, Reply.LINED,
+        distinct=RING // 8, most=300_000, reset=empty_stream, check=partial(check_appended, 1),
     ),
     Workload(
         "xadd-maxlen", "XADD MAXLEN ~ 1000",
-        the_same("XADD", STREAM, "MAXLEN", "~", 1000, "*", FIELD, VALUE), Reply.LINED,
-        reset=empty_stream,
+        with_each_value("XADD", STREAM, "MAXLEN", "~", 1000, "*", FIELD, VALUE), Reply.LINED,
+        distinct=RING, reset=empty_stream,
     ),
     Workload(
         "xadd-idmp", "XADD IDMP", xadd_idmp, Reply.LINED,
@@ -370,19 +394,19 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     ),
     Workload(
         "worker", "produce, read, acknowledge",
-        the_same("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
+        with_each_value("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
         loop=Loop.WORKERS, unit="jobs", reset=new_group_alone, check=check_none_pending,
         is_quick=True,
     ),
     Workload(
         "worker-block", "produce for workers that wait",
-        the_same("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
+        with_each_value("XADD", STREAM, "MAXLEN", "~", 100_000, "*", FIELD, VALUE), Reply.LINED,
         loop=Loop.WAITERS, unit="jobs", reset=new_group_alone, check=check_all_done,
         clients=(MANY_WORKERS,),
     ),
     Workload(
-        "multi-10", "MULTI, 10 XADD, EXEC", partial(always, _transaction()), Reply.LINED,
-        unit="transactions", replies=12, most=400_000, reset=empty_stream,
+        "multi-10", "MULTI, 10 XADD, EXEC", transaction, Reply.LINED,
+        distinct=RING // 8, unit="transactions", replies=12, most=400_000, reset=empty_stream,
         check=partial(check_appended, 10),
     ),
     Workload(

@@ -193,8 +193,8 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
         cells += [replace(found, part=part) for found in cells[:2]]
     cells += [replace(found, part="scale-streams", variant="1,000") for found in cells[:2]]
     figures = tuple(
-        Figure(part, "entry", "bytes", name, (median((1.0, 2.0)),))
-        for part in ("memory", "pauses")
+        Figure(part, "entry", unit, name, (median((1.0, 2.0)),))
+        for part, unit in (("memory", "bytes"), ("pauses", "ms"))
         for name in ("headrace", "redis-server")
     )
     drawn = plots.draw(three_servers(*cells, figures=figures), tmp_path)

@@ -50,6 +50,53 @@ def test_unknown_words_are_refused(words: list[str], capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--only ,", "argument --only: names"),
+        ("--parts ,", "argument --parts: names"),
+        ("--rounds 0", "argument --rounds: a whole number above 0 and not '0'"),
+        ("--divide x", "argument --divide: a whole number above 0"),
+        ("--clients 1,-1", "argument --clients: a whole number above 0 and not '-1'"),
+        ("--seconds nan", "argument --seconds: seconds, above 0"),
+        ("--folder /nowhere", "argument --folder: there is no folder /nowhere"),
+        ("--peer headrace=redis-server", "headrace is our own"),
+        ("--peer a='x", "No closing quotation"),
+        ("--peer a=x --peer a=y", "two of --peer have one name"),
+        ("--without somebody", "there is no such peer"),
+        ("--without headrace --without redis-server --without fakeredis", "nobody takes part"),
+        ("--render /nowhere", "--render: [Errno 2]"),
+        ("--peer gone=/nowhere/redis-server", "gone does not start: [Errno 2]"),
+        ("--peer silent=/bin/true", "silent does not start: silent does not answer"),
+    ],
+)
+def test_what_cannot_be_is_told_at_once(
+    words: str,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in build.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: None)
+    ours = f"{sys.executable} -P -m server"
+    with pytest.raises(SystemExit) as refused:
+        suite.main(["--quick", "--ours", ours, *words.split()])
+    assert told in str(refused.value) + capsys.readouterr().err
+
+
+def test_a_server_that_a_script_starts_is_refused(tmp_path: Path) -> None:
+    """Its time would be that of the script; and what the script has started is ended."""
+    script = tmp_path / "script"
+    script.write_text(f'#!/bin/sh\n{sys.executable} -P -m server "$@"\n')
+    script.chmod(0o755)
+    with (
+        pytest.raises(peers.ServerError, match="start it with exec"),
+        peers.Server(peers.Peer("script", (str(script),))),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
     ("words", "few", "many"), [([], 3, 9), (["--rounds", "5"], 5, 15), (["--quick"], 1, 1)]
 )
 def test_rounds_are_many_where_servers_are_close(words: list[str], few: int, many: int) -> None:
