@@ -84,14 +84,14 @@ class Blocking:
         """Note that who waits for ``key`` may be served, if somebody does."""
         queue = self.queues[db].get(key)
         if queue is not None:
-            self._is_ready(queue)
+            self._note_ready(queue)
 
     def database_ready(self, db: int) -> None:
         """As ``key_ready``, for all keys of a database that was emptied or swapped."""
         for queue in self.queues[db].values():
-            self._is_ready(queue)
+            self._note_ready(queue)
 
-    def _is_ready(self, queue: Queue) -> None:
+    def _note_ready(self, queue: Queue) -> None:
         if not queue.is_ready:
             queue.is_ready = True
             self.ready.append(queue)
