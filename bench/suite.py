@@ -46,8 +46,6 @@ QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minut
 RESULTS: Final = "results.json"
 ENDED_EARLY: Final = "ended early"
 LONGEST_S: Final = 3600
-
-
 INTERRUPTED: Final = 130  # the exit code, as a shell has it
 
 

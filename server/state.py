@@ -147,10 +147,9 @@ class Server:
 
     # Sessions
 
-    def note_latency(self, event: bytes, started_ns: int) -> None:
-        """Tell the latency monitor what has just ended, by the clock as it is."""
-        spent_ms = (self.clock_ns - started_ns) // 1_000_000
-        self.latency.sample(event, self.clock_ns // 1_000_000_000, spent_ms)
+    def note_latency(self, event: bytes, spent_ns: int) -> None:
+        """Tell the latency monitor how long something took that has just ended."""
+        self.latency.sample(event, self.clock_ns // 1_000_000_000, spent_ns // 1_000_000)
 
     def refresh_clock(self) -> int:
         """Read the clock; milliseconds since 1970."""

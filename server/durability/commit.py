@@ -143,7 +143,7 @@ class Committer:
         return True
 
     def _write_succeeded(self, spent_ns: int) -> None:
-        self._sample(b"aof-write", spent_ns)
+        self._server.note_latency(b"aof-write", spent_ns)
         status = self._server.aof_status
         if not status.write_ok:
             status.write_ok = True
@@ -218,7 +218,7 @@ class Committer:
 
     def _measure(self, spent_ns: int) -> None:
         """Choose where the next sync runs; one that is out of the ordinary changes nothing."""
-        self._sample(b"aof-fsync-always", spent_ns)
+        self._server.note_latency(b"aof-fsync-always", spent_ns)
         times = self._sync_times_ns
         times.append(spent_ns)
         if len(times) > SYNCS_KEPT:
@@ -455,11 +455,6 @@ class Committer:
         if now_s - self._logged_s >= LOG_PERIOD_S:
             self._logged_s = now_s
             log.warning("%s", text)
-
-    def _sample(self, event: bytes, spent_ns: int) -> None:
-        server = self._server
-        if server.latency.threshold_ms:
-            server.latency.sample(event, server.clock_ns // 1_000_000_000, spent_ns // 1_000_000)
 
     # The end
 

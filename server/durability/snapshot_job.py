@@ -178,7 +178,7 @@ class SnapshotJob:
                 break
         self._report(now_ns)
         server.refresh_clock()
-        server.note_latency(b"snapshot-slice", started_ns)
+        server.note_latency(b"snapshot-slice", server.clock_ns - started_ns)
         self._seen_bytes = server.stats.net_input_bytes
         if self._queued_bytes >= QUEUED_MAX_BYTES:
             self._waiting = True
