@@ -71,6 +71,10 @@ class App(Host):
             self._flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._end_turn)
 
+    def flush_now(self) -> None:
+        """Flush before this turn of the loop ends."""
+        self.committer.end_turn()
+
     def answered(self) -> None:
         """Do not go to sleep at once: the next request may be on its way."""
         self._busy_poll.answered()

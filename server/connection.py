@@ -1,8 +1,9 @@
 """A TCP or Unix-socket client: bytes in, requests run, replies out in one write.
 
 Everything that arrived in one read is parsed and run at once, and leaves in one write. With an
-append-only file the write waits for the end of the loop's turn, when what the turn executed has
-been written (and under ``appendfsync always`` synced): a reply is a promise.
+append-only file that waits until what was executed has been written (and under ``appendfsync
+always`` synced): a reply is a promise. That is at the end of the loop's turn, or at once for a
+client that is alone.
 
 Running stops early when a command blocks, when CLIENT PAUSE holds it back, or when the replies
 pile up because the peer does not read them. What is left of the requests waits in ``_queue``, and
@@ -341,7 +342,7 @@ class Connection(Peer):
 
         With a reply for each of them, the first one wakes the process that they live in; what
         follows at once finds it awake, which takes the kernel a good part less. Who is alone need
-        not wait. With an append-only file it is always the end of the turn.
+        not wait: what it has changed is written at once, too.
         """
         session = self.session
         if session.flush_pending or not (session.out or session.special & CLOSING):
@@ -352,8 +353,12 @@ class Connection(Peer):
         self._waits_alone = alone and self._asked_once
         if alone and server.aof is None:
             self.flush()
+            return
+        session.flush_pending = True
+        if alone and not server.flushing:
+            server.flushing.append(session)
+            server.host.flush_now()
         else:
-            session.flush_pending = True
             self.flush_soon()
 
     def _bound_input(self) -> bool:

@@ -66,6 +66,9 @@ class Host:
     def flush_soon(self) -> None:
         """See that the sessions in ``flushing`` are flushed at the end of this turn."""
 
+    def flush_now(self) -> None:
+        """Flush the sessions in ``flushing``, or see that they are when more of them have come."""
+
     def answered(self) -> None:
         """A client has its answer that is alone, and waits for each before it asks again."""
 
