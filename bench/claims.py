@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
 from bench.peers import FAKEREDIS, OURS
 from bench.ratios import (
+    AOF,
     CPU,
+    DURABLE,
     P99,
     P999,
     THROUGHPUT,
@@ -17,6 +19,7 @@ from bench.ratios import (
     grouped,
     growth,
     in_order,
+    policy_and_shape,
     ratio,
     ratio_by_round,
     show_ratio,
@@ -28,6 +31,16 @@ FLAT: Final = "50 clients, 1 deep"
 ALONE: Final = "1 client, 1 deep"
 PIPELINE: Final = "1 client, 16 deep"
 NOT_STREAMS: Final = ("ping", "set", "get", "pubsub")
+
+
+def title(cell: Cell) -> str:
+    """The workload."""
+    return cell.title
+
+
+def title_and_shape(cell: Cell) -> str:
+    """The workload and how it was sent, but for the fsync policy."""
+    return f"{cell.title}, {policy_and_shape(cell)[1]}"
 
 
 class Claim(NamedTuple):
@@ -61,6 +74,14 @@ def claims(results: Results) -> Iterator[Claim]:
     yield from claim(results, f"p99, streams, {ALONE}", at[ALONE], P99)
     for shape in (WIDE, PIPELINE):
         yield from claim(results, f"CPU, streams, {shape}", at[shape], CPU)
+    for policy in DURABLE:
+        durable = [
+            cell
+            for cell in results.cells
+            if cell.workload not in NOT_STREAMS and policy_and_shape(cell)[0] == policy
+        ]
+        what = f"throughput, streams, {AOF}{policy}"
+        yield from claim(results, what, durable, THROUGHPUT, name=title_and_shape)
     paced = [cell for cell in results.cells if cell.part == "half-load"]
     yield from claim(results, "p99.9 at half load", paced, P999)
     yield from figure_claim(results, "memory per entry", "memory", "entry,")
@@ -79,8 +100,9 @@ def claim(
     measure: Measure,
     *,
     by_round: bool = False,
+    name: Callable[[Cell], str] = title,
 ) -> Iterator[Claim]:
-    """The middle and the worst ratio of one measure."""
+    """The middle and the worst ratio of one measure; ``name`` tells the comparisons apart."""
     ratios = {}
     for together in grouped(cells).values():
         if by_round:
@@ -88,7 +110,7 @@ def claim(
         else:
             found = ratio(values_by_server(together, measure), results.rivals, measure.best)
         if found is not None:
-            ratios[together[0].title] = found
+            ratios[name(together[0])] = found
     yield from spread(what, ratios, is_high_good=measure.best is max)
 
 

@@ -15,12 +15,11 @@ from typing import Final
 from bench.machine import stolen_s
 from bench.measure import Missing, Shape, minus, per_unit
 from bench.peers import Server, ServerError, pinned
+from bench.ratios import AOF, DURABLE
 from bench.results import Cell, Sample
 from bench.session import Entrant, Session, calmest, say
 from bench.workloads import FIELD, STREAM, VALUE, Workload
 
-POLICIES: Final = ("off", "everysec", "always")
-DURABLE: Final = ("xadd", "worker")
 HALF_LOAD: Final = Shape(50, 1)
 HALF_LOAD_RUNS: Final = 5  # times as long as others: what makes the tail comes once a second or so
 BENCHMARK_PROBE: Final = 5_000  # commands that tell how many make a run
@@ -54,23 +53,24 @@ def run_commands(session: Session) -> None:
 
 
 def run_durability(session: Session) -> None:
-    """Appends and workers under each fsync policy."""
+    """Every workload in every shape with an append-only file, under each fsync policy."""
     plan = session.plan
-    workloads = [workload for workload in plan.workloads if workload.name in DURABLE]
     peers = [peer for peer in plan.peers if not peer.is_slow]
-    runs = plan.rounds_in_all(workloads) * len(peers) * len(POLICIES)
-    with session.part("Append-only file", runs), contextlib.ExitStack() as stack:
-        entrants = []
-        for policy in POLICIES:
-            options = ["--appendonly", "no"]
-            if policy != "off":
-                options = ["--appendonly", "yes", "--appendfsync", policy]
-            for server in stack.enter_context(session.servers(*options, slow=False)):
-                entrants.append(Entrant(server, f"AOF {policy}"))
-        for workload in workloads:
-            prepared = session.prepare(entrants, workload)
-            for shape in plan.shapes(workload):
-                session.compare("durability", prepared, workload, shape)
+    shapes = sum(len(plan.shapes(workload)) for workload in plan.workloads)
+    runs = shapes * plan.rounds * len(peers) * len(DURABLE)
+    with session.part("Append-only file", runs):
+        for workload in plan.workloads:
+            # For each of them anew: the files of all would be more than most disks have room for.
+            with contextlib.ExitStack() as stack:
+                entrants = []
+                for policy in DURABLE:
+                    options = ("--appendonly", "yes", "--appendfsync", policy)
+                    for server in stack.enter_context(session.servers(*options, slow=False)):
+                        entrants.append(Entrant(server, f"{AOF}{policy}"))
+                prepared = session.prepare(entrants, workload)
+                for shape in plan.shapes(workload):
+                    session.compare("durability", prepared, workload, shape, rounds=plan.rounds)
+            session.save()
 
 
 def run_half_load(session: Session) -> None:
@@ -99,6 +99,7 @@ def run_half_load(session: Session) -> None:
                 HALF_LOAD,
                 variant=f"{HALF_LOAD.clients} clients, {rate_per_s:,.0f}/s",
                 seconds=plan.seconds * HALF_LOAD_RUNS,
+                rounds=plan.rounds,
                 rate_per_s=rate_per_s,
             )
 

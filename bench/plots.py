@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import nan
+from collections.abc import Sequence
+from math import isnan, nan
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import matplotlib as mpl
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import LogLocator, NullLocator
 
@@ -26,10 +27,11 @@ from bench.ratios import (
     in_order,
     ratio,
     show_quantity,
+    throughput_by_policy,
     title_and_variant,
     values_by_server,
 )
-from bench.results import Cell, Results, middle
+from bench.results import Results, middle
 from bench.workloads import WORKLOADS
 
 BAR_INCHES: Final = 0.28
@@ -38,6 +40,7 @@ LEAST_INCHES: Final = 2.5
 GOOD: Final = "#2a7f62"
 BAD: Final = "#c8553d"
 COLOURS: Final = ("#2a7f62", "#c8553d", "#e0a458", "#5b7db1", "#8a6fa8", "#7f7f7f")
+FULL_COLOUR: Final = 3.0  # a ratio that is as green as can be, and the inverse as red
 TICKS: Final = (1.0, 2.0, 5.0)  # of each decade
 LATENCIES: Final = ("p50_us", "p99_us", "p999_us", "max_us")
 
@@ -80,7 +83,11 @@ def overview(results: Results) -> Canvas | None:
 def throughput(results: Results) -> Canvas | None:
     """Ours to the best rival: a panel for each shape, a bar for each workload."""
     panels: dict[str, dict[str, float]] = {}
-    for first, found in throughput_ratios(results, "commands"):
+    for together in grouped(cell for cell in results.cells if cell.part == "commands").values():
+        first = together[0]
+        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
+        if found is None:
+            continue
         if first.variant.startswith(FAN_OUT):
             panels.setdefault(FAN_OUT, {})[title_and_variant(first)] = found
         else:
@@ -89,19 +96,24 @@ def throughput(results: Results) -> Canvas | None:
 
 
 def durability(results: Results) -> Canvas | None:
-    """Ours to the best rival under each policy: a panel for each workload."""
-    panels: dict[str, dict[str, float]] = {}
-    for first, found in throughput_ratios(results, "durability"):
-        panels.setdefault(first.title, {})[first.variant] = found
-    return ratio_bars(panels)
-
-
-def throughput_ratios(results: Results, part: str) -> Iterator[tuple[Cell, float]]:
-    """One of the cells of each comparison, and how ours compares."""
-    for together in grouped(cell for cell in results.cells if cell.part == part).values():
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
-        if found is not None:
-            yield together[0], found
+    """Ours to the best rival: a field for each workload, shape and fsync policy."""
+    if not any(cell.part == "durability" for cell in results.cells):
+        return None
+    by_policy = throughput_by_policy(results)
+    places = [(shape, policy) for shape in by_policy.shapes for policy in by_policy.policies]
+    values = [[row.get(place, nan) for place in places] for row in by_policy.rows.values()]
+    height = len(values) * BAR_INCHES + LEAST_INCHES
+    canvas, ax = pyplot.subplots(figsize=(WIDTH_INCHES, height))
+    ax.imshow(values, cmap="RdYlGn", norm=LogNorm(1 / FULL_COLOUR, FULL_COLOUR), aspect="auto")
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            if not isnan(value):
+                ax.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7)
+    ax.set_yticks(range(len(values)), list(by_policy.rows), fontsize=8)
+    labels = [f"{shape}, {policy}" for shape, policy in places]
+    ax.set_xticks(range(len(places)), labels, fontsize=8, rotation=45, ha="right")
+    ax.set_title("throughput to the best rival's, by fsync policy", fontsize=10)
+    return canvas
 
 
 def ratio_bars(panels: dict[str, dict[str, float]]) -> Canvas | None:

@@ -12,11 +12,15 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from bench.peers import OURS
-from bench.results import Cell, Sample, middle
+from bench.results import Cell, Results, Sample, middle
 
 BUSY: Final = 0.9  # of a core; more is all there is, with what a measurement loses
 WIDE: Final = "50 clients, 16 deep"
 FAN_OUT: Final = "fan-out"
+AOF: Final = "AOF "  # and the fsync policy, at the start of a variant
+NO_FILE: Final = "off"
+DURABLE: Final = ("everysec", "always")  # the fsync policies that are measured
+BY_POLICY: Final = ("commands", "durability")  # the parts without an append-only file and with one
 LOAD_BOUND: Final = "*"
 
 
@@ -144,4 +148,34 @@ def title_of(cell: Cell) -> str:
 
 def title_and_variant(cell: Cell) -> str:
     """The workload and how it was sent."""
-    return f"{title_of(cell)}, {cell.variant.removeprefix(FAN_OUT + ', ')}"
+    return f"{title_of(cell)}, {cell.variant.rpartition(FAN_OUT + ', ')[2]}"
+
+
+def policy_and_shape(cell: Cell) -> tuple[str, str]:
+    """How the append-only file was synced, ``off`` without one, and the rest of the variant."""
+    if not cell.variant.startswith(AOF):
+        return NO_FILE, cell.variant
+    policy, _, shape = cell.variant.removeprefix(AOF).partition(", ")
+    return policy, shape
+
+
+class ByPolicy(NamedTuple):
+    """Ratios of throughput with and without an append-only file; fan-outs are left out."""
+
+    shapes: list[str]
+    policies: list[str]
+    rows: dict[str, dict[tuple[str, str], float]]  # of each workload, by shape and policy
+
+
+def throughput_by_policy(results: Results) -> ByPolicy:
+    """Ours to the best rival's, of each workload in each shape under each fsync policy."""
+    rows: dict[str, dict[tuple[str, str], float]] = {}
+    for together in grouped(c for c in results.cells if c.part in BY_POLICY).values():
+        policy, shape = policy_and_shape(together[0])
+        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
+        if found is not None and not shape.startswith(FAN_OUT):
+            rows.setdefault(together[0].title, {})[shape, policy] = found
+    places = [place for row in rows.values() for place in row]
+    shapes = in_order(shape for shape, _ in places)
+    policies = in_order(policy for _, policy in places)
+    return ByPolicy(shapes, policies, rows)

@@ -27,6 +27,7 @@ from bench.ratios import (
     show_quantity,
     show_ratio,
     show_throughput,
+    throughput_by_policy,
     title_and_variant,
     title_of,
     values_by_server,
@@ -105,12 +106,13 @@ def figure_table(results: Results, figures: Sequence[Figure]) -> str:
 def sections(results: Results) -> Iterator[str]:
     """The report's text, one piece after another, as Markdown."""
     yield "## In short\n\n" + short(results)
-    yield from command_sections(results)
-    durable = [cell for cell in results.cells if cell.part == "durability"]
-    if durable:
-        yield "## Append-only file"
-        for measure in (THROUGHPUT, CPU, P99):
-            yield comparison(results, durable, measure, title_and_variant)
+    for part, heading in COMMAND_PARTS.items():
+        cells = [cell for cell in results.cells if cell.part == part]
+        if cells:
+            yield f"## {heading}"
+            if part == "durability":
+                yield policies(results)
+            yield from command_sections(results, cells)
     paced = [cell for cell in results.cells if cell.part == "half-load"]
     if paced:
         yield "## Half load\n\nRequests leave at a given rate, the same for all servers."
@@ -125,6 +127,7 @@ def sections(results: Results) -> Iterator[str]:
     yield from missing_section(results)
 
 
+COMMAND_PARTS: Final = {"commands": "Commands", "durability": "Append-only file"}
 FIGURE_PARTS: Final = {"memory": "Memory", "start": "Start", "pauses": "Pauses"}
 
 
@@ -136,26 +139,35 @@ def short(results: Results) -> str:
     return table(["ours to the best rival", "median", "worst"], rows)
 
 
-def command_sections(results: Results) -> Iterator[str]:
+def policies(results: Results) -> str:
+    """What an append-only file does to the ratios of throughput."""
+    by_policy = throughput_by_policy(results)
+    rows = []
+    for title, row in by_policy.rows.items():
+        shown = [title]
+        for shape in by_policy.shapes:
+            values = [row.get((shape, policy)) for policy in by_policy.policies]
+            texts = [ABSENT if value is None else f"{value:.2f}" for value in values]
+            shown.append(" / ".join(texts) if any(values) else "")
+        rows.append(shown)
+    heading = f"Throughput to the best rival's: {' / '.join(by_policy.policies)}."
+    return f"{heading}\n\n" + table(["", *by_policy.shapes], rows)
+
+
+def command_sections(results: Results, cells: Sequence[Cell]) -> Iterator[str]:
     """A section for each shape of the load; the fan-outs, which have their own, in one."""
-    cells = [cell for cell in results.cells if cell.part == "commands"]
-    if not cells:
-        return
-    yield "## Commands"
     bound = f"`{LOAD_BOUND}`: the load was the limit, not the server; compare CPU there."
     if any(LOAD_BOUND in show_throughput(middle(c.samples)) for c in cells if c.samples):
         yield bound
-    shapes = in_order(cell.variant for cell in cells if not cell.variant.startswith(FAN_OUT))
-    for shape in shapes:
-        yield f"### {shape}"
+    alike: dict[str, list[Cell]] = {}
+    for cell in sorted(cells, key=lambda cell: FAN_OUT in cell.variant):
+        before, fan_out, _ = cell.variant.partition(FAN_OUT)
+        alike.setdefault(before + fan_out, []).append(cell)
+    for heading, chosen in alike.items():
+        yield f"### {heading[0].upper()}{heading[1:]}"
+        row_title = title_and_variant if heading.endswith(FAN_OUT) else title_of
         for measure in (THROUGHPUT, CPU, P99):
-            chosen = [cell for cell in cells if cell.variant == shape]
-            yield comparison(results, chosen, measure, title_of)
-    fans = [cell for cell in cells if cell.variant.startswith(FAN_OUT)]
-    if fans:
-        yield "### Fan-out"
-        for measure in (THROUGHPUT, CPU, P99):
-            yield comparison(results, fans, measure, title_and_variant)
+            yield comparison(results, chosen, measure, row_title)
 
 
 def scale_sections(results: Results) -> Iterator[str]:

@@ -178,6 +178,7 @@ class Session:
         *,
         variant: str = "",
         seconds: float = 0.0,
+        rounds: int = 0,
         rate_per_s: float = 0.0,
     ) -> None:
         """Measure one workload in one shape with all servers in turn, round after round.
@@ -185,6 +186,7 @@ class Session:
         Args:
             variant: what the report calls it; without it the shape's words.
             seconds: how long a run takes; without it as planned.
+            rounds: how many; without it as planned for this shape.
             rate_per_s: above 0, requests leave at this rate.
         """
         runners = []
@@ -193,7 +195,7 @@ class Session:
             if entrant.variant:
                 words = f"{entrant.variant}, {words}"
             runners.append(Runner(part, entrant.server.name, words, workload, shape, ready))
-        rounds = self.plan.rounds if rate_per_s else self.plan.rounds_of(shape)
+        rounds = rounds or self.plan.rounds_of(shape)
         self.race(runners, rounds, seconds or self.plan.seconds, rate_per_s)
 
     def race(

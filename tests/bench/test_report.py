@@ -99,6 +99,32 @@ def test_what_is_missing_is_said() -> None:
     assert "- XADD IDMP, redis-server: ERR Invalid stream ID" in text
 
 
+def test_an_append_only_file_is_shown_beside_none() -> None:
+    """Each policy beside the others, with shapes of its own, and the fan-outs for themselves."""
+    plain = [cell("headrace", sample(300_000)), cell("redis-server", sample(200_000))]
+    durable = []
+    for policy, per_s in (("everysec", 80_000), ("always", 90_000)):
+        for shape in (ratios.WIDE, "fan-out, 1 deep"):
+            for server, served in (("headrace", per_s), ("redis-server", 100_000)):
+                each = cell(server, sample(served), variant=f"AOF {policy}, {shape}")
+                durable.append(replace(each, part="durability"))
+    text = report.text(three_servers(*plain, *durable))
+    assert "Throughput to the best rival's: off / everysec / always." in text
+    shown = rows(text)
+    assert ["XADD, 1 field", "1.50 / 0.80 / 0.90"] in shown
+    headings = [line for line in text.splitlines() if line.startswith("### ")]
+    assert headings == [
+        "### 50 clients, 16 deep",
+        "### AOF everysec, 50 clients, 16 deep",
+        "### AOF always, 50 clients, 16 deep",
+        "### AOF everysec, fan-out",
+        "### AOF always, fan-out",
+    ]
+    assert ["XADD, 1 field, 1 deep", "80,000", "100,000", "0.80", "0.80"] in shown
+    worst = "0.80 (XADD, 1 field, 50 clients, 16 deep)"
+    assert ["throughput, streams, AOF everysec", "0.80", worst] in shown
+
+
 def test_a_run_that_the_load_limited_is_marked() -> None:
     bound = sample(50_000, load_busy=0.99, server_busy=0.5)
     found = three_servers(cell("headrace", bound), cell("redis-server", sample(50_000)))
@@ -189,8 +215,8 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
     from bench import plots
 
     cells = [cell(name, sample()) for name in ("headrace", "redis-server")]
-    for part in ("durability", "half-load"):
-        cells += [replace(found, part=part) for found in cells[:2]]
+    cells += [replace(c, part="durability", variant=f"AOF always, {c.variant}") for c in cells[:2]]
+    cells += [replace(found, part="half-load") for found in cells[:2]]
     cells += [replace(found, part="scale-streams", variant="1,000") for found in cells[:2]]
     figures = tuple(
         Figure(part, "entry", unit, name, (median((1.0, 2.0)),))
