@@ -21,7 +21,9 @@ from bench.session import Entrant, Session, calmest, say
 from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 HALF_LOAD: Final = Shape(50, 1)
-HALF_LOAD_RUNS: Final = 5  # times as long as others: what makes the tail comes once a second or so
+HALF_LOAD_RUNS: Final = 5  # times as long as others, so that a tail is of some ten thousand
+DURABLE_RUNS: Final = 2  # likewise, for a sync comes once a second
+DURABLE_ROUNDS: Final = 3  # at most
 BENCHMARK_PROBE: Final = 5_000  # commands that tell how many make a run
 BENCHMARK_TIMEOUT_S: Final = 300
 
@@ -56,8 +58,9 @@ def run_durability(session: Session) -> None:
     """Every workload in every shape with an append-only file, under each fsync policy."""
     plan = session.plan
     peers = [peer for peer in plan.peers if not peer.is_slow]
+    rounds = min(plan.rounds, DURABLE_ROUNDS)
     shapes = sum(len(plan.shapes(workload)) for workload in plan.workloads)
-    runs = shapes * plan.rounds * len(peers) * len(DURABLE)
+    runs = shapes * rounds * len(peers) * len(DURABLE)
     with session.part("Append-only file", runs):
         for workload in plan.workloads:
             # For each of them anew: the files of all would be more than most disks have room for.
@@ -69,7 +72,14 @@ def run_durability(session: Session) -> None:
                         entrants.append(Entrant(server, f"{AOF}{policy}"))
                 prepared = session.prepare(entrants, workload)
                 for shape in plan.shapes(workload):
-                    session.compare("durability", prepared, workload, shape, rounds=plan.rounds)
+                    session.compare(
+                        "durability",
+                        prepared,
+                        workload,
+                        shape,
+                        seconds=plan.seconds * DURABLE_RUNS,
+                        rounds=rounds,
+                    )
             session.save()
 
 
@@ -78,7 +88,7 @@ def run_half_load(session: Session) -> None:
     plan = session.plan
     workloads = [workload for workload in plan.workloads if workload.is_paced]
     peers = [peer for peer in plan.peers if not peer.is_slow]
-    runs = len(workloads) * len(peers) * plan.rounds
+    runs = len(workloads) * len(peers) * plan.rounds_most
     with session.part("Half load", runs), session.servers(slow=False) as servers:
         entrants = [Entrant(server) for server in servers]
         for workload in workloads:
@@ -99,7 +109,7 @@ def run_half_load(session: Session) -> None:
                 HALF_LOAD,
                 variant=f"{HALF_LOAD.clients} clients, {rate_per_s:,.0f}/s",
                 seconds=plan.seconds * HALF_LOAD_RUNS,
-                rounds=plan.rounds,
+                rounds=plan.rounds_most,
                 rate_per_s=rate_per_s,
             )
 

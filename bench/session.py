@@ -48,9 +48,14 @@ class Plan:
         clients = workload.clients or self.clients
         return [Shape(many, depth) for many in clients for depth in self.depths]
 
+    @property
+    def rounds_most(self) -> int:
+        """How many rounds it takes where servers differ less than rounds do."""
+        return self.rounds * self.close_factor
+
     def rounds_of(self, shape: Shape) -> int:
         """How many rounds a load of this shape is measured in."""
-        return self.rounds * self.close_factor if shape.is_close else self.rounds
+        return self.rounds_most if shape.is_close else self.rounds
 
     def rounds_in_all(self, workloads: Sequence[Workload]) -> int:
         """How many rounds all shapes of these workloads take."""

@@ -41,7 +41,10 @@ PARTS: Final[dict[str, Callable[[Session], None]]] = {
 }
 SCALE_PARTS: Final = [scale_part(axis) for axis in AXES]
 QUICK_PARTS: Final = ("commands",)
+ROUNDS: Final = 5
 CLOSE_FACTOR: Final = 3
+RUN_S: Final = 0.25  # a shared machine changes its speed within seconds: rounds are to be shorter
+QUICK_RUN_S: Final = 0.2
 QUICK_BUDGET_S: Final = 40.0  # a slow machine gets fewer workloads in its minute
 RESULTS: Final = "results.json"
 ENDED_EARLY: Final = "ended early"
@@ -134,11 +137,16 @@ def parser() -> argparse.ArgumentParser:
         help="how many entries the part `pauses` works with",
     )  # fmt: skip
     how = made.add_argument_group("how")
-    how.add_argument("--rounds", type=number, metavar="N",
-        help="default 3, quick 1; thrice as many, but for quick, with many clients or pipelines"
-        " alone, not both",
+    how.add_argument(
+        "--rounds", type=number, metavar="N",
+        help=f"default {ROUNDS}, quick 1; {CLOSE_FACTOR} times as many, but for quick, at half load"
+        " and with many clients or pipelines alone, not both",
     )  # fmt: skip
-    how.add_argument("--seconds", type=seconds, metavar="S", help="of a run; default 2, quick 0.2")
+    how.add_argument(
+        "--seconds", type=seconds, metavar="S",
+        help=f"of a run; default {RUN_S:g}, quick {QUICK_RUN_S:g}; longer at half load and with an"
+        " append-only file",
+    )  # fmt: skip
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
     how.add_argument(
@@ -239,9 +247,9 @@ def plan_of(options: argparse.Namespace) -> Plan:
         workloads=chosen_workloads(options.only, quick=quick),
         clients=tuple(options.clients or (1, 50)),
         depths=tuple(options.depth or (1, 16)),
-        rounds=options.rounds or (1 if quick else 3),
+        rounds=options.rounds or (1 if quick else ROUNDS),
         close_factor=1 if quick else CLOSE_FACTOR,
-        seconds=options.seconds or (0.2 if quick else 2.0),
+        seconds=options.seconds or (QUICK_RUN_S if quick else RUN_S),
         divisor=options.divide or (5 if quick else 1),
         budget_s=QUICK_BUDGET_S if quick else 0.0,
         folder=options.folder,
@@ -265,7 +273,7 @@ def measure(options: argparse.Namespace) -> Results:
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
     results.facts["runs"] = (
         f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved;"
-        f" {plan.rounds * plan.close_factor} with many clients or pipelines alone, not both"
+        f" {plan.rounds_most} at half load and with many clients or pipelines alone, not both"
     )
     for key, value in results.facts.items():
         say(f"{key}: {value}")

@@ -371,7 +371,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "xreadgroup-1", "XREADGROUP, 1 entry", partial(xreadgroup, 1), Reply.SIZED,
         entries=500_000, uses=1, setup=fill_from_start, reset=new_group,
-        check=partial(check_delivered, 1), is_quick=True,
+        check=partial(check_delivered, 1), is_quick=True, is_paced=True,
     ),
     Workload(
         "xreadgroup-100", "XREADGROUP, 100 entries", partial(xreadgroup, 100), Reply.SIZED,
@@ -381,7 +381,7 @@ WORKLOADS: Final[tuple[Workload, ...]] = (
     Workload(
         "xack-1", "XACK, 1 entry", partial(xack, 1), Reply.SAME,
         entries=300_000, uses=1, setup=fill_from_start, reset=all_pending,
-        check=partial(check_acknowledged, 1), is_quick=True,
+        check=partial(check_acknowledged, 1), is_quick=True, is_paced=True,
     ),
     Workload(
         "xack-100", "XACK, 100 entries", partial(xack, 100), Reply.SAME,

@@ -6,13 +6,15 @@ import contextlib
 import re
 import socket
 import threading
+import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from bench import peers, workloads
+from bench import clients, peers, workloads
 from bench.clients import Connection, Run, Tally, Task, WrongReplyError, batches_of
 from bench.workloads import Reply, Workload, the_same
 from support.accepting import accepted
@@ -222,34 +224,80 @@ def test_subscribers_that_are_refused_leave_nothing_open(
         Run(task_of(workloads.named("pubsub"), server.port), [[b""], [b""]])
 
 
-def test_a_paced_load_counts_from_when_a_request_was_due() -> None:
-    """A server that answers nothing until it has 50 requests was late for the first by 49 steps."""
-    ping, pong = peers.encode("PING"), b"+PONG\r\n"
+PONG = b"+PONG\r\n"
+PINGS = Workload("w", "w", PING, Reply.SAME)
 
-    def answer_late(listener: socket.socket) -> None:
+
+@contextlib.contextmanager
+def ponging(first: int = 1) -> Iterator[int]:
+    """The port of a server that answers each PING of one client, the first ones together."""
+    ping = peers.encode("PING")
+
+    def answer(listener: socket.socket) -> None:
         with listener.accept()[0] as client:
-            received = 0
-            while received < 50 * len(ping):
-                received += len(client.recv(1 << 16))
-            client.sendall(pong * 50)
-            client.recv(1)  # the end of the run
+            received = answered = 0
+            while data := client.recv(1 << 16):
+                received += len(data)
+                whole = received // len(ping)
+                if whole >= first:
+                    client.sendall(PONG * (whole - answered))
+                    answered = whole
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=answer_late, args=(listener,))
+        thread = threading.Thread(target=answer, args=(listener,))
         thread.start()
-        workload = Workload("w", "w", PING, Reply.SAME)
-        task = task_of(
-            workload, listener.getsockname()[1], sample=pong, seconds=0.05, rate_per_s=1000.0
-        )
-        run = Run(task, [batches_of(task, 0)])
-        tally = run.go()
-        run.close()
+        yield listener.getsockname()[1]
         thread.join()
+
+
+def paced_latencies_ms(
+    port: int, workload: Workload, seconds: float, entries: int = 0
+) -> list[float]:
+    """What a paced run of 1,000 requests a second measures."""
+    task = task_of(workload, port, sample=PONG, seconds=seconds, rate_per_s=1000.0, entries=entries)
+    run = Run(task, [batches_of(task, 0)])
+    tally = run.go()
+    run.close()
     late_ns = array("q")
     late_ns.frombytes(tally.latencies_ns)
-    assert tally.requests == 50
-    assert late_ns[0] >= 49_000_000
-    assert late_ns[0] > late_ns[-1]
+    assert len(late_ns) == tally.requests
+    return [ns / 1e6 for ns in late_ns]
+
+
+def test_a_paced_load_counts_from_when_a_request_was_due() -> None:
+    """A server that answers nothing until it has 30 requests was late for the first by 29 steps."""
+    with ponging(first=30) as port:
+        late_ms = paced_latencies_ms(port, PINGS, 0.05)
+    assert 30 <= len(late_ms) <= 50
+    assert late_ms[0] >= 29
+    assert late_ms[0] > late_ms[-1]
+
+
+def test_a_paced_load_does_not_blame_the_server_for_its_own_gaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that goes on by 200 ms once: only what was on its way then has taken so long."""
+    looks = 0
+
+    def clock_ns() -> int:
+        nonlocal looks
+        looks += 1
+        return time.perf_counter_ns() + (200_000_000 if looks > 2000 else 0)
+
+    monkeypatch.setattr(
+        clients, "time", SimpleNamespace(perf_counter_ns=clock_ns, process_time=time.process_time)
+    )
+    with ponging() as port:
+        late_ms = paced_latencies_ms(port, PINGS, 0.5)
+    assert looks > 2000
+    assert len([ms for ms in late_ms if ms > 100]) <= 1
+    assert len(late_ms) <= 301  # none for the time that there was not
+
+
+def test_a_paced_load_sends_the_requests_of_a_lap_once() -> None:
+    workload = replace(PINGS, uses=1)
+    with ponging() as port:
+        assert len(paced_latencies_ms(port, workload, 10.0, entries=20)) == 20
 
 
 def test_what_the_kernel_does_not_take_is_sent_later() -> None:
