@@ -267,8 +267,8 @@ def paced_latencies_ms(
 def test_a_paced_load_counts_from_when_a_request_was_due() -> None:
     """A server that answers nothing until it has 30 requests was late for the first by 29 steps."""
     with ponging(first=30) as port:
-        late_ms = paced_latencies_ms(port, PINGS, 0.05)
-    assert 30 <= len(late_ms) <= 50
+        late_ms = paced_latencies_ms(port, PINGS, 0.5)
+    assert 30 <= len(late_ms) <= 500
     assert late_ms[0] >= 29
     assert late_ms[0] > late_ms[-1]
 
@@ -276,21 +276,24 @@ def test_a_paced_load_counts_from_when_a_request_was_due() -> None:
 def test_a_paced_load_does_not_blame_the_server_for_its_own_gaps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By a clock that goes on by 200 ms once: only what was on its way then has taken so long."""
+    """By a clock that goes on by 200 ms once: only what was on its way then has taken so long.
+
+    Else half of the 200 requests that were due then would be more than 100 ms late.
+    """
     looks = 0
 
     def clock_ns() -> int:
         nonlocal looks
         looks += 1
-        return time.perf_counter_ns() + (200_000_000 if looks > 2000 else 0)
+        return time.perf_counter_ns() + (200_000_000 if looks > 200 else 0)
 
     monkeypatch.setattr(
         clients, "time", SimpleNamespace(perf_counter_ns=clock_ns, process_time=time.process_time)
     )
     with ponging() as port:
         late_ms = paced_latencies_ms(port, PINGS, 0.5)
-    assert looks > 2000
-    assert len([ms for ms in late_ms if ms > 100]) <= 1
+    assert looks > 200
+    assert len([ms for ms in late_ms if ms > 100]) < 50
     assert len(late_ms) <= 301  # none for the time that there was not
 
 

@@ -158,7 +158,8 @@ def test_every_workload_runs_on_both_servers(tmp_path: Path) -> None:
             assert cell.server == "redis-server", cell
             assert cell.workload in ("xadd-idmp", "xadd-idmpauto"), cell
         else:
-            assert [sample.per_s > 0 and sample.p50_us > 0 for sample in cell.samples] == [True]
+            assert len(cell.samples) == (3 if cell.part == "half-load" else 1)
+            assert all(sample.per_s > 0 and sample.p50_us > 0 for sample in cell.samples)
     durable = [cell for cell in found.cells if cell.part == "durability"]
     assert {(cell.workload, cell.variant.partition(",")[0]) for cell in durable} == {
         (workload.name, policy)
