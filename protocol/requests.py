@@ -4,9 +4,10 @@ Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canon
 numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
 not of that shape, goes to the exact parser from that offset on, as does a chunk that does not
 start with ``*``. Once the exact parser has finished the request at hand, what is left of the chunk
-goes the fast way again, but only once for each chunk. The exact parser keeps its place between
-chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never scanned
-twice.
+goes the fast way again, but only once for each chunk, and in slices where much has piled up: what
+is made of one is handed out before the next one is looked at. The exact parser keeps its place
+between chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never
+scanned twice.
 
 The fast way is hiredis in the pure build. It reads that shape fast, but it reads replies, and
 accepts more. So what comes out is measured: written the canonical way, each word has a known
@@ -41,6 +42,7 @@ MULTIBULK_MAX: Final = 2**31 - 1
 UNAUTHENTICATED_MULTIBULK_MAX: Final = 10
 UNAUTHENTICATED_BULK_MAX_BYTES: Final = 16 * 1024
 BIG_BULK_BYTES: Final = 32 * 1024  # from here on an argument is received in place
+SLICE_BYTES: Final = 1024 * 1024  # of the buffer that go the fast way at once
 _SHORT_MARKS: Final = b"+(~>|"
 _ONLY_LISTS: Final = {list}
 _ONE_DIGIT: Final = bytes(range(10))
@@ -150,10 +152,9 @@ class RequestParser:
         requests: list[list[bytes]] = []
         while self._buffer or self._big is not None:
             if self._buffer_may_go_fast():
-                chunk = bytes(self._buffer)
-                self._buffer.clear()
-                self._scanned = 0
-                requests += self._take_fast(chunk)
+                requests += self._take_slice()
+                if self._retry_fast and requests:
+                    break
                 continue
             try:
                 request = self._take_exact()
@@ -181,17 +182,32 @@ class RequestParser:
     def _take_fast(self, chunk: bytes) -> list[list[bytes]]:
         """All requests found the fast way; what is left moves to the exact parser's buffer."""
         requests: list[list[bytes]] = []
+        total = self._find_fast(chunk, requests)
         self._retry_fast = False
-        if len(chunk) > self.max_bulk_bytes:
-            total = 0
-        elif _COMPILED:
-            total = int(self._plain.take(chunk, requests))
-        else:
-            total = self._take_by_hiredis(chunk, requests)
         if total < len(chunk):
             self._at_rest = False
             self._buffer += memoryview(chunk)[total:]
         return requests
+
+    def _take_slice(self) -> list[list[bytes]]:
+        """Those of a bounded part of the buffer, in which much may have piled up."""
+        buffer = self._buffer
+        with memoryview(buffer) as view:
+            chunk = bytes(view[:SLICE_BYTES])
+        requests: list[list[bytes]] = []
+        total = self._find_fast(chunk, requests)
+        self._retry_fast = total > 0 and len(chunk) < len(buffer)
+        del buffer[:total]
+        self._scanned = 0
+        return requests
+
+    def _find_fast(self, chunk: bytes, requests: list[list[bytes]]) -> int:
+        """Append what the fast way finds in ``chunk`` to ``requests``; where the last ends."""
+        if len(chunk) > self.max_bulk_bytes:
+            return 0
+        if _COMPILED:
+            return int(self._plain.take(chunk, requests))
+        return self._take_by_hiredis(chunk, requests)
 
     def _take_by_hiredis(self, chunk: bytes, requests: list[list[bytes]]) -> int:
         """Append what hiredis finds in ``chunk`` to ``requests``; where the last of it ends."""

@@ -7,7 +7,9 @@ client that is alone.
 
 Running stops early when a command blocks, when CLIENT PAUSE holds it back, or when the replies
 pile up because the peer does not read them. What is left of the requests waits in ``_queue``, and
-bytes that still arrive wait in the parser.
+bytes that still arrive wait in the parser. They are read all the same: a peer may send all it has
+before it reads the first reply, and would wait for us as we for it. How much may wait is up to
+``client-query-buffer-limit``.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
+OUTPUT_AHEAD_BYTES: Final = 16 * 1024 * 1024  # of unread replies at which running pauses
 LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
@@ -100,7 +103,7 @@ class Connection(Peer):
         server.refresh_clock()
         session.active_ms = server.clock_ns // 1_000_000
         self._parser.feed(data)
-        if self._queue or self._stalled or session.special & HOLD:
+        if self._queue or self._is_full() or session.special & HOLD:
             self._bound_input()
         elif len(data) < LARGE_READ_BYTES or not self._bound_input():
             self._run()
@@ -122,19 +125,19 @@ class Connection(Peer):
         self._transport = None
 
     def pause_writing(self) -> None:
-        """The transport holds more than the peer takes: run and read nothing more."""
+        """The transport holds more than the peer takes."""
         self._stalled = True
-        if self._transport is not None and not self._ended:
-            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """The peer has caught up."""
         self._stalled = False
         self.session.soft_limit_since_ms = 0
         if self._transport is not None and not self._transport.is_closing():
-            if not self._ended:
-                self._transport.resume_reading()
             self.resume_soon()
+
+    def _is_full(self) -> bool:
+        """Whether so much waits for the peer to read that nothing more is run."""
+        return self._stalled and self.pending_output_bytes() >= OUTPUT_AHEAD_BYTES
 
     # Peer
 
@@ -275,7 +278,7 @@ class Connection(Peer):
     def _resume(self) -> None:
         self._resuming = False
         session = self.session
-        if session.closed or self._stalled or session.special & HOLD:
+        if session.closed or self._is_full() or session.special & HOLD:
             return
         self._server.refresh_clock()
         self._run()
@@ -285,7 +288,7 @@ class Connection(Peer):
         session = self.session
         parser = self._parser
         try:
-            while not self._stalled and not session.special & HOLD:
+            while not self._is_full() and not session.special & HOLD:
                 requests = self._queue
                 if requests:
                     self._queue = []
@@ -318,7 +321,7 @@ class Connection(Peer):
             self._server.blocking.unpark(session)
         elif (
             self._queue
-            or self._stalled
+            or self._is_full()
             or self._pausing
             or self._resuming
             or session.special & PAUSED

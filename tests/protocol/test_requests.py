@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol.requests import ProtocolError, RequestParser
+from protocol.requests import SLICE_BYTES, ProtocolError, RequestParser
 from support.alike import changed
 from support.client import encode
 
@@ -254,6 +254,24 @@ def test_time_grows_with_the_bytes_and_not_faster() -> None:
         assert large < 40 * small, unit
     big = b"*1\r\n$20000000\r\n" + bytes(20_000_000) + b"\r\n"
     assert spent(big, 4096) < 2.0
+
+
+def test_what_has_piled_up_is_taken_in_slices() -> None:
+    """So that the requests of half a gigabyte are not all there before the first one is run."""
+    sent = [[b"SET", b"k%d" % number, b"x" * (number % 3000)] for number in range(3000)]
+    sent[1500].append(b"y" * 3 * SLICE_BYTES)  # in none of the slices
+    wire = b"".join(encode(*words) for words in sent)
+    parser = RequestParser()
+    parser.feed(wire[:1])
+    parser.feed(wire[1:])
+    taken: list[list[bytes]] = []
+    while not parser.is_drained:
+        found = parser.take()
+        assert found
+        if len(taken) < 1000:
+            assert sum(len(encode(*words)) for words in found) <= SLICE_BYTES
+        taken += found
+    assert taken == sent
 
 
 def test_pending_bytes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import time
 from pathlib import Path
@@ -22,6 +23,13 @@ def memory_bytes(process: Process) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     raise AssertionError
+
+
+def input_bytes(server: ServerProcess) -> int:
+    """What the greatest of all query buffers holds."""
+    listed = server.call("CLIENT", "LIST")
+    assert isinstance(listed, bytes)
+    return max(int(size) for size in re.findall(rb"qbuf=(\d+)", listed))
 
 
 def flood(client: RawClient, data: bytes, seconds: float) -> int:
@@ -89,22 +97,39 @@ def test_a_client_that_does_not_read_is_dropped(fresh_server: Factory) -> None:
         time.sleep(0.02)
 
 
-def test_reading_pauses_while_replies_wait(fresh_server: Factory) -> None:
-    """Without a limit a client that does not read can send no more, and costs little."""
+def test_all_may_be_sent_before_the_first_reply_is_read(client: RawClient) -> None:
+    """As clients do with a pipeline: far more than sockets hold, both ways."""
+    words = [b"%06d" % number + b"x" * 1000 for number in range(40_000)]
+    client.sock.settimeout(60)
+    client.send(b"".join(encode("ECHO", word) for word in words))
+    for word in words:
+        assert client.read() == b"$1006\r\n%b\r\n" % word
+
+
+def test_commands_wait_while_replies_do(fresh_server: Factory) -> None:
+    """A client that does not read costs what it has sent and some of the replies, not all."""
     server = fresh_server(debug=False)
     server.call("SET", "k", "x" * 10_000)
     before = memory_bytes(server)
     with server.client() as client:
-        sent = flood(client, encode("GET", "k") * 1000, 5.0)
-        assert sent < 32 * MB
-        assert memory_bytes(server) - before < 64 * MB
+        client.sock.settimeout(60)
+        client.send(encode("GET", "k") * 500_000)  # 5 GB of replies
         assert server.call("PING") == b"PONG"
-        # It reads after all, and gets everything that it asked for.
-        wanted = sent // len(encode("GET", "k"))
-        client.sock.settimeout(10)
+        wait_until(lambda: input_bytes(server) > MB)
+        assert memory_bytes(server) - before < 128 * MB
+        # It reads after all, and gets what it asked for.
         reply = b"$10000\r\n" + b"x" * 10_000 + b"\r\n"
-        for _ in range(min(wanted, 2000)):
+        for _ in range(5000):
             assert client.read() == reply
+
+
+def test_input_of_a_client_that_does_not_read_is_bounded(fresh_server: Factory) -> None:
+    server = fresh_server("--client-query-buffer-limit", "1mb", debug=False)
+    server.call("SET", "k", "x" * 100_000)
+    with server.client() as client:
+        sent = flood(client, encode("GET", "k") * 1000, 10.0)
+        assert sent < 16 * MB
+        wait_until(lambda: server.info("stats")["client_query_buffer_limit_disconnections"] == "1")
 
 
 def test_a_slow_subscriber_is_dropped(fresh_server: Factory) -> None:
