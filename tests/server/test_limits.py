@@ -25,7 +25,7 @@ def memory_bytes(process: Process) -> int:
     raise AssertionError
 
 
-def input_bytes(server: ServerProcess) -> int:
+def input_bytes(server: Process) -> int:
     """What the greatest of all query buffers holds."""
     listed = server.call("CLIENT", "LIST")
     assert isinstance(listed, bytes)
