@@ -22,7 +22,6 @@ from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 HALF_LOAD: Final = Shape(50, 1)
 HALF_LOAD_RUNS: Final = 5  # times as long as others, so that a tail is of some ten thousand
-DURABLE_RUNS: Final = 2  # likewise, for a sync comes once a second
 DURABLE_ROUNDS: Final = 3  # at most
 BENCHMARK_PROBE: Final = 5_000  # commands that tell how many make a run
 BENCHMARK_TIMEOUT_S: Final = 300
@@ -72,14 +71,7 @@ def run_durability(session: Session) -> None:
                         entrants.append(Entrant(server, f"{AOF}{policy}"))
                 prepared = session.prepare(entrants, workload)
                 for shape in plan.shapes(workload):
-                    session.compare(
-                        "durability",
-                        prepared,
-                        workload,
-                        shape,
-                        seconds=plan.seconds * DURABLE_RUNS,
-                        rounds=rounds,
-                    )
+                    session.compare("durability", prepared, workload, shape, rounds=rounds)
             session.save()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Final, NamedTuple, NoReturn
 
@@ -17,6 +19,7 @@ from tqdm import tqdm
 from bench.load import Load
 from bench.measure import Missing, Prepared, Shape
 from bench.peers import OURS, Cores, Peer, Server, ServerError
+from bench.ratios import AOF
 from bench.results import Cell, Figure, Results, Sample, middle
 from bench.workloads import Workload
 
@@ -213,9 +216,8 @@ class Session:
             self.step(f"{title}: warming {runner.cell.server}")
             self._warm_up(runner, seconds)
         for turn in range(rounds):
-            # Each round begins with another one, lest one always follow the same.
-            first = turn % max(len(running), 1)
-            for runner in running[first:] + running[:first]:
+            # In an order of its own, lest one always follow the same.
+            for runner in Random(turn).sample(running, len(running)):
                 words = f"{title}, {runner.cell.variant}"
                 self.step(f"{words}: {runner.cell.server}")
                 self._sample(runner, seconds, rate_per_s)
@@ -236,6 +238,8 @@ class Session:
         if runner.cell.missing:
             return
         try:
+            if runner.syncs:
+                os.sync()  # what others have written is not to be in the way of the disk
             run = partial(runner.prepared.run, self.load, runner.shape, seconds, rate_per_s)
             runner.cell.samples.append(calmest(run))
         except (OSError, ServerError) as error:
@@ -262,6 +266,7 @@ class Runner:
     ) -> None:
         self.cell: Final = Cell(part, workload.name, workload.title, workload.unit, variant, server)
         self.shape: Final = shape
+        self.syncs: Final = variant.startswith(AOF)
         self._ready: Final = ready
         if isinstance(ready, Missing):
             self.cell.missing = str(ready)
