@@ -144,8 +144,7 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     how.add_argument(
         "--seconds", type=seconds, metavar="S",
-        help=f"of a run; default {RUN_S:g}, quick {QUICK_RUN_S:g}; longer at half load and with an"
-        " append-only file",
+        help=f"of a run; default {RUN_S:g}, quick {QUICK_RUN_S:g}; longer at half load",
     )  # fmt: skip
     how.add_argument("--clients", type=numbers, metavar="N,...", help="default 1,50")
     how.add_argument("--depth", type=numbers, metavar="N,...", help="default 1,16")
