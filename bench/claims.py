@@ -16,12 +16,11 @@ from bench.ratios import (
     THROUGHPUT,
     WIDE,
     Measure,
-    grouped,
+    compared,
     growth,
     in_order,
     policy_and_shape,
     ratio,
-    ratio_by_round,
     show_ratio,
     values_by_server,
 )
@@ -103,14 +102,8 @@ def claim(
     name: Callable[[Cell], str] = title,
 ) -> Iterator[Claim]:
     """The middle and the worst ratio of one measure; ``name`` tells the comparisons apart."""
-    ratios = {}
-    for together in grouped(cells).values():
-        if by_round:
-            found = ratio_by_round(together, results.rivals, measure)
-        else:
-            found = ratio(values_by_server(together, measure), results.rivals, measure.best)
-        if found is not None:
-            ratios[name(together[0])] = found
+    found = compared(cells, results.rivals, measure, by_round=by_round)
+    ratios = {name(cell): value for cell, value in found}
     yield from spread(what, ratios, is_high_good=measure.best is max)
 
 

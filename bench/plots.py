@@ -23,9 +23,9 @@ from bench.ratios import (
     THROUGHPUT,
     WIDE,
     Measure,
+    compared,
     grouped,
     in_order,
-    ratio,
     show_quantity,
     throughput_by_policy,
     title_and_variant,
@@ -83,15 +83,12 @@ def overview(results: Results) -> Canvas | None:
 def throughput(results: Results) -> Canvas | None:
     """Ours to the best rival: a panel for each shape, a bar for each workload."""
     panels: dict[str, dict[str, float]] = {}
-    for together in grouped(cell for cell in results.cells if cell.part == "commands").values():
-        first = together[0]
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
-        if found is None:
-            continue
-        if first.variant.startswith(FAN_OUT):
-            panels.setdefault(FAN_OUT, {})[title_and_variant(first)] = found
+    cells = [cell for cell in results.cells if cell.part == "commands"]
+    for cell, found in compared(cells, results.rivals, THROUGHPUT):
+        if cell.variant.startswith(FAN_OUT):
+            panels.setdefault(FAN_OUT, {})[title_and_variant(cell)] = found
         else:
-            panels.setdefault(first.variant, {})[first.title] = found
+            panels.setdefault(cell.variant, {})[cell.title] = found
     return ratio_bars(panels)
 
 

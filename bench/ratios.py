@@ -7,7 +7,7 @@ best.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -131,6 +131,19 @@ def grouped(cells: Iterable[Cell]) -> dict[tuple[str, str], list[Cell]]:
     return together
 
 
+def compared(
+    cells: Iterable[Cell], rivals: Sequence[str], measure: Measure, *, by_round: bool = False
+) -> Iterator[tuple[Cell, float]]:
+    """Ours to the best rival's wherever both were measured, with a cell that says where."""
+    for together in grouped(cells).values():
+        if by_round:
+            found = ratio_by_round(together, rivals, measure)
+        else:
+            found = ratio(values_by_server(together, measure), rivals, measure.best)
+        if found is not None:
+            yield together[0], found
+
+
 def growth(cells: Iterable[Cell], title: str, server: str) -> float | None:
     """CPU at the last size to that at the first; sizes are in ascending order."""
     costs = [
@@ -170,11 +183,11 @@ class ByPolicy(NamedTuple):
 def throughput_by_policy(results: Results) -> ByPolicy:
     """Ours to the best rival's, of each workload in each shape under each fsync policy."""
     rows: dict[str, dict[tuple[str, str], float]] = {}
-    for together in grouped(c for c in results.cells if c.part in BY_POLICY).values():
-        policy, shape = policy_and_shape(together[0])
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
-        if found is not None and not shape.startswith(FAN_OUT):
-            rows.setdefault(together[0].title, {})[shape, policy] = found
+    cells = [cell for cell in results.cells if cell.part in BY_POLICY]
+    for cell, found in compared(cells, results.rivals, THROUGHPUT):
+        policy, shape = policy_and_shape(cell)
+        if not shape.startswith(FAN_OUT):
+            rows.setdefault(cell.title, {})[shape, policy] = found
     places = [place for row in rows.values() for place in row]
     shapes = in_order(shape for shape, _ in places)
     policies = in_order(policy for _, policy in places)

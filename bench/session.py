@@ -238,9 +238,7 @@ class Session:
         if runner.cell.missing:
             return
         try:
-            if runner.syncs:
-                os.sync()  # what others have written is not to be in the way of the disk
-            run = partial(runner.prepared.run, self.load, runner.shape, seconds, rate_per_s)
+            run = partial(runner.run, self.load, seconds, rate_per_s)
             runner.cell.samples.append(calmest(run))
         except (OSError, ServerError) as error:
             # A server that fails once is not to be judged by the runs in which it did not.
@@ -266,7 +264,7 @@ class Runner:
     ) -> None:
         self.cell: Final = Cell(part, workload.name, workload.title, workload.unit, variant, server)
         self.shape: Final = shape
-        self.syncs: Final = variant.startswith(AOF)
+        self._syncs: Final = variant.startswith(AOF)
         self._ready: Final = ready
         if isinstance(ready, Missing):
             self.cell.missing = str(ready)
@@ -278,6 +276,15 @@ class Runner:
         """The workload, set up; there unless the cell says what is missing."""
         assert isinstance(self._ready, Prepared)
         return self._ready
+
+    def run(self, load: Load, seconds: float, rate_per_s: float) -> Sample:
+        """Measure once.
+
+        Raises: OSError, ServerError.
+        """
+        if self._syncs:
+            os.sync()  # what others have written is not to be in the way of the disk
+        return self.prepared.run(load, self.shape, seconds, rate_per_s)
 
     def fail(self, why: str) -> None:
         """Leave the race."""
