@@ -97,6 +97,13 @@ def ratio(
     return values[OURS] / goal if goal else None
 
 
+def ratio_of_medians(
+    cells: Iterable[Cell], rivals: Sequence[str], measure: Measure
+) -> float | None:
+    """Ours to the best rival's, each the median of all rounds."""
+    return ratio(values_by_server(cells, measure), rivals, measure.best)
+
+
 def ratio_by_round(cells: Iterable[Cell], rivals: Sequence[str], measure: Measure) -> float | None:
     """Ours to a rival's of the same round, the median over all rounds; of the best rival.
 
@@ -135,11 +142,9 @@ def compared(
     cells: Iterable[Cell], rivals: Sequence[str], measure: Measure, *, by_round: bool = False
 ) -> Iterator[tuple[Cell, float]]:
     """Ours to the best rival's wherever both were measured, with a cell that says where."""
+    work_out = ratio_by_round if by_round else ratio_of_medians
     for together in grouped(cells).values():
-        if by_round:
-            found = ratio_by_round(together, rivals, measure)
-        else:
-            found = ratio(values_by_server(together, measure), rivals, measure.best)
+        found = work_out(together, rivals, measure)
         if found is not None:
             yield together[0], found
 

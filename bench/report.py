@@ -24,13 +24,13 @@ from bench.ratios import (
     in_order,
     ratio,
     ratio_by_round,
+    ratio_of_medians,
     show_quantity,
     show_ratio,
     show_throughput,
     throughput_by_policy,
     title_and_variant,
     title_of,
-    values_by_server,
 )
 from bench.results import SHARE, Cell, Figure, Results, middle
 
@@ -72,7 +72,7 @@ def comparison(
         for name in servers:
             cell = by_server.get(name)
             row.append(measure.show(middle(cell.samples)) if cell and cell.samples else ABSENT)
-        found = ratio(values_by_server(together, measure), results.rivals, measure.best)
+        found = ratio_of_medians(together, results.rivals, measure)
         row.append(show_ratio(found, is_high_good=is_high_good))
         if measure is THROUGHPUT:
             found = ratio_by_round(together, results.rivals, measure)
@@ -224,7 +224,7 @@ def second_opinion_section(results: Results) -> Iterator[str]:
             beside = own.get((workload, variant, name))
             share = f" ({per_s / middle(beside.samples).per_s:.2f})" if beside else ""
             row.append(show_quantity(per_s) + share)
-        found = ratio(values_by_server(together, THROUGHPUT), results.rivals, THROUGHPUT.best)
+        found = ratio_of_medians(together, results.rivals, THROUGHPUT)
         rows.append([*row, show_ratio(found, is_high_good=True)])
     yield table(["per second", *servers, "ratio"], rows)
 
