@@ -26,14 +26,6 @@ class Shape(NamedTuple):
     clients: int
     depth: int
 
-    @property
-    def is_close(self) -> bool:
-        """Whether most of the time is the kernel's, so that servers differ less than rounds do.
-
-        So it is unless many clients send pipelines, or one waits for each answer.
-        """
-        return (self.clients > 1) == (self.depth == 1)
-
     def words(self, workload: Workload) -> str:
         """As it stands in a report."""
         if workload.loop.is_fan_out:

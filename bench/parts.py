@@ -22,7 +22,7 @@ from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 HALF_LOAD: Final = Shape(50, 1)
 HALF_LOAD_RUNS: Final = 5  # times as long as others, so that a tail is of some ten thousand
-DURABLE_ROUNDS: Final = 3  # at most
+DURABLE_ROUNDS: Final = 5  # at most
 BENCHMARK_PROBE: Final = 5_000  # commands that tell how many make a run
 BENCHMARK_TIMEOUT_S: Final = 300
 
@@ -40,7 +40,7 @@ BENCHMARK_WORDS: Final[dict[str, tuple[str | bytes, ...]]] = {
 def run_commands(session: Session) -> None:
     """Every workload in every shape, without an append-only file."""
     plan = session.plan
-    runs = plan.rounds_in_all(plan.workloads) * len(plan.peers)
+    runs = plan.races() * plan.rounds * len(plan.peers)
     with session.part("Commands", runs), session.servers() as servers:
         entrants = [Entrant(server) for server in servers]
         for workload in plan.workloads:
@@ -58,8 +58,7 @@ def run_durability(session: Session) -> None:
     plan = session.plan
     peers = [peer for peer in plan.peers if not peer.is_slow]
     rounds = min(plan.rounds, DURABLE_ROUNDS)
-    shapes = sum(len(plan.shapes(workload)) for workload in plan.workloads)
-    runs = shapes * rounds * len(peers) * len(DURABLE)
+    runs = plan.races() * rounds * len(peers) * len(DURABLE)
     with session.part("Append-only file", runs):
         for workload in plan.workloads:
             # For each of them anew: the files of all would be more than most disks have room for.
@@ -80,7 +79,7 @@ def run_half_load(session: Session) -> None:
     plan = session.plan
     workloads = [workload for workload in plan.workloads if workload.is_paced]
     peers = [peer for peer in plan.peers if not peer.is_slow]
-    runs = len(workloads) * len(peers) * plan.rounds_most
+    runs = len(workloads) * len(peers) * plan.rounds
     with session.part("Half load", runs), session.servers(slow=False) as servers:
         entrants = [Entrant(server) for server in servers]
         for workload in workloads:
@@ -101,7 +100,6 @@ def run_half_load(session: Session) -> None:
                 HALF_LOAD,
                 variant=f"{HALF_LOAD.clients} clients, {rate_per_s:,.0f}/s",
                 seconds=plan.seconds * HALF_LOAD_RUNS,
-                rounds=plan.rounds_most,
                 rate_per_s=rate_per_s,
             )
 

@@ -42,11 +42,19 @@ class Sample:
 
 
 def middle(samples: Sequence[Sample]) -> Sample:
-    """The median of each number by itself."""
+    """The median of each number by itself; of CPU that of the sum, shared out as in all of them.
+
+    A run is a few ticks of the kernel's clock long, so its own shares are coarse.
+    """
     values = {
         part.name: median(getattr(sample, part.name) for sample in samples)
         for part in fields(Sample)
     }
+    cpu_us = median(sample.cpu_us for sample in samples)
+    all_us = sum(sample.cpu_us for sample in samples)
+    user_us = sum(sample.user_us for sample in samples)
+    values["user_us"] = cpu_us * (user_us / all_us) if all_us else 0.0
+    values["system_us"] = cpu_us - values["user_us"]
     return Sample(**values)
 
 

@@ -39,7 +39,6 @@ class Plan:
     depths: tuple[int, ...]
     rounds: int
     seconds: float
-    close_factor: int = 1  # so many times more rounds where servers are close (``Shape.is_close``)
     divisor: int = 1  # of the entries that are prepared
     budget_s: float = 0.0  # after so long no other workload is begun; 0 is no limit
     folder: Path | None = None  # where the servers keep their files; None is the usual one
@@ -51,18 +50,9 @@ class Plan:
         clients = workload.clients or self.clients
         return [Shape(many, depth) for many in clients for depth in self.depths]
 
-    @property
-    def rounds_most(self) -> int:
-        """How many rounds it takes where servers differ less than rounds do."""
-        return self.rounds * self.close_factor
-
-    def rounds_of(self, shape: Shape) -> int:
-        """How many rounds a load of this shape is measured in."""
-        return self.rounds_most if shape.is_close else self.rounds
-
-    def rounds_in_all(self, workloads: Sequence[Workload]) -> int:
-        """How many rounds all shapes of these workloads take."""
-        return sum(self.rounds_of(shape) for each in workloads for shape in self.shapes(each))
+    def races(self) -> int:
+        """How many times servers are compared: each workload in each of its shapes."""
+        return sum(len(self.shapes(workload)) for workload in self.workloads)
 
 
 class Entrant(NamedTuple):
@@ -194,7 +184,7 @@ class Session:
         Args:
             variant: what the report calls it; without it the shape's words.
             seconds: how long a run takes; without it as planned.
-            rounds: how many; without it as planned for this shape.
+            rounds: how many; without it as planned.
             rate_per_s: above 0, requests leave at this rate.
         """
         runners = []
@@ -203,8 +193,7 @@ class Session:
             if entrant.variant:
                 words = f"{entrant.variant}, {words}"
             runners.append(Runner(part, entrant.server.name, words, workload, shape, ready))
-        rounds = rounds or self.plan.rounds_of(shape)
-        self.race(runners, rounds, seconds or self.plan.seconds, rate_per_s)
+        self.race(runners, rounds or self.plan.rounds, seconds or self.plan.seconds, rate_per_s)
 
     def race(
         self, runners: Sequence[Runner], rounds: int, seconds: float, rate_per_s: float = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,16 @@ def test_percentile_at_whole_ranks(count: int, share: float, rank: int) -> None:
 def test_middle_takes_the_median_of_each_number() -> None:
     found = results.middle([sample(1.0, 30.0), sample(2.0, 10.0), sample(9.0, 20.0)])
     assert (found.per_s, found.user_us, found.p50_us) == (2.0, 20.0, 100.0)
+
+
+def test_the_middle_of_cpu_is_that_of_the_sum() -> None:
+    kernel_first, own_first, both = (
+        replace(sample(), user_us=user_us, system_us=system_us)
+        for user_us, system_us in ((1.0, 9.0), (9.0, 2.0), (6.0, 6.0))
+    )
+    found = results.middle([kernel_first, own_first, both])
+    assert found.cpu_us == pytest.approx(11.0)
+    assert found.user_us == pytest.approx(11.0 * 16 / 33)
 
 
 def test_laps_are_added_up_to_one_sample() -> None:
