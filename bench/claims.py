@@ -43,11 +43,13 @@ def title_and_shape(cell: Cell) -> str:
 
 
 class Claim(NamedTuple):
-    """One row of the first table."""
+    """One row of the first table: ratios of medians and, where there are rounds, those by round."""
 
     what: str
     middle: str
     worst: str
+    middle_by_round: str = ""
+    worst_by_round: str = ""
 
 
 def claims(results: Results) -> Iterator[Claim]:
@@ -65,11 +67,8 @@ def claims(results: Results) -> Iterator[Claim]:
     others = [cell for cell in at[WIDE] if cell.workload != "xadd"]
     yield from claim(results, f"throughput, XADD, {WIDE}", xadd, THROUGHPUT)
     yield from claim(results, f"throughput, other streams, {WIDE}", others, THROUGHPUT)
-    for shape in (PIPELINE, FLAT):
-        what = f"throughput, streams, {shape}"
-        yield from claim(results, what, at[shape], THROUGHPUT)
-        yield from claim(results, f"{what}, by round", at[shape], THROUGHPUT, by_round=True)
-    yield from claim(results, f"throughput, streams, {ALONE}", at[ALONE], THROUGHPUT)
+    for shape in (PIPELINE, FLAT, ALONE):
+        yield from claim(results, f"throughput, streams, {shape}", at[shape], THROUGHPUT)
     yield from claim(results, f"p99, streams, {ALONE}", at[ALONE], P99)
     for shape in (WIDE, PIPELINE):
         yield from claim(results, f"CPU, streams, {shape}", at[shape], CPU)
@@ -98,13 +97,17 @@ def claim(
     cells: Sequence[Cell],
     measure: Measure,
     *,
-    by_round: bool = False,
     name: Callable[[Cell], str] = title,
 ) -> Iterator[Claim]:
     """The middle and the worst ratio of one measure; ``name`` tells the comparisons apart."""
-    found = compared(cells, results.rivals, measure, by_round=by_round)
-    ratios = {name(cell): value for cell, value in found}
-    yield from spread(what, ratios, is_high_good=measure.best is max)
+    of_medians, by_round = (
+        {
+            name(cell): value
+            for cell, value in compared(cells, results.rivals, measure, by_round=is_by_round)
+        }
+        for is_by_round in (False, True)
+    )
+    yield from spread(what, of_medians, by_round, is_high_good=measure.best is max)
 
 
 def figure_claim(
@@ -122,17 +125,25 @@ def figure_claim(
         found = ratio(values, results.rivals, min)
         if found is not None:
             ratios[title] = found
-    yield from spread(what, ratios, is_high_good=False)
+    yield from spread(what, ratios, {}, is_high_good=False)
 
 
-def spread(what: str, ratios: dict[str, float], *, is_high_good: bool) -> Iterator[Claim]:
+def spread(
+    what: str, of_medians: dict[str, float], by_round: dict[str, float], *, is_high_good: bool
+) -> Iterator[Claim]:
     """A row for these ratios, when there are any."""
+    if of_medians:
+        ways = [middle_and_worst(way, is_high_good=is_high_good) for way in (of_medians, by_round)]
+        yield Claim(what, *ways[0], *ways[1])
+
+
+def middle_and_worst(ratios: dict[str, float], *, is_high_good: bool) -> tuple[str, str]:
+    """As a row shows them: the worst is named when there are several; nothing for none."""
     if not ratios:
-        return
+        return "", ""
     worst = (min if is_high_good else max)(ratios, key=lambda title: ratios[title])
     named = f" ({worst})" if len(ratios) > 1 else ""
-    yield Claim(
-        what,
+    return (
         show_ratio(median(ratios.values()), is_high_good=is_high_good),
         show_ratio(ratios[worst], is_high_good=is_high_good) + named,
     )
@@ -149,10 +160,14 @@ def fakeredis_claim(xadd: Sequence[Cell]) -> Iterator[Claim]:
 def growth_claim(results: Results, part: str) -> Iterator[Claim]:
     """What our commands cost at the greatest size to what they cost at the least."""
     cells = [cell for cell in results.cells if cell.part == part]
-    growths = {}
-    for title in in_order(cell.title for cell in cells):
-        found = growth(cells, title, OURS)
-        if found is not None:
-            growths[title] = found
-    axis = part.removeprefix("scale-")
-    yield from spread(f"ours at most to ours at fewest {axis}", growths, is_high_good=False)
+    titles = in_order(cell.title for cell in cells)
+    of_medians, by_round = (
+        {
+            title: found
+            for title in titles
+            if (found := growth(cells, title, OURS, by_round=is_by_round)) is not None
+        }
+        for is_by_round in (False, True)
+    )
+    what = f"ours at most to ours at fewest {part.removeprefix('scale-')}"
+    yield from spread(what, of_medians, by_round, is_high_good=False)

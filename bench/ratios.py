@@ -149,14 +149,24 @@ def compared(
             yield together[0], found
 
 
-def growth(cells: Iterable[Cell], title: str, server: str) -> float | None:
-    """CPU at the last size to that at the first; sizes are in ascending order."""
-    costs = [
-        middle(cell.samples).cpu_us
+def growth(
+    cells: Iterable[Cell], title: str, server: str, *, by_round: bool = False
+) -> float | None:
+    """CPU at the last size to that at the first; sizes are in ascending order.
+
+    It is that of medians, or the median of what each round gives, which goes over all sizes.
+    """
+    sizes = [
+        cell.samples
         for cell in cells
         if cell.title == title and cell.server == server and cell.samples
     ]
-    return costs[-1] / costs[0] if len(costs) > 1 and costs[0] else None
+    if len(sizes) < 2:
+        return None
+    first, last = sizes[0], sizes[-1]
+    pairs = zip(first, last, strict=False) if by_round else [(middle(first), middle(last))]
+    grown = [most.cpu_us / fewest.cpu_us for fewest, most in pairs if fewest.cpu_us]
+    return median(grown) if grown else None
 
 
 def title_of(cell: Cell) -> str:
