@@ -17,7 +17,7 @@ from bench.measure import Missing, Shape, minus, per_unit
 from bench.peers import Server, ServerError, pinned
 from bench.ratios import AOF, DURABLE
 from bench.results import Cell, Sample
-from bench.session import Entrant, Session, calmest, say
+from bench.session import Entrant, Plan, Session, calmest, say
 from bench.workloads import FIELD, STREAM, VALUE, Workload
 
 HALF_LOAD: Final = Shape(50, 1)
@@ -53,11 +53,16 @@ def run_commands(session: Session) -> None:
             session.save()
 
 
+def durable_rounds(plan: Plan) -> int:
+    """How many rounds it takes with an append-only file."""
+    return min(plan.rounds, DURABLE_ROUNDS)
+
+
 def run_durability(session: Session) -> None:
     """Every workload in every shape with an append-only file, under each fsync policy."""
     plan = session.plan
     peers = [peer for peer in plan.peers if not peer.is_slow]
-    rounds = min(plan.rounds, DURABLE_ROUNDS)
+    rounds = durable_rounds(plan)
     runs = plan.races() * rounds * len(peers) * len(DURABLE)
     with session.part("Append-only file", runs):
         for workload in plan.workloads:

@@ -24,6 +24,7 @@ from bench.load import Load
 from bench.machine import facts
 from bench.parts import (
     DURABLE_ROUNDS,
+    durable_rounds,
     run_commands,
     run_durability,
     run_half_load,
@@ -277,7 +278,7 @@ def measure(options: argparse.Namespace) -> Results:
     results.facts["cores"] = f"servers {sorted(cores.server)}, load {sorted(cores.load)}"
     results.facts["runs"] = (
         f"{plan.rounds} rounds of {plan.seconds:g} s each, interleaved;"
-        f" {min(plan.rounds, DURABLE_ROUNDS)} with an append-only file"
+        f" {durable_rounds(plan)} with an append-only file"
     )
     for key, value in results.facts.items():
         say(f"{key}: {value}")
