@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import build
+from support import build, clock
 from support.client import RawClient
+from support.clock import Clock
 from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
 
 if TYPE_CHECKING:
@@ -179,6 +180,18 @@ def pair3(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
     both = Pair(server.client(resp3=True), redis_server.client(resp3=True))
     yield both
     both.close()
+
+
+@pytest.fixture
+def settable_clock() -> Iterator[Clock]:
+    """A time of day for servers that are started with its ``environment``."""
+    if not clock.can_be_set():
+        missing = "a settable clock needs Linux and a C compiler"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with Clock() as settable:
+        yield settable
 
 
 @pytest.fixture

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from support.client import Push, Status, WireError, encode, parse
-from support.process import RedisProcess
+from support.clock import START_MS, Clock
+from support.process import Process, RedisProcess
+
+if TYPE_CHECKING:
+    from conftest import Factory
 
 
 @pytest.mark.judge
@@ -51,3 +57,30 @@ def test_a_closed_connection_is_an_error_not_a_hang(redis_server: RedisProcess) 
 )
 def test_parse(raw: bytes, value: object) -> None:
     assert parse(raw) == value
+
+
+def second(server: Process) -> int:
+    answer = server.call("TIME")
+    assert isinstance(answer, list)
+    return int(answer[0])
+
+
+@pytest.mark.judge
+def test_servers_share_a_settable_clock(
+    settable_clock: Clock, fresh_server: Factory, fresh_redis: Factory
+) -> None:
+    environment = settable_clock.environment
+    for server in (fresh_server(environment=environment), fresh_redis(environment=environment)):
+        settable_clock.set(START_MS)
+        assert second(server) == START_MS // 1000
+        server.call("SET", "k", "v", "PX", 5000)
+        settable_clock.advance(5001)
+        assert second(server) == START_MS // 1000 + 5
+        assert server.call("GET", "k") is None
+
+
+def test_a_clock_moves_within_a_command(settable_clock: Clock, fresh_server: Factory) -> None:
+    server = fresh_server(environment=settable_clock.environment)
+    settable_clock.set(START_MS, step_us=1_000_000)
+    before = second(server)
+    assert second(server) > before
