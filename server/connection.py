@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 import socket
 from typing import Final
 
@@ -43,6 +44,9 @@ LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the li
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
+# That both sides are closed, and errors, are told unasked.
+_HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
+_one_socket: Final = select.poll()  # made once, and empty between two looks
 
 
 class Connection(Peer):
@@ -236,6 +240,17 @@ class Connection(Peer):
         if self._transport is not None:
             self._transport.abort()
 
+    def has_left(self) -> bool:
+        """Whether the connection is closing, or its end is known to the kernel, if not to us.
+
+        The event loop tells of an end when it has come to it, or in its next turn. Until then
+        others are served.
+        """
+        transport = self._transport
+        if transport is None or transport.is_closing() or self.session.special & CLOSING:
+            return True
+        return has_hung_up(self.session.fd)
+
     def bound_words(self, max_bytes: int) -> None:
         """Refuse longer words from the next request on."""
         self._parser.max_bulk_bytes = max_bytes
@@ -391,6 +406,15 @@ def is_remote(transport: asyncio.Transport) -> bool:
         return False
     host = str(peer[0]).removeprefix("::ffff:")
     return not (host.startswith("127.") or host == "::1")
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether the peer of a socket will send no more, or the connection was reset."""
+    _one_socket.register(fd, _HANG_UP)
+    try:
+        return len(_one_socket.poll(0)) != 0
+    finally:
+        _one_socket.unregister(fd)
 
 
 def keep_alive(transport: asyncio.Transport, interval_s: int) -> None:

@@ -121,7 +121,10 @@ def _serve_alike(server: Server, waiter: Waiter, answer: _Answer) -> None:
 
 
 def _serve_group(server: Server, queue: Queue, name: bytes) -> None:
-    """Serve those who read for a group at a key, one by one, while there is something to give."""
+    """Serve those who read for a group at a key, one by one, while there is something to give.
+
+    Who has left is passed over: what one is given, nobody else is.
+    """
     while True:
         line = queue.groups.get(name)
         if line is None:
@@ -129,6 +132,9 @@ def _serve_group(server: Server, queue: Queue, name: bytes) -> None:
         waiter = _next_of_group(server, queue, name, line)
         if waiter is None:
             break
+        if waiter.session.peer.has_left():
+            server.blocking.unpark(waiter.session)
+            continue
         _serve(server, waiter)
         if waiter.active:
             break

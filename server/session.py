@@ -59,6 +59,10 @@ class Peer:
     def abort(self) -> None:
         """Close now and forget what is pending."""
 
+    def has_left(self) -> bool:
+        """Whether it is known that nothing sent now would arrive."""
+        return False
+
     def bound_output(self) -> None:
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
 
