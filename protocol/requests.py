@@ -335,9 +335,19 @@ class RequestParser:
         return line
 
     def _take_inline(self) -> list[bytes] | None:
-        """The words of one line, maybe none; None when the line has not ended."""
+        """The words of one line, maybe none; None when the line has not ended.
+
+        As in Redis a line with a NUL in it never ends. TLS sent to this port has one among its
+        first bytes, so that nothing that others put into a handshake is run as a command.
+        """
         buffer = self._buffer
         end = buffer.find(b"\n", self._scanned)
+        nul = buffer.find(0, self._scanned, end if end >= 0 else len(buffer))
+        if nul >= 0:
+            self._scanned = nul
+            if len(buffer) > INLINE_MAX_BYTES:
+                raise ProtocolError(b"too big inline request")
+            return None
         if (end if end >= 0 else len(buffer)) > INLINE_MAX_BYTES:
             raise ProtocolError(b"too big inline request")
         if end < 0:
