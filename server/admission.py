@@ -57,6 +57,8 @@ _FOR_SUBSCRIBERS: Final = (
 )
 _QUEUED_LINE: Final = b"+QUEUED\r\n"
 _REPLICATED_READS: Final = (b"publish", b"spublish")
+_OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
+_HTTP_WARNED_EVERY_MS: Final = 60_000
 
 
 class Held:
@@ -89,6 +91,29 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
         row.rejected_calls += 1
         raise CommandError(errors.wrong_arity(row.name))
     return row
+
+
+def is_of_http(name: bytes) -> bool:
+    """Whether a name that is no command shows that a browser speaks here, and not a client.
+
+    Any page that a browser shows can have it send a request to a server on this machine, and what
+    the page put behind the header would be run as commands.
+    """
+    return name.partition(b"\0")[0].lower() in _OF_HTTP
+
+
+def cut_off(server: Server, session: Session) -> None:
+    """Close a connection that speaks HTTP, unanswered, and warn of it now and then."""
+    now_ms = server.clock_ns // 1_000_000
+    if not 0 <= now_ms - server.http_warned_ms < _HTTP_WARNED_EVERY_MS:
+        server.http_warned_ms = now_ms
+        log.warning(
+            "possible attack: a client sends HTTP (POST or Host:), as a web page can have a "
+            "browser do to run commands here. Connection from %s closed.",
+            session.address.decode("utf-8", "backslashreplace"),
+        )
+    session.out.clear()
+    session.peer.abort()
 
 
 def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:

@@ -10,7 +10,16 @@ from typing import Final
 
 from compat.errors import CommandError
 from protocol.replies import NO_REPLY, write_reply
-from server.admission import HELD, admit, find_row, is_queued, queue_same, refuse
+from server.admission import (
+    HELD,
+    admit,
+    cut_off,
+    find_row,
+    is_of_http,
+    is_queued,
+    queue_same,
+    refuse,
+)
 from server.call import Parked
 from server.invoke import (
     alike_until,
@@ -62,6 +71,9 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
             try:
                 row = find_row(server, argv)
             except CommandError as error:
+                if is_of_http(name):
+                    cut_off(server, session)
+                    break
                 session.answer(refuse(server, session, None, argv, error.line))
                 at = end
                 continue

@@ -141,6 +141,7 @@ class Server:
         self.pause_end_ms = 0
         self.active_expire = True
         self.lazy_freed = 0
+        self.http_warned_ms = 0  # when the log last told of a client that speaks HTTP
         self.stopping = False
         self.host = Host()
         self.write_error = b""  # why WRITES_REFUSED is set

@@ -356,6 +356,8 @@ def test_clients_are_answered_while_data_is_loaded(fresh_server: Factory, tmp_pa
             assert isinstance(info, bytes)
             if b"loading:1" in info:
                 assert b"loading_total_bytes:" in info
+                client.send(b"POST /\r\nPING\r\n")  # a browser is no client, loading or not
+                assert client.rest_until_close() == b""
             if reply == b"$-1\r\n":
                 break
     assert b"-LOADING" in seen
