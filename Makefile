@@ -24,6 +24,7 @@ endif
 # The pure build, in the same environment when asked for, and beside it for `make check`.
 VENV ?= .venv
 PURE_VENV := .venv-pure
+JUDGES := .judges
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
 REQUIREMENTS := $(VENV)/requirements$(if $(filter 1,$(SPARK)),-spark).txt
@@ -39,7 +40,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo test check lint types test-compiled test-pure bench bench-quick bench-durability flame link-order clean
+.PHONY: help install run demo judges test check lint types test-compiled test-pure bench bench-quick bench-durability flame link-order clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,10 @@ run: install ## start on port 6379 with an append-only file in ./data
 
 demo: install ## Rocket Rides: a unified log for a minute, with all its failures (needs PostgreSQL)
 	@PYTHONPATH=examples $(VENV)/bin/python -P -m rocket_rides.demo $(ARGS)
+
+# Fetched once for all; the script says where they come from.
+judges: | $(VENV)/bin/python ## fetch the real servers that tests compare with into .judges (Debian 12 and 13)
+	@tests/support/get_judges.sh $(JUDGES) $(VENV)/bin/python
 
 test: install ## run all tests against the installed build
 	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
@@ -98,7 +103,7 @@ bench-durability: install $(BENCH_REQUIREMENTS) ## what durability costs, beside
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
 
 clean: ## remove the environments and caches; data stays
-	rm -rf .venv $(PURE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf .venv $(PURE_VENV) $(JUDGES) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 	find $(PACKAGES) tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,3 +86,16 @@ def test_a_clock_moves_within_a_command(settable_clock: Clock, fresh_server: Fac
     settable_clock.set(START_MS, step_us=1_000_000)
     before = second(server)
     assert second(server) > before
+
+
+def test_judges_that_cannot_be_fetched_leave_nothing_behind(repo: Path, tmp_path: Path) -> None:
+    script = repo / "tests" / "support" / "get_judges.sh"
+    kept = tmp_path / "judges" / "kept"
+    kept.parent.mkdir()
+    kept.touch()
+    done = subprocess.run(
+        [script, kept.parent, tmp_path / "no-python"], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("judges: ")
+    assert [*tmp_path.rglob("*")] == [kept.parent, kept]
