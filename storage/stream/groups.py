@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.large import Large, Removed
-from storage.stream.ids import is_below
+from storage.stream.ids import following, is_below
 from storage.stream.nack import Nack
 from storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 
@@ -322,25 +322,11 @@ def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
 
 
 def lag(log: EntryLog, group: Group) -> int:
-    """How many entries the group has not been given yet.
+    """How many live entries stand after the group's last ID: it has not been given them yet.
 
-    Where Redis can tell, its number; where deletions leave it without one, the live entries that
-    stand after the group's last ID. Complexity: O(log n).
+    Counters do not tell that, for the position can be set without them. Complexity: O(log n).
     """
-    last_ms = group.last_ms
-    last_seq = group.last_seq
-    if not log.entries_added or not log.length:
+    if not log.length or not is_below(group.last_ms, group.last_seq, log.last_ms, log.last_seq):
         return 0
-    first_ms, first_seq = log.first_id()
-    if is_below(last_ms, last_seq, first_ms, first_seq) and is_below(
-        log.max_deleted_ms, log.max_deleted_seq, first_ms, first_seq
-    ):
-        return log.length
-    if group.entries_read != UNKNOWN and not has_tombstone_after(log, last_ms, last_seq):
-        known = log.entries_added - group.entries_read
-    else:
-        position = estimate_position(log, last_ms, last_seq)
-        known = UNKNOWN if position == UNKNOWN else log.entries_added - position
-    if known >= 0:
-        return known
-    return log.length - log.count_before(last_ms, last_seq + 1)
+    ms, seq = following(group.last_ms, group.last_seq)
+    return log.length - log.count_before(ms, seq)
