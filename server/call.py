@@ -141,7 +141,7 @@ class Call:
 
         Args:
             record: the deterministic command that repeats the change, which stays as it is from
-                now on; None when that of a change beside this one does.
+                now on; None when that of a change beside this one does, see ``record_all``.
         """
         server = self.server
         if server.expired_found:  # told first, as it happened first
@@ -154,6 +154,17 @@ class Call:
                 server.blocking.key_ready(self.db.index, key)
             return
         self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
+
+    def record_all(self, record: list[bytes]) -> None:
+        """Have the AOF repeat all that several effects have told of, in one command.
+
+        It is called when all of that has happened: keys that were found expired on the way went
+        before, and their records have to stand before this one.
+        """
+        server = self.server
+        if server.expired_found:
+            server.drain_expired(self)
+        server.record(self.db.index, record)
 
     def record_one(self, record: list[bytes]) -> None:
         """Have the AOF repeat one of several commands that are run at once, and did nothing else.

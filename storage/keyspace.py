@@ -148,10 +148,13 @@ class Keyspace:
         return found.value
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
-        """Set the value of ``key``, new or not; a deadline it has stays."""
+        """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
         if isinstance(value, Stream):
             value.attach(self.expiring)
         found = self.entries.get(key)
+        if found is not None and self.expire_held and self.entry(key, now_ms) is None:
+            self._expire(key)  # it was kept, but this is another key of that name
+            found = None
         if found is None:
             found = Entry(key, value, len(self.slots), now_ms, self.epoch)
             self.entries[key] = found

@@ -67,7 +67,7 @@ def _delete(call: Call, name: bytes) -> object:
             record.append(key)
             call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
     if len(record) > 1:
-        call.server.record(db.index, record)
+        call.record_all(record)
     return len(record) - 1
 
 

@@ -83,11 +83,10 @@ def _check_pairs(call: Call) -> None:
 
 def _set_all(call: Call) -> None:
     argv = call.argv
-    record: list[bytes] | None = [b"MSET", *argv[1:]]
     for at in range(1, len(argv), 2):
         store(call, argv[at], encode_string(argv[at + 1]))
-        call.changed(argv[at], b"set", EVENT_STRING, record)
-        record = None
+        call.changed(argv[at], b"set", EVENT_STRING, None)
+    call.record_all([b"MSET", *argv[1:]])
 
 
 @command(

@@ -10,109 +10,24 @@ import pytest
 from conftest import Factory
 
 from protocol.replies import request
-from support.client import Argument, RawClient
+from support.client import RawClient
+from support.clock import Clock
 from support.process import Process
-
-KEYS = ["a", "b", "c", "d"]
-STREAMS = ["s", "t", "u"]
-DATABASES = [0, 1, 2]
+from support.random_commands import DATABASES, do_things
 
 
-def far_away(chance: random.Random) -> int:
-    return chance.randint(10**6, 10**7)
-
-
-def string_command(chance: random.Random) -> list[Argument]:
-    key, other = chance.choice(KEYS), chance.choice(KEYS)
-    number = chance.randint(-9, 99)
-    ttl = far_away(chance)
-    return chance.choice(
-        [
-            ["SET", key, number],
-            ["SET", key, "\r\n", "PX", ttl],
-            ["SET", key, number, "KEEPTTL", "GET"],
-            ["SET", key, number, "XX", "EX", ttl],
-            ["SETNX", key, number],
-            ["SETEX", key, ttl, number],
-            ["PSETEX", key, ttl, number],
-            ["GETSET", key, number],
-            ["GETDEL", key],
-            ["GETEX", key, "EX", ttl],
-            ["GETEX", key, "PERSIST"],
-            ["INCR", key],
-            ["DECRBY", key, number],
-            ["INCRBYFLOAT", key, "0.1"],
-            ["APPEND", key, number],
-            ["SETRANGE", key, chance.randint(0, 9), number],
-            ["MSET", key, 1, other, number],
-            ["MSETNX", key, 1, other, number],
-        ]
-    )
-
-
-def key_command(chance: random.Random) -> list[Argument]:
-    key, other = chance.choice(KEYS + STREAMS), chance.choice(KEYS + STREAMS)
-    ttl = far_away(chance)
-    return chance.choice(
-        [
-            ["DEL", key, other],
-            ["UNLINK", key],
-            ["RENAME", key, other],
-            ["RENAMENX", key, other],
-            ["COPY", key, other, "REPLACE"],
-            ["COPY", key, other, "DB", chance.choice(DATABASES)],
-            ["MOVE", key, chance.choice(DATABASES)],
-            ["EXPIRE", key, ttl],
-            ["PEXPIRE", key, ttl, chance.choice(["NX", "XX", "GT", "LT"])],
-            ["EXPIREAT", key, int(time.time()) + ttl],
-            ["PEXPIRE", key, -1],
-            ["PERSIST", key],
-            ["SELECT", chance.choice(DATABASES)],
-            ["SWAPDB", chance.choice(DATABASES), chance.choice(DATABASES)],
-        ]
-    )
-
-
-def stream_command(chance: random.Random, number: int) -> list[Argument]:
-    key = chance.choice(STREAMS)
-    entry = f"{number}-{chance.randint(0, 2)}"
-    old = f"{chance.randint(0, number)}-{chance.randint(0, 2)}"
-    count = chance.randint(0, 30)
-    plain: list[Argument] = ["XADD", key, entry, "f", "v"]
-    return chance.choice(
-        [
-            ["XADD", key, entry, "f", "v"],
-            ["XADD", key, f"{number}-*", "f", "v", "g", number],
-            ["XADD", key, "NOMKSTREAM", entry, "f", "v"],
-            ["XADD", key, "MAXLEN", count, entry, "f", "v"],
-            ["XADD", key, "MAXLEN", "~", count, "LIMIT", 5, entry, "f", "v"],
-            ["XADD", key, "MINID", "~", old, entry, "f", "v"],
-            ["XDEL", key, old, f"{number // 2}-1"],
-            ["XTRIM", key, "MAXLEN", count],
-            ["XTRIM", key, "MAXLEN", "~", count],
-            ["XTRIM", key, "MINID", "~", old],
-            ["XSETID", key, f"{number}-9"],
-            *([plain] * 10),
-        ]
-    )
-
-
-def do_things(client: RawClient, chance: random.Random, count: int) -> None:
-    for number in range(1, count):
-        kind = chance.random()
-        if kind < 0.5:
-            client.call(*stream_command(chance, number))
-        elif kind < 0.75:
-            client.call(*string_command(chance))
-        elif kind < 0.95:
-            client.call(*key_command(chance))
-        elif kind < 0.99:
-            client.call("MULTI")
-            for _ in range(chance.randint(0, 4)):
-                client.call(*chance.choice([string_command(chance), key_command(chance)]))
-            client.call("EXEC")
-        elif kind < 0.993:
-            client.call("FLUSHDB")
+def groups(client: RawClient, key: bytes) -> list[object]:
+    """What is pending in the groups of a stream, and how far they are."""
+    found: list[object] = []
+    listed = client.call_parsed("XINFO", "GROUPS", key)
+    assert isinstance(listed, list)
+    for group in listed:
+        facts = dict(zip(group[::2], group[1::2], strict=True))
+        pending = client.call_parsed("XPENDING", key, facts[b"name"], "-", "+", 1000)
+        assert isinstance(pending, list)
+        owners = [(entry, consumer, count) for entry, consumer, _, count in pending]
+        found.append((facts[b"name"], facts[b"last-delivered-id"], facts[b"entries-read"], owners))
+    return found
 
 
 def contents(server: Process) -> dict[str, object]:
@@ -134,6 +49,7 @@ def contents(server: Process) -> dict[str, object]:
                 facts = dict(zip(info[::2], info[1::2], strict=True))
                 for name in (b"last-generated-id", b"max-deleted-entry-id", b"entries-added"):
                     found[f"{place} {name!r}"] = facts[name]
+                found[f"{place} groups"] = groups(client, key)
     return found
 
 
@@ -151,6 +67,67 @@ def test_the_file_repeats_what_happened(fresh_server: Factory, seed: int) -> Non
         server.call("BGREWRITEAOF")
         server.restart()
         assert contents(server) == before
+
+
+def soon(chance: random.Random) -> int:
+    """A time to live of a few milliseconds, or of seconds where it is counted in those."""
+    return chance.randint(1, 15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_file_repeats_what_expired_on_the_way(
+    fresh_server: Factory, settable_clock: Clock, seed: int
+) -> None:
+    """Deadlines pass between commands, within a transaction and while a command runs."""
+    server = fresh_server(
+        "--appendonly", "yes", "--stream-node-max-entries", "5", "--hz", "1", debug=False,
+        environment=settable_clock.environment,
+    )  # fmt: skip
+    chance = random.Random(seed)
+    for number in range(8):
+        settable_clock.set(settable_clock.now_ms, step_us=chance.choice([50, 400, 3000]))
+        with server.client() as client:
+            do_things(client, chance, 150, soon)
+        settable_clock.set(settable_clock.now_ms)
+        before = contents(server)
+        server.restart(crash=True)
+        assert contents(server) == before
+        if number % 3 == 2:
+            server.call("BGREWRITEAOF")
+
+
+def test_a_key_that_expired_within_mset_is_set(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    server = fresh_server(
+        "--appendonly", "yes", "--hz", "1", environment=settable_clock.environment
+    )
+    with server.client() as client:
+        client.call("SET", "b", "old", "PX", 10)
+        settable_clock.advance(11)
+        client.call("MSET", "a", 1, "b", 2)
+    server.restart(crash=True)
+    assert server.call("MGET", "a", "b") == [b"1", b"2"]
+
+
+def test_what_is_set_in_a_transaction_that_pauses_expiry_stays(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    """Keys do not expire during a pause: one that is due is replaced all the same."""
+    server = fresh_server(
+        "--appendonly", "yes", "--hz", "1", environment=settable_clock.environment
+    )
+    with server.client() as client:
+        client.call("SET", "k", "old", "PX", 10)
+        settable_clock.advance(11)
+        client.call("MULTI")
+        client.call("CLIENT", "PAUSE", 60_000, "WRITE")
+        client.call("SET", "k", "new")
+        client.call("EXEC")
+        assert client.call_parsed("GET", "k") == b"new"
+    server.restart(crash=True)
+    assert server.call("GET", "k") == b"new"
+    assert server.call("TTL", "k") == -1
 
 
 @pytest.mark.judge
