@@ -24,7 +24,7 @@ import os
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
-from persistence.errors import PersistenceError, advice
+from persistence.errors import PersistenceError, advice, os_refusal
 from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
@@ -35,6 +35,24 @@ from persistence.manifest import BASE, AofFile, Manifest, parse
 
 COMMANDS_SUFFIX: Final = b"aof"
 SNAPSHOT_SUFFIX: Final = b"hrs"
+
+
+def is_end_of_data(paths: list[bytes], number: int) -> bool:
+    """Whether no file behind the one with this number holds anything.
+
+    A rewrite names its new incr file while records still go to the one before. So a write that a
+    crash cut short may be followed by an empty file.
+
+    Raises:
+        PersistenceError: one of them cannot be looked at.
+    """
+    for path in paths[number + 1 :]:
+        try:
+            if os.stat(path).st_size:
+                return False
+        except OSError as error:
+            raise os_refusal(path, "read", error) from error
+    return True
 
 
 class AofDirectory:

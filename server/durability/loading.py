@@ -23,7 +23,7 @@ import time
 from typing import Final, NoReturn
 
 from compat.errors import CommandError
-from persistence.directory import AofDirectory
+from persistence.directory import AofDirectory, is_end_of_data
 from persistence.errors import CorruptAOF, PersistenceError, os_refusal
 from persistence.files import sync_file
 from persistence.reader import AofReader
@@ -250,7 +250,7 @@ class Loader:
         name = os.fsdecode(reader.name)
         what = "a transaction" if self._transaction is not None else "a command"
         lost = reader.size_bytes - good_bytes
-        if self._file < len(self._files) - 1:
+        if not is_end_of_data(self._files, self._file):
             raise CorruptAOF(
                 reader.name, good_bytes, f"the rest of {what}, for this is not the last file"
             )

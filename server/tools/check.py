@@ -6,6 +6,7 @@ import os
 import time
 
 from persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
+from persistence.directory import is_end_of_data
 from persistence.errors import PersistenceError
 from persistence.rdb.reader import RdbReader
 from persistence.snapshot.file import is_redis_snapshot, is_snapshot
@@ -62,7 +63,6 @@ def check_aof(path: bytes, fix: bool) -> int:
 def _check_files(source: Source, fix: bool) -> int:
     if source.manifest_path:
         print(f"{os.fsdecode(source.manifest_path)}: valid, {len(source.files)} files")
-    last = len(source.files) - 1
     for number, file in enumerate(source.files):
         start = 0
         if is_redis_snapshot(file):
@@ -80,7 +80,7 @@ def _check_files(source: Source, fix: bool) -> int:
                 f"{os.fsdecode(file)}: valid, {check.size_bytes} bytes, {check.commands} commands"
             )
             continue
-        if not _mend(check, fix, number == last):
+        if not _mend(check, fix, is_end_of_data(source.files, number)):
             return 1
     return 0
 

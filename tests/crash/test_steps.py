@@ -1,8 +1,9 @@
 """Every step in which files change, interrupted: the folder can be loaded, and holds everything.
 
-The steps are those of a rewrite, of turning the append-only file on, and of saving a snapshot. At
-each of them the process is killed, or the step fails as on a full disk. The long form,
-``HEADRACE_CRASH_STEPS=all``, kills at each of them; otherwise at each fourth.
+The steps are those of a rewrite, of turning the append-only file on and off, of loading it again,
+and of saving a snapshot. At each of them the process is killed, also within the write of a record,
+or the step fails as on a full disk. The long form, ``HEADRACE_CRASH_STEPS=all``, kills at each of
+them; otherwise at each fourth.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.once
 PROGRAM = build.ROOT / "tests" / "support" / "step_by_step.py"
 WHOLE = os.environ.get("HEADRACE_CRASH_STEPS") == "all"
 STRIDE = 1 if WHOLE else 4
+NAMED_BY = 8  # steps until a new incr file is named; a write cut short meanwhile is in the old one
 ALWAYS = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 
 
@@ -42,6 +44,10 @@ class SteppingServer(ServerProcess):
         (self.control / "steps").write_text("")
         (self.control / "plan").write_text(f"{what} {number}")
 
+    def slow_syncs(self) -> None:
+        """Let syncs of records take long from now on."""
+        (self.control / "slow").touch()
+
     def is_over(self) -> bool:
         """Whether the plan has been carried out."""
         return not (self.control / "plan").exists()
@@ -51,17 +57,22 @@ class SteppingServer(ServerProcess):
 
 
 class Oracle:
-    """Writes numbered entries and remembers which were acknowledged."""
+    """Writes numbered entries and remembers which were acknowledged.
 
-    def __init__(self) -> None:
+    Args:
+        padding: makes one record of each two so much longer.
+    """
+
+    def __init__(self, padding: int = 0) -> None:
         self.sent = 0
         self.acknowledged = 0
+        self._padding = b"p" * padding
 
     def write(self, client: RawClient) -> None:
         """One more; an error when the server is gone."""
         self.sent += 1
         assert client.call("XADD", "log", f"{self.sent}-0", "n", self.sent).startswith(b"$")
-        assert client.call("SET", "last", self.sent) == b"+OK\r\n"
+        assert client.call("SET", "last", b"%d %b" % (self.sent, self._padding)) == b"+OK\r\n"
         self.acknowledged = self.sent
 
     def check(self, server: ServerProcess) -> None:
@@ -72,9 +83,11 @@ class Oracle:
         assert self.acknowledged <= len(numbers) <= self.sent
         last = server.call("GET", "last")
         assert isinstance(last, bytes)
-        assert self.acknowledged <= int(last) <= self.sent
+        number, _, padding = last.partition(b" ")
+        assert self.acknowledged <= int(number) <= self.sent
+        assert padding == self._padding
         self.sent = self.acknowledged = len(numbers)
-        server.call("SET", "last", self.sent)
+        server.call("SET", "last", b"%d %b" % (self.sent, self._padding))
 
 
 def rewrite(client: RawClient) -> None:
@@ -121,24 +134,97 @@ def start_again(server: SteppingServer) -> None:
     server.start()
 
 
-@pytest.mark.parametrize("form", ["yes", "no"] if WHOLE else ["yes"])
-def test_a_kill_at_each_step_of_a_rewrite(tmp_path: Path, form: str) -> None:
-    server = SteppingServer(*ALWAYS, "--aof-use-rdb-preamble", form, directory=tmp_path)
-    oracle = Oracle()
+def load_again(client: RawClient) -> None:
+    """Give a rewrite up in order to load what the files hold."""
+    client.call("BGREWRITEAOF")
+    assert client.call("DEBUG", "LOADAOF") == b"+OK\r\n"
+
+
+def die_at_each_step(
+    server: SteppingServer,
+    oracle: Oracle,
+    what: str,
+    begin: Callable[[RawClient], None],
+    goes_on: Callable[[RawClient], bool],
+) -> int:
+    """Die at a step, start again and see that all is there, step by step; how many there are."""
     number = 1
     with server:
         with server.client() as client:
             oracle.write(client)
         while True:
-            server.plan("kill", number)
-            if run_until_over(server, oracle, rewrite, rewriting):
+            server.plan(what, number)
+            if run_until_over(server, oracle, begin, goes_on):
                 break
             start_again(server)
             oracle.check(server)
-            number += STRIDE
+            number += 1 if what == "tear" and number < NAMED_BY else STRIDE
         server.restart(crash=True)
         oracle.check(server)
-    assert number > 20, server.steps()
+    return number
+
+
+@pytest.mark.parametrize("form", ["yes", "no"] if WHOLE else ["yes"])
+def test_a_kill_at_each_step_of_a_rewrite(tmp_path: Path, form: str) -> None:
+    server = SteppingServer(*ALWAYS, "--aof-use-rdb-preamble", form, directory=tmp_path)
+    steps = die_at_each_step(server, Oracle(), "kill", rewrite, rewriting)
+    assert steps > 20, server.steps()
+
+
+@pytest.mark.parametrize(
+    ("policy", "form", "begin"),
+    [
+        ("always", "yes", "rewrite"),
+        ("everysec", "no", "rewrite"),
+        ("everysec", "yes", "save"),
+    ],
+)
+def test_a_kill_within_a_write_at_each_step(
+    tmp_path: Path, policy: str, form: str, begin: str
+) -> None:
+    """A long record is cut short while files change: by the event loop, or by the thread."""
+    options = ("--appendfsync", policy, "--aof-use-rdb-preamble", form)
+    server = SteppingServer(*ALWAYS, *options, directory=tmp_path)
+    server.slow_syncs()
+    job = (rewrite, rewriting) if begin == "rewrite" else (save, saving)
+    steps = die_at_each_step(server, Oracle(500_000), "tear", *job)
+    assert steps > (20 if begin == "rewrite" else 3), server.steps()
+    assert server.log().count("ends in the middle of a command") * STRIDE > steps // 2
+
+
+@pytest.mark.parametrize("what", ["kill", "tear"])
+def test_a_kill_at_each_step_of_loading_it_again(tmp_path: Path, what: str) -> None:
+    options = (*ALWAYS, "--enable-debug-command", "yes")
+    server = SteppingServer(*options, directory=tmp_path)
+    die_at_each_step(server, Oracle(), what, load_again, rewriting)
+    assert "Append-only file loaded by DEBUG LOADAOF" in server.log()
+
+
+@pytest.mark.parametrize("what", ["kill", "tear"])
+def test_a_kill_at_each_step_of_turning_it_off(tmp_path: Path, what: str) -> None:
+    """What was acknowledged while it was on is there, a rewrite under way or not."""
+    number = 1
+    server = SteppingServer(*ALWAYS, directory=tmp_path)
+    oracle = Oracle()
+    with server:
+        while True:
+            with server.client() as client:
+                oracle.write(client)
+                server.plan(what, number)
+                try:
+                    client.call("BGREWRITEAOF")
+                    for _ in range(number // 4):
+                        oracle.write(client)
+                    client.call("CONFIG", "SET", "appendonly", "no")
+                except OSError:
+                    server.wait()
+            if not server.is_over():
+                break
+            server.kill()
+            start_again(server)
+            oracle.check(server)
+            number += STRIDE
+    assert number > 4
 
 
 def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
@@ -166,8 +252,11 @@ def turn_on(client: RawClient) -> None:
     assert client.call("CONFIG", "SET", "appendonly", "yes") == b"+OK\r\n"
 
 
-@pytest.mark.parametrize("had_files", [True, False] if WHOLE else [True])
-def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, had_files: bool) -> None:
+@pytest.mark.parametrize(
+    ("what", "had_files"),
+    [("kill", True), ("tear", True)] + ([("kill", False), ("tear", False)] if WHOLE else []),
+)
+def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, what: str, had_files: bool) -> None:
     """Until it is on, the folder holds what it held; from then on it holds everything."""
     number = 1
     ends = set()
@@ -189,7 +278,7 @@ def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, had_files: bool) -
                     client.call("CONFIG", "SET", "appendonly", "no")
                 for _ in range(4):
                     oracle.write(client)
-            server.plan("kill", number)
+            server.plan(what, number)
             survived = run_until_over(server, oracle, turn_on, rewriting)
             server.kill()
             server.options = (*ALWAYS, "--appendonly", "yes")
@@ -241,8 +330,15 @@ def save(client: RawClient) -> None:
     client.call("BGSAVE")
 
 
+def save_now(client: RawClient) -> None:
+    client.call("SAVE")
+
+
 @pytest.mark.parametrize("what", ["kill", "fail"])
-def test_each_step_of_a_snapshot(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("way", [save, save_now])
+def test_each_step_of_a_snapshot(
+    tmp_path: Path, what: str, way: Callable[[RawClient], None]
+) -> None:
     """The file on the disk is the one before or the new one, whole."""
     server = SteppingServer("--save", "", directory=tmp_path)
     oracle = Oracle()
@@ -257,7 +353,7 @@ def test_each_step_of_a_snapshot(tmp_path: Path, what: str) -> None:
             with server.client() as client:
                 oracle.write(client)
             server.plan(what, number)
-            run_until_over(server, oracle, save, saving)
+            run_until_over(server, oracle, way, saving)
             if not server.is_over():
                 break
             server.kill()

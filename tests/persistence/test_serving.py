@@ -213,6 +213,34 @@ def test_a_torn_file_that_is_not_the_last_is_refused(fresh_server: Factory, tmp_
     assert (folder / "one").read_bytes() == torn
 
 
+def test_a_torn_file_that_only_empty_ones_follow(fresh_server: Factory, tmp_path: Path) -> None:
+    """It is the last one that holds anything: the torn command is dropped, and writing goes on."""
+    server = fresh_server("--appendonly", "yes", directory=tmp_path)
+    server.call("SET", "a", "1")
+    server.kill()
+    folder = tmp_path / FOLDER
+    good = incr(server).read_bytes()
+    incr(server).write_bytes(good + request([b"SET", b"b", b"1" * 200_000])[:-2])
+    lines = []
+    for number in (2, 3):
+        name = f"appendonly.aof.{number}.incr.aof"
+        (folder / name).touch()
+        lines.append(f"file {name} seq {number} type i\n")
+    with (folder / MANIFEST).open("a") as manifest:
+        manifest.write("".join(lines))
+    server.options = ("--appendonly", "yes", "--aof-load-truncated", "no")
+    server.spawn()
+    assert server.wait() == 1
+    assert "ends in the middle of a command: 200" in server.log()
+    server.options = ("--appendonly", "yes")
+    server.start()
+    assert incr(server).read_bytes() == good
+    assert server.call("KEYS", "*") == [b"a"]
+    server.call("SET", "c", "1")
+    server.restart(crash=True)
+    assert server.call("DBSIZE") == 2
+
+
 def test_turning_it_on_keeps_what_is_in_memory(fresh_server: Factory) -> None:
     server = fresh_server()
     with server.client() as client:

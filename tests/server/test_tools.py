@@ -153,6 +153,23 @@ def test_damage_that_no_cut_repairs(tmp_path: Path) -> None:
         assert state_of(tmp_path) == before
 
 
+def test_empty_files_may_follow_a_torn_one(fresh_server: Factory, tmp_path: Path) -> None:
+    """As a crash leaves them that comes within a write while a rewrite begins."""
+    whole = b"".join(SETS[:5])
+    folder = make_folder(tmp_path, whole, whole + SETS[9][:-3], b"", b"")
+    done = tool("check-aof", str(tmp_path))
+    assert done.returncode == 1
+    assert b"in the middle of a command" in done.stdout
+    assert b"--fix cuts those bytes off" in done.stdout
+    (folder / "appendonly.aof.3.incr.aof").unlink()
+    assert b"cannot be read: No such file" in tool("check-aof", "--fix", str(tmp_path)).stderr
+    (folder / "appendonly.aof.3.incr.aof").touch()
+    done = tool("check-aof", "--fix", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert (folder / "appendonly.aof.2.incr.aof").read_bytes() == whole
+    assert keys(fresh_server(*AOF, directory=tmp_path)) == 5
+
+
 def test_a_bad_manifest_and_a_missing_file(tmp_path: Path) -> None:
     folder = make_folder(tmp_path, SETS[0])
     (folder / "appendonly.aof.1.incr.aof").unlink()

@@ -2,8 +2,10 @@
 
 The folder named by the first argument tells what to do: a file ``plan`` that holds ``kill 3`` ends
 the process, as a crash does, before the third step from now, and ``fail 3`` lets that step fail as
-on a full disk. The steps are listed in ``steps``. Records that are added to an incr file, and their
-syncs, are no steps: ``faulty_disk`` deals with those. The rest is the server's command line.
+on a full disk. ``tear 3`` holds the third step up until the next record is being written, and ends
+the process when half of that is in the file. The steps are listed in ``steps``. Records that are
+added to an incr file, and their syncs, are no steps; while there is a file ``slow``, such a sync
+takes long, so that records are written in a thread. The rest is the server's command line.
 """
 
 from __future__ import annotations
@@ -13,14 +15,22 @@ import errno
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(sys.argv.pop(1))
 STEPS = ("writev", "fsync", "rename", "unlink", "mkdir")
+SLOW_S = 0.1
+WRITE_COMES_S = 0.7  # in another thread than the one that is held up
+WRITER_ENDS_S = 0.1  # where the event loop is held up, only a write under way is waited for
 
 real_open = os.open
+real_write = os.write
+real_sync = os.fdatasync
+tearing = threading.Event()
 
 
 def before(name: str, path: str) -> None:
@@ -37,7 +47,11 @@ def before(name: str, path: str) -> None:
         plan.write_text(f"{what} {int(number) - 1}")
         return
     os.remove(plan)
-    if what == "kill":
+    if what == "tear":
+        tearing.set()
+        in_loop = threading.current_thread() is threading.main_thread()
+        time.sleep(WRITER_ENDS_S if in_loop else WRITE_COMES_S)
+    if what in ("kill", "tear"):
         os.kill(os.getpid(), signal.SIGKILL)
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
@@ -67,9 +81,24 @@ def watched_open(path: Any, flags: int, *rest: Any, **named: Any) -> int:
     return real_open(path, flags, *rest, **named)
 
 
+def watched_write(fd: int, data: Any) -> int:
+    if tearing.is_set() and ".incr" in path_of(fd):
+        real_write(fd, bytes(data)[: len(data) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real_write(fd, data)
+
+
+def slow_sync(fd: Any) -> None:
+    if (FOLDER / "slow").exists():
+        time.sleep(SLOW_S)
+    real_sync(fd)
+
+
 for each in STEPS:
     setattr(os, each, watched(each))
 os.open = watched_open
+os.write = watched_write
+os.fdatasync = slow_sync
 
 from server.cli import main  # noqa: E402  (late: it shall find what is watched)
 
