@@ -88,11 +88,11 @@ class SnapshotError(PersistenceError):
 
 
 class CorruptRDB(PersistenceError):
-    """A snapshot of Redis is damaged; the arguments are those of ``CorruptAOF``."""
+    """A snapshot of Redis or Valkey is damaged; the arguments are those of ``CorruptAOF``."""
 
     def __init__(self, file: bytes, offset: int, expected: str) -> None:
         super().__init__(
-            f"The Redis snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected "
+            f"The RDB snapshot {os.fsdecode(file)} is damaged at offset {offset}: expected "
             f"{expected}. Nothing has been changed."
         )
         self.file = file

@@ -1,4 +1,4 @@
-"""Takes over an RDB file of Redis: its strings and streams, in all versions up to Redis 8.4's.
+"""Takes over an RDB file: its strings and streams, of Redis up to 8.10 and of Valkey up to 9.1.
 
 Values of other types are gone past, and told of by name: whoever takes data over has to know what
 is left behind.
@@ -10,12 +10,15 @@ import os
 from typing import Final
 
 from persistence.errors import CorruptRDB, PersistenceError, os_refusal
+from persistence.rdb.head import HEAD_BYTES, REDIS, VALKEY, VERSION_END, is_rdb, writer_of
+from persistence.rdb.others import Others
 from persistence.rdb.source import RdbSource
-from persistence.rdb.streams import STREAM_5, STREAM_7_0, STREAM_7_2, read_stream
+from persistence.rdb.streams import KINDS, read_stream
 from storage.keyspace import NO_EXPIRY, Keyspace
 
-MAGIC: Final = b"REDIS"
-VERSION_MAX: Final = 14
+VERSION_MAX: Final = 15
+VALKEY_VERSION_MIN: Final = 80
+VALKEY_VERSION_MAX: Final = 80
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
@@ -30,25 +33,17 @@ _IDLE: Final = 0xF8
 _MODULE_NOTE: Final = 0xF7
 _FUNCTIONS: Final = 0xF5
 _SLOT: Final = 0xF4
+_KEY_NOTES: Final = 0xF3  # of Redis
+_SLOT_IMPORT: Final = 0xF3  # of Valkey
+_SHAPE: Final = 0xF2
 
 _STRING: Final = 0
-_LIST: Final = 1
-_SET: Final = 2
-_OLD_SORTED_SET: Final = 3
-_HASH: Final = 4
-_SORTED_SET: Final = 5
-_MODULE: Final = 7
-_QUICKLIST: Final = 14
-_QUICKLIST_2: Final = 18
-_MORTAL_HASH: Final = 24
-_MORTAL_HASH_PACKED: Final = 25
-
-_KINDS: Final = {
-    1: "list", 2: "set", 3: "sorted set", 4: "hash", 5: "sorted set", 7: "value of a module",
-    9: "hash", 10: "list", 11: "set", 12: "sorted set", 13: "hash", 14: "list", 16: "hash",
-    17: "sorted set", 18: "list", 20: "set", 24: "hash", 25: "hash",
-}  # fmt: skip
-_PACKED: Final = (9, 10, 11, 12, 13, 16, 17, 20)  # one string holds all
+_HIGHEST_TYPE: Final = 0x7F  # what is higher stands for itself, and has no key
+_BY_COMMANDS: Final = (
+    "Let that server write commands: set aof-use-rdb-preamble to no there, run BGREWRITEAOF, and "
+    "take over its append-only folder."
+)
+_NAMED: Final = b"name="
 
 
 class Left:
@@ -69,6 +64,7 @@ class RdbReader:
     Attributes:
         keys, entries: keys taken over, and entries of streams in them.
         left: what was left behind, by the name of its type.
+        writer: the server that wrote the file, such as ``Valkey 9.1.2``.
         end: after the last step, where the file goes on with commands, or its length.
 
     Raises:
@@ -89,9 +85,20 @@ class RdbReader:
         self._expire_ms: int = NO_EXPIRY
         try:
             self._source: Final = RdbSource(path)
-            self._version: Final = self._read_magic()
         except OSError as error:
             raise os_refusal(path, "read", error) from error
+        try:
+            head = self._source.peek(HEAD_BYTES)
+            self.writer: Final = writer_of(head)
+            self._valkey: Final = head.startswith(VALKEY)
+            self._version: Final = self._read_magic(head)
+        except OSError as error:
+            self._source.close()
+            raise os_refusal(path, "read", error) from error
+        except PersistenceError:
+            self._source.close()
+            raise
+        self._others: Final = Others(self._source, self._valkey)
 
     @property
     def size_bytes(self) -> int:
@@ -114,18 +121,20 @@ class RdbReader:
         except OSError as error:
             raise os_refusal(self._source.name, "read", error) from error
 
-    def _read_magic(self) -> int:
+    def _read_magic(self, head: bytes) -> int:
         source = self._source
-        digits = b""
-        if source.size_bytes >= 9 and source.raw(5) == MAGIC:
-            digits = source.raw(4)
-        if not digits.isdigit():
-            raise CorruptRDB(source.name, 0, "REDIS and a version in four digits")
+        magic = VALKEY if self._valkey else REDIS
+        digits = head[len(magic) : VERSION_END]
+        if not is_rdb(head) or len(head) < VERSION_END or not digits.isdigit():
+            raise CorruptRDB(source.name, 0, "REDIS and four digits, or VALKEY and three")
+        source.raw(VERSION_END)
         version = int(digits)
-        if not 1 <= version <= VERSION_MAX:
+        lowest = VALKEY_VERSION_MIN if self._valkey else 1
+        highest = VALKEY_VERSION_MAX if self._valkey else VERSION_MAX
+        if not lowest <= version <= highest:
             raise PersistenceError(
-                f"{os.fsdecode(source.name)} has RDB version {version}; versions up to "
-                f"{VERSION_MAX} can be taken over."
+                f"{os.fsdecode(source.name)} was written by {self.writer} in version {version} of "
+                f"its format; versions {lowest} to {highest} can be taken over. {_BY_COMMANDS}"
             )
         return version
 
@@ -154,11 +163,22 @@ class RdbReader:
             for _ in range(3):
                 source.length()
         elif kind == _FUNCTIONS:
-            source.string()
-            self._leave("function library", b"")
+            self._leave("function library", _library_name(source.string()))
         elif kind == _MODULE_NOTE:
             source.length()
-            self._skip_module_parts()
+            self._others.skip_parts()
+        elif kind == _SLOT_IMPORT and self._valkey:
+            self._others.slot_import()
+        elif kind == _KEY_NOTES:
+            self._others.key_notes()
+            self._leave("note of a module on a key", b"")
+        elif kind == _SHAPE and not self._valkey:
+            self._others.shape()
+        elif kind > _HIGHEST_TYPE:
+            raise PersistenceError(
+                f"{os.fsdecode(source.name)}, written by {self.writer}, holds something of kind "
+                f"{kind} at offset {source.offset - 1} that is not known here. {_BY_COMMANDS}"
+            )
         else:
             self._key(kind)
         return True
@@ -185,19 +205,23 @@ class RdbReader:
         value: object
         if kind == _STRING:
             value = _as_integer(source.value())
-        elif kind in (STREAM_5, STREAM_7_0, STREAM_7_2):
-            stream = read_stream(source, kind)
-            stream.idmp_duration_s = self._idmp_duration_s
-            stream.idmp_maxsize = self._idmp_maxsize
+        elif kind in KINDS:
+            stream = read_stream(source, kind, self._idmp_duration_s, self._idmp_maxsize)
             self.entries += stream.length
             value = stream
         else:
-            self._skip(kind)
-            self._leave(_KINDS[kind], key)
+            name = self._others.skip(kind)
+            if not name:
+                raise PersistenceError(
+                    f"{os.fsdecode(source.name)}, written by {self.writer}, holds the key "
+                    f"{_shown(key)} of type {kind}, which is not known here, and so nobody can "
+                    f"tell where it ends. {_BY_COMMANDS}"
+                )
+            self._leave(name, key)
             return
         self.keys += 1
         if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
-            raise source.damage(f"each key once, but {key[:64]!r} is there already")
+            raise source.damage(f"each key once, but {_shown(key)} is there already")
 
     def _leave(self, name: str, key: bytes) -> None:
         left = self.left.setdefault(name, Left())
@@ -205,69 +229,17 @@ class RdbReader:
         if len(left.keys) < EXAMPLES:
             left.keys.append(key)
 
-    # Values that are left behind
 
-    def _skip(self, kind: int) -> None:
-        source = self._source
-        if kind in _PACKED:
-            source.string()
-        elif kind in (_LIST, _SET, _QUICKLIST):
-            self._skip_strings(source.length())
-        elif kind == _HASH:
-            self._skip_strings(2 * source.length())
-        elif kind == _QUICKLIST_2:
-            for _ in range(source.length()):
-                source.length()
-                source.string()
-        elif kind == _SORTED_SET:
-            for _ in range(source.length()):
-                source.string()
-                source.raw(8)
-        elif kind == _OLD_SORTED_SET:
-            for _ in range(source.length()):
-                source.string()
-                digits = source.byte()
-                source.raw(digits if digits < 253 else 0)  # else infinite, or not a number
-        elif kind == _MORTAL_HASH:
-            source.raw(8)
-            for _ in range(source.length()):
-                source.length()
-                self._skip_strings(2)
-        elif kind == _MORTAL_HASH_PACKED:
-            source.raw(8)
-            source.string()
-        elif kind == _MODULE:
-            source.length()
-            self._skip_module_parts()
-        else:
-            raise PersistenceError(
-                f"{os.fsdecode(source.name)} holds a value of type {kind} before offset "
-                f"{source.offset}, which this version cannot take over: streams of Redis 8.6 and "
-                "later, for one. Let that server write commands: set aof-use-rdb-preamble to no "
-                "there, run BGREWRITEAOF, and take over its append-only folder."
-            )
+def _shown(key: bytes) -> str:
+    return key[:64].decode("utf-8", "backslashreplace")
 
-    def _skip_strings(self, count: int) -> None:
-        for _ in range(count):
-            self._source.string()
 
-    def _skip_module_parts(self) -> None:
-        """Each part says what it is: 0 is the end, then integers, floats of two sizes, a string."""
-        source = self._source
-        while True:
-            part = source.length()
-            if part == 0:
-                return
-            if part in (1, 2):
-                source.length()
-            elif part == 3:
-                source.raw(4)
-            elif part == 4:
-                source.raw(8)
-            elif part == 5:
-                source.string()
-            else:
-                raise source.damage("a part of a module's value")
+def _library_name(code: bytes) -> bytes:
+    """What a function library calls itself: ``#!lua name=lib``."""
+    for word in code.partition(b"\n")[0].split():
+        if word.startswith(_NAMED):
+            return word[len(_NAMED) :]
+    return b""
 
 
 def _as_integer(value: bytes | int) -> object:

@@ -74,6 +74,13 @@ class RdbSource:
         self._at = end
         return data
 
+    def peek(self, size: int) -> bytes:
+        """The next ``size`` bytes, which stay to be read; fewer at the end of the file."""
+        left = min(size, self.size_bytes - self.offset)
+        if self._at + left > len(self._buffer):
+            self._fill(left)
+        return self._buffer[self._at : self._at + left]
+
     def _fill(self, size: int) -> None:
         if size > self.size_bytes - self.offset:
             raise self.damage(f"{size} more bytes, but the file ends before that")

@@ -1,8 +1,9 @@
-"""Streams in RDB files, from Redis 5 to 8: types 15, 19 and 21.
+"""Streams in RDB files, from Redis 5 to 8.10: types 15, 19, 21, 26 and 27.
 
 A stream is its nodes, each a listpack under the ID of its first entry; counters; groups with their
 pending entries and consumers. Type 19 (Redis 7.0) added what was ever added and deleted and what
-groups have read, type 21 (7.2) when consumers were last active.
+groups have read, type 21 (7.2) when consumers were last active, type 26 (8.6) the IDMP map behind
+the groups, type 27 (8.8) which entries of a group were released, first released first.
 
 A node becomes a block with the same entries, deleted ones included, so that approximate trimming
 goes on cutting where it would have cut.
@@ -16,27 +17,34 @@ from persistence.rdb.listpack import BrokenListpack, elements
 from persistence.rdb.source import RdbSource
 from storage.stream.appending import append, open_block
 from storage.stream.block import Block
-from storage.stream.groups import UNKNOWN, Consumer, Group, estimate_position
-from storage.stream.stream import Stream
+from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, estimate_position
+from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 STREAM_5: Final = 15
 STREAM_7_0: Final = 19
 STREAM_7_2: Final = 21
+STREAM_8_6: Final = 26
+STREAM_8_8: Final = 27
+KINDS: Final = (STREAM_5, STREAM_7_0, STREAM_7_2, STREAM_8_6, STREAM_8_8)
 _DELETED: Final = 1
 _SAME_FIELDS: Final = 2
 _U64: Final = 2**64
 _UNKNOWN: Final = 2**64 - 1  # as a length
+_COUNT_MAX: Final = 2**63 - 1
 
 Pending = tuple[int, int, int, int]  # delivery_ms, ms, seq, count
 
 
-def read_stream(source: RdbSource, kind: int) -> Stream:
+def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize: int) -> Stream:
     """The stream of this type that comes next.
+
+    Args:
+        idmp_duration_s, idmp_maxsize: the limits of its IDMP map, where its type has none.
 
     Raises:
         CorruptRDB: there is none.
     """
-    stream = Stream(0, 0)
+    stream = Stream(idmp_duration_s, idmp_maxsize)
     _read_nodes(source, stream)
     length = source.length()
     if length != stream.length:
@@ -50,11 +58,19 @@ def read_stream(source: RdbSource, kind: int) -> Stream:
         stream.max_deleted_ms = source.length()
         stream.max_deleted_seq = source.length()
         stream.entries_added = source.length()
+    tail = stream.tail
+    last = (stream.last_ms, stream.last_seq)
+    if length and tail is not None and (tail.last_ms, tail.last_seq) > last:
+        raise source.damage("no entry above the last ID")
+    if not length <= stream.entries_added <= _COUNT_MAX:
+        raise source.damage("as many entries added as there are, or more")
     for _ in range(source.length()):
         group = _read_group(source, kind, stream)
         if group.name in stream.groups:
             raise source.damage("each group once")
         stream.groups[group.name] = group
+    if kind >= STREAM_8_6:
+        _read_idmp(source, stream)
     return stream
 
 
@@ -158,21 +174,32 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
         entries_read = UNKNOWN if read == _UNKNOWN else read
     else:
         entries_read = estimate_position(stream, last_ms, last_seq)
+    if entries_read > _COUNT_MAX:
+        raise source.damage("how many entries a group has read")
     group = Group(name, last_ms, last_seq, entries_read)
     pending: dict[tuple[int, int], Pending] = {}
     for _ in range(source.length()):
         ms, seq = _read_id(source)
         delivery_ms = source.signed(8)
-        pending[ms, seq] = (max(0, delivery_ms), ms, seq, source.length())
+        count = min(source.length(), _COUNT_MAX)
+        if (ms, seq) in pending:
+            raise source.damage("each pending entry once")
+        pending[ms, seq] = (max(0, delivery_ms), ms, seq, count)
     owners: dict[tuple[int, int], Consumer] = {}
     for _ in range(source.length()):
-        consumer = group.create_consumer(source.string(), source.signed(8))
-        consumer.active_ms = source.signed(8) if kind >= STREAM_7_2 else consumer.seen_ms
+        member = source.string()
+        if member in group.consumers:
+            raise source.damage("each consumer once")
+        consumer = group.create_consumer(member, max(0, source.signed(8)))
+        active_ms = source.signed(8) if kind >= STREAM_7_2 else consumer.seen_ms
+        consumer.active_ms = max(NEVER, active_ms)
         for _ in range(source.length()):
             place = _read_id(source)
             if place not in pending or place in owners:
                 raise source.damage("consumers that hold entries of their group, each once")
             owners[place] = consumer
+    if kind >= STREAM_8_8:
+        _read_released(source, group, pending, owners)
     if len(owners) != len(pending):
         raise source.damage("an owner of each pending entry")
     for delivery_ms, ms, seq, count in sorted(pending.values()):
@@ -180,6 +207,47 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
     return group
 
 
+def _read_released(
+    source: RdbSource,
+    group: Group,
+    pending: dict[tuple[int, int], Pending],
+    owners: dict[tuple[int, int], Consumer],
+) -> None:
+    """Put the entries that nobody holds into the zone, where they come before all others."""
+    for _ in range(source.length()):
+        place = _read_id(source)
+        if place not in pending or place in owners:
+            raise source.damage("released entries that nobody holds, each once")
+        count = pending.pop(place)[3]
+        group.restore_pending(place[0], place[1], None, 0, count)
+
+
 def _read_id(source: RdbSource) -> tuple[int, int]:
     raw = source.raw(16)
     return int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:], "big")
+
+
+# The IDMP map
+
+
+def _read_idmp(source: RdbSource, stream: Stream) -> None:
+    """Its limits, each producer with its iids, oldest first, and counters.
+
+    An iid has no time of its own: it was added when the ID of its entry says.
+    """
+    duration_s = source.length()
+    maxsize = source.length()
+    if not (0 < duration_s <= IDMP_DURATION_S_MAX and 0 < maxsize <= IDMP_MAXSIZE_MAX):
+        raise source.damage("limits of iids that can be set")
+    stream.limit_idmp(duration_s, maxsize)
+    for _ in range(source.length()):
+        pid = source.string()
+        for _ in range(source.length()):
+            iid = source.string()
+            ms = source.length()
+            seq = source.length()
+            if not pid or not iid:
+                raise source.damage("producers and iids with a name")
+            stream.record_iid(pid, iid, ms, seq, min(ms, _COUNT_MAX))
+    stream.iids_added = min(source.length(), _COUNT_MAX)
+    stream.iids_duplicates = min(source.length(), _COUNT_MAX)

@@ -8,6 +8,7 @@ from typing import Final
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from persistence.errors import PersistenceError, SnapshotError, os_refusal
+from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
@@ -15,7 +16,6 @@ from persistence.snapshot.layout import (
     OLDEST_VERSION,
     PREAMBLE,
     PREAMBLE_CHECKED,
-    REDIS_MAGIC,
     SUFFIX,
     VERSION,
 )
@@ -25,45 +25,48 @@ def is_snapshot(path: bytes) -> bool:
     """Whether a file is a snapshot by its first bytes; its name has to agree.
 
     Raises:
-        PersistenceError: it is a snapshot of Redis, or not what its name says, or unreadable.
+        PersistenceError: it is a snapshot of Redis or Valkey, or not what its name says, or it
+            cannot be read.
     """
     shown = os.fsdecode(path)
     try:
         with open(path, "rb") as file:
-            head = file.read(len(MAGIC))
+            head = file.read(HEAD_BYTES)
     except OSError as error:
         raise os_refusal(path, "read", error) from error
-    if head.startswith(REDIS_MAGIC):
-        raise redis_snapshot(path)
+    if is_rdb(head):
+        raise rdb_refusal(path, head)
+    ours = head.startswith(MAGIC)
     named = path.endswith(b"." + SUFFIX)
-    if head == MAGIC and path.endswith(b".aof"):
+    if ours and path.endswith(b".aof"):
         raise PersistenceError(
             f"{shown} is a snapshot, but its name says that it holds commands. Put the folder back "
             "as it was, or name the file as it should be."
         )
-    return named or head == MAGIC
+    return named or ours
 
 
-def is_redis_snapshot(path: bytes) -> bool:
-    """Whether a file begins as those of Redis do (RDB).
+def is_rdb_file(path: bytes) -> bool:
+    """Whether a file begins as the snapshots of Redis and Valkey do (RDB).
 
     Raises:
         PersistenceError: it cannot be read.
     """
     try:
         with open(path, "rb") as file:
-            return file.read(len(REDIS_MAGIC)) == REDIS_MAGIC
+            return is_rdb(file.read(HEAD_BYTES))
     except OSError as error:
         raise os_refusal(path, "read", error) from error
 
 
-def redis_snapshot(path: bytes) -> PersistenceError:
-    """What to say where a snapshot of Redis cannot be used."""
+def rdb_refusal(path: bytes, head: bytes) -> PersistenceError:
+    """What to say where a snapshot of Redis or Valkey, which begins with ``head``, is of no use."""
     folder, name = os.path.split(path)
     source = folder if b".base." in name else path
     return PersistenceError(
-        f"{os.fsdecode(path)} is a snapshot of Redis (RDB), which this server does not start from. "
-        f"To take its data over: headrace import {os.fsdecode(source)} --dir NEW-FOLDER"
+        f"{os.fsdecode(path)} is a snapshot of {writer_of(head)} (RDB), which this server does "
+        f"not start from. To take its data over: headrace import {os.fsdecode(source)} "
+        "--dir NEW-FOLDER"
     )
 
 
@@ -136,8 +139,8 @@ class FrameReader:
     def _read_preamble(self) -> None:
         head = self._read(PREAMBLE.size)
         shown = os.fsdecode(self.name)
-        if head.startswith(REDIS_MAGIC):
-            raise redis_snapshot(self.name)
+        if is_rdb(head):
+            raise rdb_refusal(self.name, os.pread(self._fd, HEAD_BYTES, 0))
         if not head.startswith(MAGIC):
             if self.size_bytes < len(MAGIC) and MAGIC.startswith(head):
                 raise self.damage(self.size_bytes, "the rest of the preamble")

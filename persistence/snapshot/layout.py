@@ -24,7 +24,6 @@ from typing import Final
 MAGIC: Final = b"HEADRACE"
 VERSION: Final = 3
 OLDEST_VERSION: Final = 1  # that can be read: later ones have more ways to lay values out
-REDIS_MAGIC: Final = b"REDIS"
 SUFFIX: Final = b"hrs"  # of the names of snapshots
 
 HEADER: Final = 1

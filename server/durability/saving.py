@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
 from persistence.files import TEMPORARY_PREFIX, NewFile, sync_folder
+from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from persistence.snapshot.encoder import SnapshotEncoder
-from persistence.snapshot.layout import REDIS_MAGIC
 from server.build import VERSION
 from server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from server.durability.worker import failure_text
-from server.signals import heed_signals
 from server.state import SAVE_FAILED
 from storage.freezing import frozen_key
 
@@ -210,20 +209,15 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
         OSError: the file is of no use.
     """
     encoder.begin()
-    delay_us = server.config.rdb_key_save_delay
     for db in server.dbs:
         for entry in db.slots:
             more = encoder.add(frozen_key(db.index, entry))
             while more:
                 more = encoder.more()
                 if encoder.size_bytes >= BATCH_BYTES:
-                    heed_signals()
                     file.write(encoder.take())
             if encoder.size_bytes >= BATCH_BYTES:
-                heed_signals()
                 file.write(encoder.take())
-            if delay_us > 0:
-                time.sleep(delay_us / 1e6)
     encoder.finish()
     file.write(encoder.take())
     file.finish()
@@ -233,16 +227,16 @@ def put_in_place(temporary: bytes, path: bytes) -> None:
     """Let a synced file be the snapshot.
 
     Raises:
-        PersistenceError: what is there is a snapshot of Redis.
+        PersistenceError: what is there is a snapshot of Redis or Valkey.
         OSError: it could not be renamed, or not surely.
     """
     with contextlib.suppress(FileNotFoundError):
         with open(path, "rb") as present:
-            head = present.read(len(REDIS_MAGIC))
-        if head == REDIS_MAGIC:
+            head = present.read(HEAD_BYTES)
+        if is_rdb(head):
             raise PersistenceError(
-                f"{os.fsdecode(path)} is a snapshot of Redis (RDB) and is not overwritten. Move it "
-                "away, or give ours another name with `dbfilename`."
+                f"{os.fsdecode(path)} is a snapshot of {writer_of(head)} (RDB) and is not "
+                "overwritten. Move it away, or give ours another name with `dbfilename`."
             )
     os.rename(temporary, path)
     sync_folder(os.path.dirname(path))

@@ -9,7 +9,7 @@ from persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
 from persistence.directory import is_end_of_data
 from persistence.errors import PersistenceError
 from persistence.rdb.reader import RdbReader
-from persistence.snapshot.file import is_redis_snapshot, is_snapshot
+from persistence.snapshot.file import is_rdb_file, is_snapshot
 from persistence.source import Source
 from server.tools.progress import Progress
 from server.tools.workspace import DATABASES, empty_databases
@@ -65,7 +65,7 @@ def _check_files(source: Source, fix: bool) -> int:
         print(f"{os.fsdecode(source.manifest_path)}: valid, {len(source.files)} files")
     for number, file in enumerate(source.files):
         start = 0
-        if is_redis_snapshot(file):
+        if is_rdb_file(file):
             start = _check_rdb(file)
             if start == os.path.getsize(file):
                 continue
@@ -97,7 +97,7 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 
 
 def _check_rdb(path: bytes) -> int:
-    """Go through a snapshot of Redis; where it ends."""
+    """Go through a snapshot of Redis or Valkey; where it ends."""
     reader = RdbReader(path, empty_databases(DATABASES), 100, 100)
     progress = Progress(os.fsdecode(os.path.basename(path)), reader.size_bytes)
     try:
@@ -106,7 +106,7 @@ def _check_rdb(path: bytes) -> int:
     finally:
         progress.close()
         reader.close()
-    print(f"{os.fsdecode(path)}: valid snapshot of Redis, {reader.end} bytes")
+    print(f"{os.fsdecode(path)}: valid snapshot of {reader.writer}, {reader.end} bytes")
     return reader.end
 
 

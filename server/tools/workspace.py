@@ -12,7 +12,7 @@ from persistence.errors import PersistenceError, os_refusal
 from persistence.files import NewFile, sync_folder
 from persistence.rdb.reader import Left, RdbReader
 from persistence.reader import AofReader
-from persistence.snapshot.file import is_redis_snapshot
+from persistence.snapshot.file import is_rdb_file
 from persistence.source import FOLDER_NAME, Source
 from server.config.config import Config
 from server.durability.loading import Loader, set_expiry
@@ -65,7 +65,7 @@ class Workspace:
         progress = Progress("loading", size_bytes)
         set_expiry(server, False)
         try:
-            if files and is_redis_snapshot(files[0]):
+            if files and is_rdb_file(files[0]):
                 start = self._load_rdb(files[0], progress)
                 if start == os.path.getsize(files[0]):
                     size_bytes -= start

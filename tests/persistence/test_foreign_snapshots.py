@@ -1,0 +1,332 @@
+"""Snapshots of every server that writes RDB files: what is taken over, and what is named."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Factory
+
+from support.client import Argument, RawClient
+from support.interchange import (
+    delivery_times,
+    fill_groups,
+    group_facts,
+    length,
+    pairs,
+    rdb,
+    stream,
+    string,
+)
+from support.judges import NAMES, Judge
+from support.process import Process
+from support.tools import tool
+
+from .test_serving import FOLDER, MANIFEST, contents, fill, wait_until
+
+pytestmark = pytest.mark.once
+
+AOF = ("--appendonly", "yes")
+LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+
+
+@pytest.fixture(params=NAMES)
+def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
+    with Judge(request.param, *AOF) as server:
+        yield server
+
+
+@pytest.fixture
+def newest() -> Iterator[Judge]:
+    with Judge("redis-8.10", *AOF) as server:
+        yield server
+
+
+def shown_name(judge: Judge) -> str:
+    """What messages call a server."""
+    facts = judge.info("server")
+    if "valkey_version" in facts:
+        return "Valkey " + facts["valkey_version"]
+    return "Redis " + facts["redis_version"]
+
+
+def everything(server: Process) -> object:
+    return [
+        contents(server),
+        [group_facts(server, key) for key in ("s", "empty", "mixed")],
+        delivery_times(server, "s", "g"),
+    ]
+
+
+def call_all(client: RawClient, *requests: tuple[Argument, ...]) -> None:
+    for words in requests:
+        assert not client.call(*words).startswith(b"-"), words[:2]
+
+
+def save(judge: Judge, form: str) -> Path:
+    """Have a server write its snapshot, alone or as the base of its folder; what to import."""
+    if form == "dump":
+        judge.call("SAVE")
+        return judge.directory / "dump.rdb"
+    judge.call("BGREWRITEAOF")
+    wait_until(judge, "aof_rewrite_in_progress", "0")
+    wait_until(judge, "aof_last_bgrewrite_status", "ok")
+    return judge.directory
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("form", ["dump", "base"])
+def test_what_each_server_saved_is_taken_over(
+    judge: Judge, fresh_server: Factory, tmp_path: Path, form: str
+) -> None:
+    with judge.client() as client:
+        fill(client)
+        client.call("SELECT", 0)
+        fill_groups(client)
+    source = save(judge, form)
+    before = everything(judge)
+    judge.kill()
+    done = tool("import", str(source), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    ours = fresh_server(*AOF, directory=tmp_path / "new")
+    assert everything(ours) == before
+    if form == "base":
+        checked = tool("check-aof", str(source))
+        assert checked.returncode == 0
+        assert f"valid snapshot of {'Valkey' if 'valkey' in judge.name else 'Redis'}".encode() in (
+            checked.stdout
+        )
+
+
+@pytest.mark.judge
+def test_what_stays_behind_is_named(judge: Judge, fresh_server: Factory, tmp_path: Path) -> None:
+    """Values of all types that the server has, with the strings between them."""
+    known = {
+        name.split("|")[0] for name in _names(judge) if name.startswith(("ar", "v", "him", "hpex"))
+    }
+    with judge.client() as client:
+        call_all(
+            client,
+            ("SET", "kept", "1"),
+            ("RPUSH", "l1", "a"),
+            ("RPUSH", "l2", *["x" * 80] * 300),
+            ("SADD", "s1", 1, 2),
+            ("SADD", "s2", "a"),
+            ("SADD", "s3", *[f"member {n}" for n in range(300)]),
+            ("HSET", "h1", "a", "b"),
+            ("HSET", "h2", *[f"word {n}" for n in range(2000)]),
+            ("ZADD", "z1", 1, "a"),
+            ("ZADD", "z2", *[word for n in range(300) for word in (n, f"member {n}")]),
+            ("FUNCTION", "LOAD", LIBRARY),
+            ("SET", "kept too", "1", "PXAT", 4_000_000_000_000),
+        )
+        counts = {"list": 2, "set": 3, "hash": 2, "sorted set": 2, "function library": 1}
+        if "hpexpire" in known:
+            call_all(
+                client,
+                ("HSET", "h3", "a", "b", "c", "d"),
+                ("HPEXPIRE", "h3", 10**8, "FIELDS", 1, "a"),
+                ("HSET", "h4", *[f"a long word {n}" for n in range(2000)]),
+                ("HPEXPIRE", "h4", 10**8, "FIELDS", 1, "a long word 0"),
+            )
+            counts["hash"] += 2
+        if "vadd" in known:
+            call_all(client, ("VADD", "v", "VALUES", 3, 1, 2, 3, "element"))
+            counts["value of the module vectorset"] = 1
+        if "arset" in known:
+            call_all(
+                client,
+                ("ARSET", "a1", 0, "1.5", "abcdefg", "17", "x" * 300, ""),
+                ("ARSET", "a2", 2**40, "far"),
+                ("ARRING", "a3", 3, "a", "b", "c", "d"),
+                ("ARINSERT", "a4", "x"),
+            )
+            counts["array"] = 4
+        if "himport" in known:
+            call_all(
+                client,
+                ("HIMPORT", "PREPARE", "few", "name", "age"),
+                ("HIMPORT", "SET", "h5", "few", "Ada", 36),
+                ("HIMPORT", "PREPARE", "many", *[f"field {n}" for n in range(30)]),
+                ("HIMPORT", "SET", "h6", "many", *["v" * 90] * 30),
+            )
+            counts["hash"] += 2
+        call_all(client, ("SELECT", 9), ("SET", "kept as well", "1"))
+    source = save(judge, "dump")
+    name = shown_name(judge)
+    new = tmp_path / "new"
+    done = tool("import", str(source), "--dir", str(new))
+    assert done.returncode == 1
+    told = done.stderr.decode()
+    for kind, count in counts.items():
+        assert f"  {count} x {kind}: " in told, kind
+    assert "function library: lib" in told
+    assert "--skip-unsupported leaves them out" in told
+    assert not new.exists()
+    assert tool("import", str(source), "--dir", str(new), "--skip-unsupported").returncode == 0
+    ours = fresh_server(*AOF, directory=new)
+    assert ours.call("DBSIZE") == 2
+    assert ours.call("PEXPIRETIME", "kept too") == 4_000_000_000_000
+    assert ours.info("keyspace")["db9"].startswith("keys=1,")
+    started = fresh_server(
+        *("--dbfilename", "dump.rdb"), directory=judge.directory, start=False, check_log=False
+    )
+    started.spawn()
+    assert started.wait() == 1
+    assert f"is a snapshot of {name} (RDB)" in started.log()
+    assert "headrace import" in started.log()
+
+
+def _names(judge: Judge) -> list[str]:
+    names = judge.call("COMMAND", "LIST")
+    assert isinstance(names, list)
+    return [name.decode() for name in names]
+
+
+@pytest.mark.judge
+def test_idempotent_ids_and_released_entries(
+    newest: Judge, fresh_server: Factory, tmp_path: Path
+) -> None:
+    with newest.client() as client:
+        call_all(
+            client,
+            ("XADD", "s", "IDMP", "before", "i", "*", "f", "v"),
+            ("XCFGSET", "s", "IDMP-DURATION", 86_400, "IDMP-MAXSIZE", 77),
+            ("XADD", "s", "IDMP", "p", "one", "*", "f", "v"),
+            ("XADD", "s", "IDMP", "p", "two " * 9, "*", "f", "v"),
+            ("XADD", "s", "IDMP", "p", "one", "*", "f", "v"),
+            ("XADD", "s", "IDMPAUTO", "q", "*", "f", "v"),
+            *[("XADD", "t", f"1-{number}", "f", "v") for number in range(1, 9)],
+            ("XGROUP", "CREATE", "t", "g", 0),
+            ("XREADGROUP", "GROUP", "g", "ada", "STREAMS", "t", ">"),
+            ("XNACK", "t", "g", "FAIL", "IDS", 2, "1-6", "1-3"),
+            ("XNACK", "t", "g", "SILENT", "IDS", 1, "1-1"),
+            ("XNACK", "t", "g", "FATAL", "IDS", 1, "1-8"),
+            ("XNACK", "t", "g", "FAIL", "IDS", 1, "1-2"),
+        )
+    source = save(newest, "dump")
+    done = tool("import", str(source), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    newest.call("DEBUG", "RELOAD", "NOSAVE")
+    ours = fresh_server(*AOF, directory=tmp_path / "new")
+    both = []
+    for server in (ours, newest):
+        info = pairs(server.call("XINFO", "STREAM", "s"))
+        seen: list[object] = [info[name] for name in sorted(info) if name.startswith(b"i")]
+        with server.client() as client:
+            for words in (
+                ("XPENDING", "t", "g"),
+                ("XADD", "s", "IDMP", "p", "one", "*", "f", "v"),
+                ("XADD", "s", "IDMP", "p", "two " * 9, "*", "f", "v"),
+                ("XADD", "s", "IDMPAUTO", "q", "*", "f", "v"),
+            ):
+                seen.append(client.call_parsed(*words))
+            for _ in range(6):  # released entries go first, in their order
+                claimed = client.call_parsed(
+                    *("XREADGROUP", "GROUP", "g", "bob", "COUNT", 1, "CLAIM", 10**9),
+                    *("STREAMS", "t", ">"),
+                )
+                if isinstance(claimed, list):
+                    claimed = [row[0] for row in claimed[0][1]]
+                seen.append(claimed)
+            pending = client.call_parsed("XPENDING", "t", "g", "-", "+", 10)
+            assert isinstance(pending, list)
+            seen.append([(row[0], row[1], row[3]) for row in pending])
+        both.append(seen)
+    assert both[0] == both[1]
+
+
+# Files made by hand, with a real server to say what they mean
+
+
+def hash_of(kind: int, key: bytes, body: bytes) -> bytes:
+    return bytes([kind]) + string(key) + body
+
+
+@pytest.mark.judge
+def test_forms_of_versions_between(newest: Judge, fresh_server: Factory, tmp_path: Path) -> None:
+    """What no server at hand writes, but the newest reads."""
+    never = length(0)
+    early = length(2) + never + string(b"a") + string(b"1") + length(4_000_000_000_000)
+    early += string(b"b") + string(b"2")
+    idmp = length(60) + length(50) + length(1) + string(b"p") + length(1) + string(b"i")
+    idmp += length(15) + length(0) + length(3) + length(1)
+    file = rdb(13, hash_of(22, b"h", early), stream(26, b"s") + idmp, b"\0" + string(b"k") * 2)
+    newest.kill()
+    (newest.directory / "dump.rdb").write_bytes(file)
+    newest.options = ()
+    newest.start()
+    assert newest.call("HMGET", "h", "a", "b") == [b"1", b"2"]
+    done = tool(
+        *("import", str(newest.directory / "dump.rdb"), "--dir", str(tmp_path / "new")),
+        "--skip-unsupported",
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"1 x hash: h" in done.stderr
+    ours = fresh_server(*AOF, directory=tmp_path / "new")
+    assert ours.call("GET", "k") == b"k"
+    assert group_facts(ours, "s") == group_facts(newest, "s")
+    facts = [pairs(server.call("XINFO", "STREAM", "s")) for server in (ours, newest)]
+    for name in (b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked", b"iids-added",
+                 b"iids-duplicates", b"entries-added", b"length"):  # fmt: skip
+        assert facts[0][name] == facts[1][name], name
+
+
+NOTE = b"\xfa" + string(b"valkey-ver") + string(b"10.0.1")
+END = b"\xff" + bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"VALKEY081" + NOTE + END, "was written by Valkey 10.0.1 in version 81 of its format"),
+        (b"VALKEY011" + END, "was written by Valkey in version 11 of its format"),
+        (b"REDIS0016" + END, "was written by Redis in version 16 of its format"),
+        (
+            b"VALKEY080" + NOTE + b"\x1c" + string(b"some key") + END,
+            "written by Valkey 10.0.1, holds the key some key of type 28",
+        ),
+        (b"REDIS0015\x63" + string(b"\xff key") + END, "holds the key \\xff key of type 99"),
+        (b"REDIS0015\xf1" + END, "holds something of kind 241 at offset 9"),
+        (b"VALKEY080\xf2" + END, "holds something of kind 242 at offset 9"),
+        (b"VALKEYxyz" + END, "is damaged at offset 0"),
+        (b"VALKEY", "is damaged at offset 0"),
+    ],
+)
+def test_what_cannot_be_taken_over_names_its_writer(tmp_path: Path, data: bytes, told: str) -> None:
+    source = tmp_path / "dump.rdb"
+    source.write_bytes(data)
+    done = tool("import", str(source), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 1
+    assert told in done.stderr.decode(), done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_notes_that_carry_no_keys_are_passed(fresh_server: Factory, tmp_path: Path) -> None:
+    slots = b"\xf3" + string(b"job") + length(2) + length(0) + length(5) + length(9) + length(9)
+    info = b"\xf4" + length(1) + length(2) + length(3)
+    key = b"\xfc" + struct.pack("<q", 4_000_000_000_000) + b"\xf8\x05\0" + string(b"k") * 2
+    (tmp_path / "dump.rdb").write_bytes(b"VALKEY080" + NOTE + slots + b"\xfe\0" + info + key + END)
+    new = tmp_path / "new"
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(new))
+    assert done.returncode == 0, done.stderr
+    assert fresh_server(*AOF, directory=new).call("PEXPIRETIME", "k") == 4_000_000_000_000
+    notes = b"\xf3" + length(1) + b"CLAS" + length(2) + length(7) + length(0)
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS0013\xfe\0" + notes + key[9:] + END)
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "other"))
+    assert done.returncode == 1
+    assert b"1 x note of a module on a key" in done.stderr
+
+
+def test_a_folder_of_valkey_is_not_called_damaged(fresh_server: Factory, tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    (folder / "appendonly.aof.1.base.rdb").write_bytes(b"VALKEY080" + NOTE + END)
+    (folder / MANIFEST).write_text("file appendonly.aof.1.base.rdb seq 1 type b\n")
+    started = fresh_server(*AOF, directory=tmp_path, start=False, check_log=False)
+    started.spawn()
+    assert started.wait() == 1
+    assert "is a snapshot of Valkey 10.0.1 (RDB)" in started.log()
+    assert f"headrace import {folder}" in started.log()
