@@ -19,6 +19,7 @@ from support import build
 
 _SOURCE: Final = build.ROOT / "tests" / "support" / "clock.c"
 _LAYOUT: Final = struct.Struct("=qq")  # held_ns, step_ns
+_MIDDLE_NS: Final = 500_500
 START_MS: Final = 1_800_000_000_000  # where a clock stands that was not set
 
 
@@ -83,8 +84,12 @@ class Clock:
         return held_ns // 1_000_000
 
     def set(self, now_ms: int, step_us: int = 0) -> None:
-        """Let it be ``now_ms``, and ``step_us`` microseconds later after each look at the clock."""
-        _LAYOUT.pack_into(self._page, 0, now_ms * 1_000_000, step_us * 1000)
+        """Let it be ``now_ms``, and ``step_us`` microseconds later after each look at the clock.
+
+        It is the middle of that millisecond: seconds in a double are not exact, and what is cut off
+        them must not be the millisecond before.
+        """
+        _LAYOUT.pack_into(self._page, 0, now_ms * 1_000_000 + _MIDDLE_NS, step_us * 1000)
 
     def advance(self, ms: int) -> None:
         """Let so much time pass at once; a negative number sets the clock back."""
