@@ -1,24 +1,20 @@
-"""A short campaign of malformed requests; ``bench/fuzz.py`` is the long one."""
+"""A short campaign of malformed requests; ``make fuzz ARGS=--malformed`` is the long one."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import Factory
 
 from support.client import encode
+from support.fuzz.malformed import campaign
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_malformed_requests(fresh_server: Factory, repo: Path, seed: int) -> None:
+def test_malformed_requests(fresh_server: Factory, seed: int) -> None:
     server = fresh_server("--enable-debug-command", "yes")
-    command = [sys.executable, str(repo / "bench" / "fuzz.py"), "--requests", "20000"]
-    command += ["--port", str(server.port), "--pid", str(server.pid), "--seed", str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    campaign(server.port, server.pid, 20_000, seed)
     assert server.running
     server.check_log()
     assert server.call("PING") == b"PONG"

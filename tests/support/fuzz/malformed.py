@@ -4,26 +4,20 @@ Several connections at once send random bytes, valid requests with bytes changed
 spliced, absurd lengths, broken inline lines and calls of real commands with random words. Whatever
 a connection gets back is read and thrown away; when the server closes one, a new one takes its
 place. After each round another connection asks PING and for the memory in use.
-
-Run ``make install`` first, or give a server that runs: ``python bench/fuzz.py --port 6379``.
-Without ``--port`` one is started from the installed build and its log is looked through at the end.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import random
-import re
 import selectors
-import signal
 import socket
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+
+from compat.command_docs import DOCS
+from support.client import encode
+from support.fuzz.calls import Calls
+from support.fuzz.words import WRONG
 
 CONNECTIONS = 16
 ROUND = 20_000  # requests between two looks at the server
@@ -31,57 +25,20 @@ HANG_S = 10.0  # an answer to PING that takes longer is a hang
 CONNECTION_LIFE = 12  # requests after which it is replaced: a broken one swallows what follows
 OUTPUT_ENOUGH = 1 << 20
 
-TROUBLE = re.compile(r"Traceback|internal error|never awaited|never retrieved", re.IGNORECASE)
-
-WORDS = [
-    b"", b"a", b"k", b"s", b"0", b"1", b"-1", b"2", b"100", b"x", b"*", b"$", b"~", b"=", b"+",
-    b"-", b"(", b"0-0", b"0-1", b"5-*", b"18446744073709551615", b"9223372036854775807", b"1e400",
-    b"nan", b"-9223372036854775808", b"9223372036854775808", b"inf", b"\x00", b"\xff\xfe", b"\r\n",
-    b"[", b"[a-", b"\\", b"**a*", b"EX", b"PX", b"NX", b"XX", b"GT", b"GET", b"SET", b"COUNT",
-    b"MATCH", b"TYPE", b"MAXLEN", b"MINID", b"LIMIT", b"STREAMS", b"NOMKSTREAM", b"IDLE", b"ID",
-    b"YES", b"NO", b"FULL", b"STREAM", b"HELP", b"ON", b"OFF", b"SKIP", b"REPLACE", b"DB", b"3",
-    b"2", b"AUTH", b"f", b"v", b"10", b"99999999999", b"mystream", b"notify-keyspace-events",
-    b"KEA", b"y" * 300,
-]  # fmt: skip
-
-# Calls that work, to be spoilt word by word.
-TEMPLATES = [
-    line.split()
-    for line in (
-        b"SET k v EX 100 NX GET", b"GET k", b"GETEX k PX 100", b"INCRBYFLOAT k 1.5", b"APPEND k v",
-        b"SETRANGE k 5 v", b"GETRANGE k 0 -1", b"MSET k v a b", b"MSETNX k v a b", b"INCRBY k 5",
-        b"XADD s MAXLEN ~ 10 LIMIT 5 * f v", b"XADD s 5-* f v", b"XADD s MINID = 1 * f v",
-        b"XRANGE s - + COUNT 5", b"XREVRANGE s + (0-1", b"XREAD COUNT 2 BLOCK 1 STREAMS s k 0 $",
-        b"XTRIM s MAXLEN ~ 5", b"XDEL s 0-1 1-1", b"XSETID s 9-9 ENTRIESADDED 5 MAXDELETEDID 1-1",
-        b"XINFO STREAM s FULL COUNT 1", b"XLEN s", b"EXPIRE k 100 GT", b"PEXPIREAT k 5", b"TTL k",
-        b"SCAN 0 MATCH a* COUNT 5 TYPE string", b"KEYS [a-", b"COPY k a DB 3 REPLACE", b"MOVE k 2",
-        b"RENAME k a", b"OBJECT ENCODING s", b"TOUCH k a", b"SELECT 3", b"SWAPDB 0 3", b"MULTI",
-        b"EXEC", b"DISCARD", b"WATCH k s", b"SUBSCRIBE a b", b"PSUBSCRIBE a* [b", b"UNSUBSCRIBE a",
-        b"SSUBSCRIBE a", b"PUBLISH a m", b"SPUBLISH a m", b"PUBSUB CHANNELS a*", b"HELLO 3",
-        b"HELLO 2 SETNAME x", b"RESET", b"COMMAND DOCS get", b"COMMAND GETKEYS MSET a b c d",
-        b"MEMORY USAGE s SAMPLES 5", b"DUMP k", b"RESTORE k 0 x", b"OBJECT FREQ k", b"LOLWUT 5 1 2",
-        b"SLOWLOG GET 5", b"LATENCY HISTOGRAM get", b"INFO all", b"XDELEX s KEEPREF IDS 1 0-1",
-    )
-]  # fmt: skip
-
 # What ends or silences the server, or makes it wait: no subject of this test.
 SPARED = {
-    b"shutdown", b"debug", b"monitor", b"replicaof", b"slaveof", b"client", b"config", b"quit",
-    b"bgrewriteaof", b"bgsave", b"save", b"sync", b"psync", b"failover", b"acl",
+    "shutdown", "debug", "monitor", "replicaof", "slaveof", "client", "config", "quit",
+    "bgrewriteaof", "bgsave", "save", "acl",
 }  # fmt: skip
-
-
-def request(words: list[bytes]) -> bytes:
-    """A request, well formed."""
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words)
 
 
 class Fuzzer:
     """Makes requests out of chance; the same seed makes the same ones."""
 
-    def __init__(self, seed: int, commands: list[list[bytes]]) -> None:
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._commands = commands
+        names = [name for name in DOCS if name.partition("|")[0] not in SPARED]
+        self._calls = Calls(self._random, names, spoilt=0.8)
         self._makers = [
             self.noise,
             self.call,
@@ -109,24 +66,12 @@ class Fuzzer:
 
     def call(self) -> bytes:
         """A real command with random words."""
-        chance = self._random
-        words = chance.choices(WORDS, k=chance.randint(0, 8))
-        return request([*chance.choice(self._commands), *words])
+        words = self._random.choices(WRONG, k=self._random.randint(0, 8))
+        return encode(*self._calls.next()[:2], *words)
 
     def spoilt(self) -> bytes:
         """A call that works, most often with a word changed, dropped or doubled."""
-        chance = self._random
-        words = list(chance.choice(TEMPLATES))
-        for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
-            place = chance.randrange(len(words)) if words else 0
-            kind = chance.randrange(4)
-            if kind == 0:
-                words.insert(place, chance.choice(WORDS))
-            elif kind == 1:
-                del words[place : place + 1]
-            elif words:
-                words[place] = chance.choice(WORDS)
-        return request(words)
+        return encode(*self._calls.next())
 
     def mutant(self) -> bytes:
         """A request with some bytes changed, taken out, put in, or its end cut off."""
@@ -164,9 +109,9 @@ class Fuzzer:
         chance = self._random
         if chance.random() < 0.002:
             return b"x" * chance.choice([60_000, 70_000, 200_000])
-        name = b" ".join(chance.choice(self._commands))
+        name = b" ".join(self._calls.next()[:2])
         quote = chance.choice([b"", b'"', b"'", b'"\\x', b"'\\"])
-        rest = b" ".join(chance.choices(WORDS, k=chance.randint(0, 5)))
+        rest = b" ".join(chance.choices(WRONG, k=chance.randint(0, 5)))
         return name + b" " + quote + rest + chance.choice([b"\r\n", b"\n", b"\r", quote + b"\r\n"])
 
     def splice(self) -> bytes:
@@ -192,7 +137,7 @@ def ask(port: int, *words: bytes) -> bytes:
     """A command on a connection of its own; the bytes of its reply, as far as they came at once."""
     with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as sock:
         sock.settimeout(HANG_S)
-        sock.sendall(request(list(words)))
+        sock.sendall(encode(*words))
         return sock.recv(1 << 16)
 
 
@@ -204,24 +149,12 @@ def memory_bytes(pid: int) -> int:
     return 0
 
 
-def command_names(port: int) -> list[list[bytes]]:
-    """Every command and subcommand that the server knows, but for those spared."""
-    with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as sock:
-        sock.sendall(request([b"COMMAND", b"LIST"]) + request([b"PING"]))
-        data = b""
-        while not data.endswith(b"+PONG\r\n"):
-            data += sock.recv(1 << 16)
-    names = [line for line in data.split(b"\r\n") if line and line[:1] not in b"*$+"]
-    words = sorted(name.split(b"|") for name in names)
-    return [name for name in words if name[0] not in SPARED]
-
-
 class Campaign:
     """Sends requests over several connections and counts what happens."""
 
     def __init__(self, port: int, seed: int, connections: int = CONNECTIONS) -> None:
         self.port = port
-        self.fuzzer = Fuzzer(seed, command_names(port))
+        self.fuzzer = Fuzzer(seed)
         self.sent = 0
         self.closed_by_server = 0
         self.received_bytes = 0
@@ -296,42 +229,6 @@ class Campaign:
         self._selector.close()
 
 
-@contextlib.contextmanager
-def own_server() -> Iterator[tuple[int, int, Path]]:
-    """A server of our own: its port, its process and its log."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="headrace-fuzz-") as folder:
-        log = Path(folder) / "log"
-        with log.open("wb") as output:
-            command = [sys.executable, "-m", "server", "--port", str(port), "--dir", folder]
-            process = subprocess.Popen(command, stdout=output, stderr=output)
-        try:
-            deadline = time.monotonic() + HANG_S
-            while True:
-                with contextlib.suppress(OSError):
-                    if ask(port, b"PING") == b"+PONG\r\n":
-                        break
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"the server did not start:\n{log.read_text()}")
-                time.sleep(0.05)
-            yield port, process.pid, log
-            if process.poll() is not None:
-                raise RuntimeError(f"the server ended with {process.returncode}:\n{tail(log)}")
-        finally:
-            process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(HANG_S)
-            process.kill()
-            process.wait()
-
-
-def tail(log: Path) -> str:
-    """The end of a log."""
-    return log.read_text(errors="backslashreplace")[-4000:]
-
-
 def campaign(port: int, pid: int, total: int, seed: int) -> None:
     """Send ``total`` requests and tell how the server does.
 
@@ -363,28 +260,3 @@ def campaign(port: int, pid: int, total: int, seed: int) -> None:
     print(f"growth since the first round: {growth / 2**20:.1f} MB")
     if growth > 64 * 2**20:
         raise MemoryError(f"the server grew by {growth} bytes")
-
-
-def main() -> int:
-    """Run a campaign from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--requests", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--port", type=int, default=0, help="a server that runs already")
-    parser.add_argument("--pid", type=int, default=0, help="its process, to watch its memory")
-    options = parser.parse_args()
-    if options.port:
-        campaign(options.port, options.pid, options.requests, options.seed)
-        return 0
-    with own_server() as (port, pid, log):
-        campaign(port, pid, options.requests, options.seed)
-        trouble = TROUBLE.search(log.read_text(errors="backslashreplace"))
-        if trouble is not None:
-            print(tail(log))
-            return 1
-    print("no crash, no hang, no trouble in the log")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

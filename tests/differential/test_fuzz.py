@@ -1,0 +1,103 @@
+"""The fuzz that compares us with a real server under one clock; ``make fuzz`` is its long form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from compat.command_docs import DOCS
+from support import clock
+from support.fuzz.duel import Duel, find_judge, script
+from support.fuzz.known import SPARED
+from support.fuzz.play import Difference
+from support.fuzz.shrink import shortest, smallest
+from support.fuzz.steps import Sessions, Step, call, drop, tick
+
+
+@pytest.fixture(scope="module")
+def duel() -> Iterator[Duel]:
+    judge = find_judge()
+    if judge is None or "8.10" not in judge or not clock.can_be_set():
+        missing = "needs Redis 8.10, which `make judges` fetches, Linux and a C compiler"
+        if os.environ.get("HEADRACE_REQUIRE_JUDGE"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with Duel(judge) as both:
+        yield both
+        both.check_log()
+
+
+def test_sessions_are_of_their_seed() -> None:
+    names = set(DOCS)
+    assert Sessions(5, names).session(3, 200) == Sessions(5, names).session(3, 200)
+    assert Sessions(5, names).session(3, 200) != Sessions(6, names).session(3, 200)
+
+
+def test_every_command_is_called() -> None:
+    """Those in the documentation, not those in a list by hand."""
+    sessions = Sessions(1, set(DOCS))
+    words = [step.words for number in range(60) for step in sessions.session(number, 240)]
+    called = {name for call in words for name in (_name(call[:1]), _name(call[:2]))}
+    containers = {name.partition("|")[0] for name in DOCS if "|" in name}
+    opening = "config|set"
+    assert {*DOCS} - containers - called == {name for name in SPARED if name in DOCS} - {opening}
+
+
+def _name(words: tuple[bytes, ...]) -> str:
+    return b"|".join(words).lower().decode("latin-1")
+
+
+def test_what_fails_is_made_small() -> None:
+    assert smallest(list(range(40)), lambda parts: {3, 17, 18} <= set(parts)) == [3, 17, 18]
+    assert smallest([1], lambda parts: True) == []
+
+    def fails(steps: list[Step]) -> bool:
+        return any(step.words[:1] == (b"GET",) for step in steps) and tick(5) in steps
+
+    steps = [call(0, b"SET", b"k", b"v"), tick(5), drop(1), call(1, b"GET", b"k", b"l")]
+    assert shortest(steps, fails) == [tick(5), call(1, b"GET")]
+
+
+@pytest.mark.judge
+def test_a_difference_is_found_and_told(duel: Duel) -> None:
+    """By a command that only we have, between others."""
+    steps = [call(0, b"XADD", b"s", b"1-1", b"f", b"v"), tick(1), call(1, b"XCOUNT", b"s", b"-")]
+    found = duel.fails([*steps, call(0, b"GET", b"k")])
+    assert isinstance(found, Difference)
+    assert found.place == 2
+    assert found.ours == b"-ERR wrong number of arguments for 'xcount' command\r\n"
+    assert found.real.startswith(b"-ERR unknown command 'XCOUNT'")
+    small = duel.shrunk([*steps, call(0, b"GET", b"k")], found)
+    assert small is not None
+    assert small[0] == [call(1, b"XCOUNT")]
+    told = script(duel.judge, small[0])
+    assert "        call(1, b'XCOUNT'),\n    ]" in told
+    compile(told, "told", "exec")
+
+
+@pytest.mark.judge
+def test_waits_events_and_listeners_are_compared(duel: Duel) -> None:
+    """A session with all that can go on at once, in which the servers agree."""
+    duel.player.play(
+        [
+            call(0, b"HELLO", b"3"),
+            call(0, b"XGROUP", b"CREATE", b"s", b"g", b"$", b"MKSTREAM"),
+            call(2, b"XREADGROUP", b"GROUP", b"g", b"c", b"BLOCK", b"0", b"STREAMS", b"s", b">"),
+            call(3, b"SUBSCRIBE", b"a"),
+            call(1, b"WATCH", b"k"),
+            call(1, b"MULTI"),
+            call(1, b"SET", b"k", b"v", b"PX", b"5"),
+            call(0, b"XADD", b"s", b"*", b"f", b"v"),
+            call(1, b"PUBLISH", b"a", b"hello"),
+            call(1, b"EXEC"),
+            tick(4),
+            call(0, b"GET", b"k"),
+            tick(2),
+            call(0, b"GET", b"k"),
+            call(2, b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"),
+            call(0, b"CLIENT", b"UNBLOCK", b"{id:2}", b"ERROR"),
+            drop(2),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Calls made by chance from what COMMAND DOCS says: two servers compared, or broken bytes."""

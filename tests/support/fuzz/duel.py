@@ -1,0 +1,206 @@
+"""The differential fuzz: sessions by chance on both servers, differences made small and told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from compat.command_docs import DOCS
+from support import build
+from support.client import parse
+from support.clock import Clock
+from support.fuzz.play import Difference, Player
+from support.fuzz.shrink import shortest
+from support.fuzz.steps import Sessions, Step
+from support.process import RedisProcess, ServerProcess, judge_program
+
+SESSION_STEPS: Final = 240
+_LIKE: Final = 4  # differences that look alike are made small so often: their causes may differ
+_SCRIPT: Final = '''\
+"""Headrace and {judge} differ.
+
+From the checkout: PYTHONPATH=tests .venv/bin/python -P THIS
+"""
+
+from support.fuzz.duel import replay
+from support.fuzz.steps import call, drop, tick
+
+replay(
+    [
+{steps}    ]
+)
+'''
+
+
+class Judge(RedisProcess):
+    """A real server, from a given program."""
+
+    def __init__(self, program: str, environment: dict[str, str]) -> None:
+        super().__init__("--databases", "4", environment=environment)
+        self._program: Final = program
+
+    def command(self) -> list[str]:
+        return [self._program, "--save", "", "--enable-debug-command", "yes"]
+
+
+class Duel:
+    """Both servers under one clock.
+
+    Args:
+        judge: the program of the real server.
+    """
+
+    def __init__(self, judge: str) -> None:
+        self._clock: Final = Clock()
+        environment = self._clock.environment
+        self._ours: Final = ServerProcess(
+            "--enable-debug-command", "yes", "--databases", "4",
+            environment=environment, debug=False,
+        )  # fmt: skip
+        self._real: Final = Judge(judge, environment)
+        self.judge: Final = Path(judge).name
+
+    def __enter__(self) -> Self:
+        try:
+            self.player = Player(self._ours.start(), self._real.start(), self._clock)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for side in self.player.sides:
+            side.close()
+        self._end()
+
+    def _end(self) -> None:
+        self._ours.discard()
+        self._real.discard()
+        self._clock.__exit__(None, None, None)
+
+    def check_log(self) -> None:
+        """Fail when our log shows trouble."""
+        self._ours.check_log()
+
+    def names(self) -> set[str]:
+        """The commands that both servers know."""
+        listed = parse(self.player.real.call("COMMAND", "LIST"))
+        assert isinstance(listed, list)
+        return {name.decode() for name in listed} & set(DOCS)
+
+    def fails(self, steps: list[Step]) -> Difference | None:
+        """The difference that these steps show, if any."""
+        try:
+            self.player.play(steps)
+        except Difference as found:
+            return found
+        return None
+
+    def shrunk(self, steps: list[Step], found: Difference) -> tuple[list[Step], Difference] | None:
+        """The fewest of these steps that show the same difference; None if it is gone."""
+
+        def fails(fewer: list[Step]) -> bool:
+            again = self.fails(fewer)
+            return again is not None and again.kind == found.kind
+
+        steps = steps[: found.place + 1]
+        if not fails(steps):
+            return None
+        steps = shortest(steps, fails)
+        return steps, self.fails(steps) or found
+
+
+def script(judge: str, steps: list[Step]) -> str:
+    """A program that plays these steps and prints what is said."""
+    return _SCRIPT.format(judge=judge, steps="".join(f"        {step},\n" for step in steps))
+
+
+class Fuzz:
+    """Looks for differences until there is no time left, or enough was found.
+
+    Args:
+        duel: the servers.
+        seed: makes the same sessions again.
+        most: how many differences of different kinds are enough.
+    """
+
+    def __init__(self, duel: Duel, seed: int, most: int = 1) -> None:
+        self._duel: Final = duel
+        self._seed: Final = seed
+        self._most: Final = most
+        self._sessions: Final = Sessions(seed, duel.names())
+        self._met: Final[Counter[tuple[str, ...]]] = Counter()
+        self._told: Final[set[tuple[str, ...]]] = set()
+        self.scripts: list[str] = []
+
+    def run(self, commands: int, minutes: float = 0, first: int = 0) -> int:
+        """Play sessions, from the one with number ``first`` on; how many were played."""
+        player = self._duel.player
+        deadline = time.monotonic() + minutes * 60
+        started, goal = time.monotonic(), player.calls + commands
+        number = first
+        while player.calls < goal or (minutes and time.monotonic() < deadline):
+            if minutes and time.monotonic() > deadline:
+                break
+            steps = self._sessions.session(number, SESSION_STEPS)
+            found = self._duel.fails(steps)
+            if found is not None and self._met[found.kind] < _LIKE:
+                self._met[found.kind] += 1
+                self._tell(number, steps, found)
+                if len(self.scripts) >= self._most:
+                    break
+            number += 1
+            if number % 50 == 0:
+                rate = player.calls / (time.monotonic() - started)
+                print(f"session {number}: {player.calls} calls, {rate:.0f}/s", flush=True)
+        return number - first
+
+    def _tell(self, number: int, steps: list[Step], found: Difference) -> None:
+        """Make the session small, and print the script that shows the difference."""
+        small = self._duel.shrunk(steps, found)
+        where = f"seed {self._seed}, session {number}"
+        if small is None:
+            print(f"--- {where}: did not show again\n{found.told()}", flush=True)
+            return
+        steps, found = small
+        commands = [step.words[0].upper().decode("latin-1") for step in steps if step.words]
+        if (alike := (*found.kind, *commands[-1:])) in self._told:
+            return
+        self._told.add(alike)
+        self.scripts.append(script(self._duel.judge, steps))
+        print(f"--- {where}: {found.told()}\n{self.scripts[-1]}", flush=True)
+
+    def tolerated(self) -> str:
+        """How often each difference that is known was met."""
+        counts = sorted(self._duel.player.tolerated.items())
+        return "".join(f"  {count:>7} {reason}\n" for reason, count in counts)
+
+
+def replay(steps: list[Step], judge: str = "") -> None:
+    """Play steps, and print what both servers say to each."""
+    program = judge or find_judge()
+    assert program is not None, "no redis-server found to compare with"
+    with Duel(program) as duel:
+        try:
+            duel.player.play(steps, trace=True)
+        except Difference as found:
+            print(found.told())
+        else:
+            print("no difference")
+
+
+def find_judge() -> str | None:
+    """The server to compare with: ``HEADRACE_JUDGE``, Redis 8.10 as ``make judges`` fetches it."""
+    if "HEADRACE_JUDGE" in os.environ:
+        return judge_program()
+    return shutil.which(str(build.ROOT / ".judges/bin/redis-8.10")) or judge_program()

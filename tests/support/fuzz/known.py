@@ -1,0 +1,176 @@
+"""What is known to differ, or to depend on chance, each with its reason.
+
+Whatever stands nowhere here has to be the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from support.client import parse
+
+# Never called: they end, stop or slow a server, or need a second one.
+SPARED: Final[dict[str, str]] = {
+    "shutdown": "ends the server",
+    "debug": "a tool for tests of each server's own",
+    "replicaof": "there is no replication",
+    "slaveof": "there is no replication",
+    "save": "the judge has no other folder to write to while it is compared",
+    "bgsave": "goes on in the background",
+    "bgrewriteaof": "goes on in the background",
+    "config|rewrite": "writes a file that one of them does not have",
+    "config|set": "changes what all later sessions depend on; the opening uses it",
+    "config|resetstat": "what it resets is not compared",
+    "client|pause": "counts on a clock that is not the shared one",
+    "client|reply": "a client that is not answered cannot be waited for",
+    "client|kill": "whom it meets depends on connections that only look on",
+    "monitor": "one client does that all the time",
+    "dump": "encodings are each server's own",
+    "restore": "encodings are each server's own",
+}
+
+# Only the kind of reply is compared: status, error, number, text, list.
+SHAPES: Final[dict[str, str]] = {
+    "randomkey": "picks by chance",
+    "info": "figures of a process",
+    "memory": "figures of a process",
+    "latency": "figures of a process",
+    "slowlog": "times taken",
+    "lolwut": "a picture of our own",
+    "client|list": "figures of connections, and those that only look on",
+    "client|info": "figures of connections",
+    "hello": "names the server and its version",
+    "command": "the order is each server's own; its content has tests of its own",
+    "config|get": "parameters are each server's own",
+    "object|idletime": "counts on a clock that moves with the cron",
+    "object|freq": "an estimate",
+    "xinfo|help": "words of our own",
+    "role": "offsets of replication",
+    "lastsave": "when the server was started",
+    "time": "the microseconds go on",
+    "function": "functions are not there",
+    "acl": "users are not there",
+}
+_SHAPED_SUBCOMMANDS: Final = {b"HELP", b"DOCS", b"STATS", b"DOCTOR"}
+
+
+def _name(words: tuple[bytes, ...]) -> tuple[str, str]:
+    """The name of the command and, with a bar between, that of its subcommand."""
+    parts = [word.decode("latin-1").lower() for word in words[:2]]
+    return parts[0], "|".join(parts)
+
+
+def shape_only(words: tuple[bytes, ...]) -> bool:
+    """Whether replies to this call are compared by their kind alone."""
+    name, full = _name(words)
+    help_asked = len(words) > 1 and words[1].upper() in _SHAPED_SUBCOMMANDS
+    return name in SHAPES or full in SHAPES or help_asked
+
+
+def avoided(words: tuple[bytes, ...]) -> str | None:
+    """Why this call is not made, or None."""
+    upper = [word.upper() for word in words]
+    if b"GET" in upper[3:] and any(word in (b"IFDEQ", b"IFDNE") for word in upper[3:]):
+        return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
+    return None
+
+
+def waits(words: list[bytes]) -> bool:
+    """Whether the client may have to wait."""
+    upper = [word.upper() for word in words]
+    return b"BLOCK" in upper or upper[0] in (b"WAIT", b"WAITAOF")
+
+
+def calmed(words: list[bytes]) -> list[bytes]:
+    """The call with waits that end only when a client ends them: real time is not shared."""
+    far = b"1000000000"
+    if words[0].upper() in (b"WAIT", b"WAITAOF") and _runs_out(words[-1]):
+        return [*words[:-1], far]
+    for place in range(1, len(words)):
+        if words[place - 1].upper() == b"BLOCK" and _runs_out(words[place]):
+            words[place] = far
+    return words
+
+
+def _runs_out(word: bytes) -> bool:
+    try:
+        return 0 < int(word) < 10**9
+    except ValueError:
+        return False
+
+
+class Known:
+    """A difference between replies that is meant to be.
+
+    Args:
+        reason: why.
+        meant: tells from the call and both replies, parsed, whether it is this one.
+    """
+
+    def __init__(
+        self, reason: str, meant: Callable[[tuple[bytes, ...], object, object], bool]
+    ) -> None:
+        self.reason: Final = reason
+        self.meant: Final = meant
+
+
+def _without(value: object, names: set[bytes]) -> object:
+    """A reply without what stands behind some names, in maps and in lists of pairs alike."""
+    if isinstance(value, dict):
+        return {k: None if k in names else _without(v, names) for k, v in value.items()}
+    if isinstance(value, list):
+        result: list[object] = []
+        for place, item in enumerate(value):
+            behind = place > 0 and isinstance(value[place - 1], bytes) and value[place - 1] in names
+            result.append(None if behind else _without(item, names))
+        return result
+    return value
+
+
+def _same_without(*names: bytes) -> Callable[[tuple[bytes, ...], object, object], bool]:
+    def meant(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+        hidden = set(names)
+        return words[0].upper() == b"XINFO" and _without(ours, hidden) == _without(real, hidden)
+
+    return meant
+
+
+def _same_keys(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    return (
+        words[0].upper() == b"KEYS"
+        and isinstance(ours, list)
+        and isinstance(real, list)
+        and sorted(ours) == sorted(real)
+    )
+
+
+def _same_scan(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """Whole scans have the same keys; of others only the shape is the same."""
+    if words[0].upper() != b"SCAN" or not (isinstance(ours, list) and isinstance(real, list)):
+        return False
+    whole = ours[0] == real[0] == b"0" and len(words) > 1 and words[1] == b"0"
+    return sorted(ours[1]) == sorted(real[1]) if whole else len(ours) == len(real) == 2
+
+
+KNOWN: Final = (
+    Known("the order of KEYS is each server's own", _same_keys),
+    Known("cursors and order of SCAN are each server's own", _same_scan),
+    Known("radix-tree-nodes: our blocks are no tree", _same_without(b"radix-tree-nodes")),
+    Known(
+        "lag is exact where Redis answers nil, or -1 after ENTRIESREAD above entries-added",
+        _same_without(b"radix-tree-nodes", b"lag"),
+    ),
+)
+
+
+def reason(words: tuple[bytes, ...], ours: bytes, real: bytes) -> str | None:
+    """Why two replies may differ, or None when they must not."""
+    try:
+        our_value, real_value = parse(ours), parse(real)
+    except (ValueError, AssertionError, IndexError, TypeError):
+        return None
+    for known in KNOWN:
+        if known.meant(words, our_value, real_value):
+            return known.reason
+    return None

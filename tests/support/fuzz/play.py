@@ -1,0 +1,261 @@
+"""Plays a session on both servers under one clock, and stops at the first difference."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from support.client import parse
+from support.clock import START_MS, Clock
+from support.fuzz import known
+from support.fuzz.sides import CLOSED, Side, split_items, split_replies
+from support.fuzz.steps import CLIENTS, ID_OF, Step
+from support.process import Process
+
+_LOOK_EVERY: Final = 8  # steps between two looks at events and MONITOR
+_STATE_EVERY: Final = 60  # steps between two looks at all keys
+_LATE_S: Final = 1.0  # how long the rest of a reply may take that the other server has sent
+_EVENTS: Final = ("AKEnmoc", "AKEmn")  # the classes that servers know, all that they can
+_DATABASES: Final = 4
+
+
+class Difference(Exception):
+    """The servers differ.
+
+    Args:
+        place: the step after which it showed.
+        what: where: ``reply``, ``events``, ``monitor`` or ``state``.
+        ours: what our server said.
+        real: what the judge said.
+        words: the call that was answered, if that is what differs.
+    """
+
+    def __init__(
+        self, place: int, what: str, ours: bytes, real: bytes, words: tuple[bytes, ...] = ()
+    ) -> None:
+        super().__init__(f"{what} after step {place}")
+        self.place: Final = place
+        self.what: Final = what
+        self.ours: Final = ours
+        self.real: Final = real
+        self.words: Final = words
+
+    def told(self) -> str:
+        """What differs, in three lines."""
+        return f"{self}: {self.words}\n  ours {self.ours!r}\n  real {self.real!r}"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What it has in common with others that have the same cause, probably."""
+        if self.what == "events":  # those that one of them has more of, without the keys
+            ours, real = (
+                Counter(line.split(b" ")[1] for line in lines.split(b"\n")[:-1])
+                for lines in (self.ours, self.real)
+            )
+            return self.what, str(sorted(ours - real)), str(sorted(real - ours))
+        name = b" ".join(self.words[:1]).upper().decode("latin-1")
+        return self.what, name, _kind(self.ours), _kind(self.real)
+
+
+def _kind(reply: bytes) -> str:
+    """An error as far as it quotes nothing, of others the kind alone."""
+    error = reply.partition(b"\r\n")[0].partition(b"'")[0]
+    return (error if reply.startswith(b"-") else reply[:1]).decode("latin-1")
+
+
+class Player:
+    """Plays sessions.
+
+    Args:
+        ours, real: the servers, running under ``clock``.
+        clock: the time of day that both see.
+    """
+
+    def __init__(self, ours: Process, real: Process, clock: Clock) -> None:
+        self.ours: Final = Side(ours)
+        self.real: Final = Side(real)
+        self.sides: Final = (self.ours, self.real)
+        self._clock: Final = clock
+        self._waiting: dict[int, tuple[bytes, ...]] = {}
+        self._queued: dict[int, list[tuple[bytes, ...]]] = {}
+        self._syncs = 0
+        self._events = next(events for events in _EVENTS if self._both_know(events))
+        self.calls = 0
+        self.tolerated: dict[str, int] = {}
+        for side in self.sides:
+            side.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+
+    def _both_know(self, events: str) -> bool:
+        replies = [s.call("CONFIG", "SET", "notify-keyspace-events", events) for s in self.sides]
+        return replies == [b"+OK\r\n"] * 2
+
+    def play(self, steps: Sequence[Step], trace: bool = False) -> None:
+        """Play the steps on servers that are as good as new. Raises: Difference."""
+        self._begin()
+        for place, step in enumerate(steps):
+            if step.client < 0:
+                self._clock.advance(step.move_ms)
+                if trace:
+                    print(f"{step}: {self._clock.now_ms}")
+            elif not step.words:
+                for side in self.sides:
+                    side.reconnect(step.client)
+                self._waiting.pop(step.client, None)
+                self._queued.pop(step.client, None)
+            else:
+                self._call(place, step, trace)
+            for client in list(self._waiting):
+                self._look_at_waiting(place, client)
+            if place % _LOOK_EVERY == _LOOK_EVERY - 1:
+                self._overhear(place)
+            if place % _STATE_EVERY == _STATE_EVERY - 1:
+                self._compare_state(place)
+        self._overhear(len(steps) - 1)
+        self._compare_state(len(steps) - 1)
+
+    def _begin(self) -> None:
+        self._clock.set(START_MS)
+        self._waiting = {}
+        self._queued = {}
+        for side in self.sides:
+            side.reset()
+        ours, real = (side.next_client_id() for side in self.sides)
+        while ours != real:  # the same numbers for the same clients
+            if ours < real:
+                ours = self.ours.next_client_id()
+            else:
+                real = self.real.next_client_id()
+        for side in self.sides:
+            side.connect(CLIENTS, self._events)
+
+    # Replies
+
+    def _call(self, place: int, step: Step, trace: bool) -> None:
+        client = step.client
+        if client in self._waiting:
+            return
+        if self.ours.wires[client].closed or self.real.wires[client].closed:
+            for side in self.sides:
+                side.reconnect(client)
+            self._queued.pop(client, None)
+        words = tuple(self._filled_in(word) for word in step.words)
+        self.calls += 1
+        for side in self.sides:
+            side.wires[client].send(words)
+        pushes = b"SUBSCRIBE" in words[0].upper()
+        answered = [side.answer(client, pushes) for side in self.sides]
+        if trace:
+            print(f"{step}\n  ours {self.ours.wires[client].peek()!r}"
+                  f"\n  real {self.real.wires[client].peek()!r}")  # fmt: skip
+        if answered == [False, False]:
+            self._waiting[client] = words
+        elif answered[0] != answered[1]:
+            ours, real = (w.wires[client].peek() or b"<waits>" for w in self.sides)
+            raise Difference(place, "reply", ours, real, words)
+        self._compare(place, client, words)
+
+    def _filled_in(self, word: bytes) -> bytes:
+        for client in range(CLIENTS):
+            if word == ID_OF % client:
+                return str(self.real.wires[client].client_id).encode()
+        return word
+
+    def _look_at_waiting(self, place: int, client: int) -> None:
+        """Whether a client that waits was answered meanwhile, by both or by none."""
+        words = self._waiting[client]
+        waits = [side.waiting(client) for side in self.sides]
+        if waits == [True, True]:
+            return
+        if waits[0] != waits[1]:
+            ours, real = (b"<waits>" if waits[n] else b"<goes on>" for n in (0, 1))
+            raise Difference(place, "reply", ours, real, words)
+        del self._waiting[client]
+        for side in self.sides:
+            side.answer(client, False)
+        self._compare(place, client, words)
+
+    def _compare(self, place: int, client: int, words: tuple[bytes, ...]) -> None:
+        """Compare all that a client has received since it was last compared."""
+        ours, real = (side.wires[client] for side in self.sides)
+        deadline = time.monotonic() + _LATE_S
+        while ours.peek() != real.peek() and time.monotonic() < deadline:
+            for behind, ahead in ((ours, real), (real, ours)):
+                if ahead.peek().startswith(behind.peek()):
+                    behind.receive(0.02)
+            if not (ours.peek().startswith(real.peek()) or real.peek().startswith(ours.peek())):
+                break
+        our_bytes, real_bytes = ours.take(), real.take()
+        queued = self._queued.get(client, [])
+        if real_bytes.endswith(b"+QUEUED\r\n"):
+            self._queued.setdefault(client, []).append(words)
+        elif words[0].upper() in (b"EXEC", b"DISCARD", b"RESET") or CLOSED in real_bytes:
+            self._queued.pop(client, None)
+        if our_bytes == real_bytes:
+            return
+        our_replies, real_replies = split_replies(our_bytes), split_replies(real_bytes)
+        if len(our_replies) != len(real_replies):
+            raise Difference(place, "reply", our_bytes, real_bytes, words)
+        for our_reply, real_reply in zip(our_replies, real_replies, strict=True):
+            self._compare_replies(place, words, our_reply, real_reply, queued)
+
+    def _compare_replies(
+        self,
+        place: int,
+        words: tuple[bytes, ...],
+        ours: bytes,
+        real: bytes,
+        queued: list[tuple[bytes, ...]],
+    ) -> None:
+        if ours == real:
+            return
+        if words[0].upper() == b"EXEC" and ours[:1] == b"*" == real[:1]:
+            our_items, real_items = split_items(ours), split_items(real)
+            if len(our_items) == len(real_items) == len(queued):
+                for done, our_item, real_item in zip(queued, our_items, real_items, strict=True):
+                    self._compare_replies(place, done, our_item, real_item, [])
+                return
+        if known.shape_only(words) and ours[:1] == real[:1] and ours[:1] != b"-":
+            return
+        reason = known.reason(words, ours, real)
+        if reason is None:
+            raise Difference(place, "reply", ours, real, words)
+        self.tolerated[reason] = self.tolerated.get(reason, 0) + 1
+
+    # What shows elsewhere
+
+    def _overhear(self, place: int) -> None:
+        self._syncs += 1
+        ours, real = (side.overheard(self._syncs) for side in self.sides)
+        for what, our_lines, real_lines in zip(("events", "monitor"), ours, real, strict=True):
+            if our_lines != real_lines:
+                ours_told, real_told = (
+                    b"".join(b"%b\n" % line for line in lines) for lines in (our_lines, real_lines)
+                )
+                raise Difference(place, what, ours_told, real_told)
+
+    def _compare_state(self, place: int) -> None:
+        """Compare all keys with all that is in them."""
+        for database in range(_DATABASES):
+            self._state_of(place, b"SELECT", b"%d" % database)
+            for key in sorted(self._state_of(place, b"KEYS", b"*")):
+                self._state_of(place, b"PEXPIRETIME", key)
+                [kind] = self._state_of(place, b"TYPE", key)
+                if kind == b"string":
+                    self._state_of(place, b"GET", key)
+                    self._state_of(place, b"OBJECT", b"ENCODING", key)
+                elif kind == b"stream":
+                    self._state_of(place, b"XRANGE", key, b"-", b"+")
+                    self._state_of(place, b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0")
+        self._state_of(place, b"SELECT", b"0")
+
+    def _state_of(self, place: int, *words: bytes) -> list[bytes]:
+        ours, real = (side.call(*words) for side in self.sides)
+        try:
+            self._compare_replies(place, words, ours, real, [])
+        except Difference as found:
+            raise Difference(place, "state", found.ours, found.real, words) from None
+        value = parse(real)
+        values = value if isinstance(value, list) else [value]
+        return [item for item in values if isinstance(item, bytes)]

@@ -1,0 +1,141 @@
+"""What a session consists of: calls, moves of the clock, connections that are dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final
+
+from support.fuzz import known
+from support.fuzz.calls import Calls
+from support.fuzz.words import MOVES_MS
+
+CLIENTS: Final = 4
+_WAITING: Final = (2, 3)  # those that may wait, and listen: the others go on
+ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        client: which connection it is about; -1 for the clock.
+        words: the call; none: the connection is closed, and opened anew.
+        move_ms: how far the clock moves.
+    """
+
+    client: int = -1
+    words: tuple[bytes, ...] = ()
+    move_ms: int = 0
+
+    def __str__(self) -> str:
+        if self.client < 0:
+            return f"tick({self.move_ms})"
+        if not self.words:
+            return f"drop({self.client})"
+        return f"call({self.client}, {', '.join(map(repr, self.words))})"
+
+    def with_words(self, words: tuple[bytes, ...]) -> Step:
+        """The same call with other words."""
+        return replace(self, words=words)
+
+
+def call(client: int, *words: bytes) -> Step:
+    """A call by one of the clients."""
+    return Step(client, words)
+
+
+def tick(ms: int) -> Step:
+    """The clock moves."""
+    return Step(move_ms=ms)
+
+
+def drop(client: int) -> Step:
+    """A connection is closed, and another takes its place."""
+    return Step(client)
+
+
+class Sessions:
+    """Makes sessions by chance.
+
+    Args:
+        seed: the same number makes the same sessions, and each session has its number.
+        names: the commands that both servers know.
+    """
+
+    def __init__(self, seed: int, names: set[str]) -> None:
+        self._seed: Final = seed
+        self._names: Final = names - set(known.SPARED)
+
+    def session(self, number: int, length: int) -> list[Step]:
+        """The steps of one session."""
+        chance = Random(self._seed * 1_000_003 + number)
+        maker = _Session(chance, Calls(chance, self._names))
+        steps = maker.opening()
+        while len(steps) < length:
+            step = maker.step()
+            if known.avoided(step.words) is None:
+                steps.append(step)
+        return steps
+
+
+class _Session:
+    """Makes the steps of one session."""
+
+    def __init__(self, chance: Random, calls: Calls) -> None:
+        self._chance: Final = chance
+        self._calls: Final = calls
+        self._in_transaction = [False] * CLIENTS
+
+    def opening(self) -> list[Step]:
+        """What is there to begin with: groups and small nodes, so that calls find something."""
+        chance = self._chance
+        steps = [
+            call(0, b"CONFIG", b"SET", b"stream-node-max-entries", chance.choice((b"100", b"3")))
+        ]
+        for client in range(CLIENTS):
+            if chance.random() < 0.4:
+                steps.append(call(client, b"HELLO", b"3"))
+        for key in (b"s", b"t"):
+            if chance.random() < 0.8:
+                steps.append(call(0, b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM"))
+        return steps
+
+    def step(self) -> Step:
+        chance = self._chance
+        kind = chance.random()
+        client = chance.randrange(CLIENTS)
+        if kind < 0.06:
+            move_ms = chance.choice(MOVES_MS)
+            self._calls.words.now_ms += move_ms
+            return tick(move_ms)
+        if kind < 0.065:
+            self._in_transaction[client] = False
+            return drop(client)
+        if kind < 0.09:
+            waiting = chance.choice(_WAITING)
+            how = chance.choice(((), (b"TIMEOUT",), (b"ERROR",)))
+            return call(chance.choice((0, 1)), b"CLIENT", b"UNBLOCK", ID_OF % waiting, *how)
+        if kind < 0.095:
+            return call(client, b"HELLO", chance.choice((b"2", b"3")))
+        if kind < 0.11:
+            return call(3, b"RESET")
+        if kind < 0.15 or (self._in_transaction[client] and kind < 0.3):
+            return self._transaction(client)
+        words = known.calmed(self._calls.next())
+        name = words[0].upper()
+        if known.waits(words) or (b"SUBSCRIBE" in name and chance.random() < 0.9):
+            client = chance.choice(_WAITING)
+        return call(client, *words)
+
+    def _transaction(self, client: int) -> Step:
+        """The next step of a transaction of this client."""
+        chance = self._chance
+        if self._in_transaction[client]:
+            self._in_transaction[client] = False
+            return call(client, chance.choice((b"EXEC", b"EXEC", b"EXEC", b"DISCARD")))
+        if chance.random() < 0.4:
+            return call(client, b"WATCH", self._calls.words.key(""))
+        self._in_transaction[client] = True
+        return call(client, b"MULTI")
