@@ -75,7 +75,6 @@ INERT: Final[tuple[Parameter, ...]] = (
     YesNo("cluster-enabled", False, flags=IMMUTABLE, unsupported=NO_CLUSTER),
     YesNo("cluster-allow-reads-when-down", False),
     YesNo("cluster-allow-pubsubshard-when-down", True),
-    YesNo("crash-log-enabled", True),
     YesNo("crash-memcheck-enabled", True),
     YesNo("use-exit-on-panic", False, flags=HIDDEN),
     YesNo("disable-thp", True, flags=IMMUTABLE),

@@ -21,9 +21,11 @@ from server.connection import Connection
 from server.cron import Cron
 from server.durability.commit import Committer
 from server.durability.loading import start_persistence
-from server.durability.shutdown import ready_to_end
+from server.durability.shutdown import discard_unfinished, ready_to_end
 from server.listeners import Listeners
+from server.pid_file import remove_pid_file, write_pid_file
 from server.serving import serve_ready
+from server.signals import Signals
 from server.state import LOADING_DATA, Host, Server
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class App(Host):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect)
+        self._signals: Final = Signals(config, self._on_signal, self._leave)
+        self._cron: Final = Cron(self.server)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._flush_scheduled = False
@@ -56,6 +60,8 @@ class App(Host):
 
     def wake_at(self, deadline_ms: int) -> None:
         """Arm the one timer that all blocked clients share."""
+        if self.server.stopping:
+            return
         if self._timer is not None:
             if self._timer_ms <= deadline_ms:
                 return
@@ -80,9 +86,15 @@ class App(Host):
         self._busy_poll.answered()
 
     def stop(self, exit_code: int) -> None:
-        """Leave ``serve`` after this turn."""
+        """Leave ``serve`` after this turn, in which nothing more is executed.
+
+        What has been saved is the state of this moment.
+        """
         self.exit_code = exit_code
-        self.server.stopping = True
+        self.server.stop_serving()
+        self._cron.stop()
+        if self._timer is not None:
+            self._timer.cancel()
         self._stopped.set()
 
     def loop_name(self) -> bytes:
@@ -108,10 +120,11 @@ class App(Host):
         """Load, listen, serve and shut down; the exit code of the process."""
         loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self._install_signals(loop)
+        self._signals.install(loop)
         self.server.set_special(LOADING_DATA, True)
         try:
             await self._listeners.open()
+            write_pid_file(self.config)
             await start_persistence(self.server)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
@@ -119,38 +132,36 @@ class App(Host):
             for session in list(self.server.sessions.values()):
                 session.peer.abort()
             await asyncio.sleep(0)
+            self._end(loop)
             return 1
         self.server.set_special(LOADING_DATA, False)
-        settle_heap()
-        gc.callbacks.append(self.server.latency.collector)
-        log.info("Ready to accept connections")
-        cron = Cron(self.server)
-        cron.start()
-        await self._stopped.wait()
-        cron.stop()
-        return await self._shut_down()
-
-    def _install_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal, number)
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        if not self.server.stopping:
+            settle_heap()
+            gc.callbacks.append(self.server.latency.collector)
+            log.info("Ready to accept connections")
+            self._cron.start()
+            await self._stopped.wait()
+            gc.callbacks.remove(self.server.latency.collector)
+        code = await self._shut_down()
+        self._end(loop)
+        return code
 
     def _on_signal(self, number: int) -> None:
-        if self.server.stopping:
-            log.warning("Second signal received, exiting now")
-            os._exit(1)
+        """Save what is to be saved and end, or stay where that fails."""
         log.info("Received %s, scheduling shutdown...", signal.Signals(number).name)
+        if self.server.stopping:
+            return
         config = self.config
         asked = config.shutdown_on_sigterm
         if number == signal.SIGINT:
             asked = config.shutdown_on_sigint
         words = asked.split()
-        if not self.server.special & LOADING_DATA and not ready_to_end(
-            self.server, b"save" in words, b"nosave" in words, b"force" in words
-        ):
-            log.warning("Not shut down, see above for the reason")
+        undo = self._signals.let_insist()
+        if ready_to_end(self.server, b"save" in words, b"nosave" in words, b"force" in words):
+            self.stop(0)
             return
-        self.stop(0)
+        undo()
+        log.warning("Not shut down, see above for the reason")
 
     def _connect(self) -> asyncio.Protocol:
         return Connection(self.server)  # type: ignore[return-value]  # a protocol by its methods
@@ -158,7 +169,6 @@ class App(Host):
     async def _shut_down(self) -> int:
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
-        gc.callbacks.remove(self.server.latency.collector)
         self._listeners.close()
         if self.server.job is not None:
             self.server.job.cancel()
@@ -173,6 +183,16 @@ class App(Host):
         await asyncio.sleep(0)
         log.info("Headrace is now ready to exit, bye bye...")
         return 1 if failed else self.exit_code
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Clear away what tells of a running server; the process is about to end."""
+        self._signals.ignore(loop)
+        remove_pid_file(self.config)
+
+    def _leave(self) -> None:
+        """Clear away what would be left behind, for the process ends at once."""
+        discard_unfinished(self.server)
+        remove_pid_file(self.config)
 
 
 def settle_heap() -> None:

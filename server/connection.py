@@ -72,6 +72,10 @@ class Connection(Peer):
         """Open a session, or refuse it when there are too many."""
         server = self._server
         self._transport = transport
+        if server.stopping:
+            transport.abort()
+            self.session.closed = True
+            return
         now_ms = server.refresh_clock()
         server.stats.connections_received += 1
         if len(server.sessions) >= server.config.maxclients:

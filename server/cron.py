@@ -63,6 +63,8 @@ class Cron:
 
     def _sleep(self) -> None:
         """Wait for the next tick, or less while there is something to do in between."""
+        if self._server.stopping:
+            return
         pause_s = self._left_s
         if self._server.lazy_free or self._iids_due or self._keys_due:
             pause_s = min(pause_s, FREE_PAUSE_S)

@@ -1,8 +1,7 @@
-"""The process that a server runs in: configuration, folder, log, limits and pid file."""
+"""The process that a server runs in: configuration, folder, log and limits."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 
@@ -52,11 +51,7 @@ def run(config: Config) -> int:
     if mistake:
         log.log.critical("%s", mistake)
         return 1
-    write_pid_file(config)
-    try:
-        return app.run(config)
-    finally:
-        remove_pid_file(config)
+    return app.run(config)
 
 
 def fit_clients(config: Config) -> bool:
@@ -98,24 +93,6 @@ def rename_commands(config: Config) -> str:
             return f"Target command name already exists: {os.fsdecode(new)}"
         TABLE[new.lower()] = row
     return ""
-
-
-def write_pid_file(config: Config) -> None:
-    """Leave the process ID where ``pidfile`` says; a failure is logged and no more."""
-    if not config.pidfile:
-        return
-    try:
-        with open(config.pidfile, "wb") as file:
-            file.write(b"%d\n" % os.getpid())
-    except OSError as error:
-        log.log.warning("Failed to write the PID file: %s", error)
-
-
-def remove_pid_file(config: Config) -> None:
-    """Take the file of ``write_pid_file`` away again."""
-    if config.pidfile:
-        with contextlib.suppress(OSError):
-            os.unlink(config.pidfile)
 
 
 def tell_notes(config: Config) -> None:

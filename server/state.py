@@ -27,7 +27,7 @@ from server.info.metrics import Rates
 from server.info.slowlog import SlowLog
 from server.info.stats import Stats
 from server.pubsub import PubSub
-from server.session import BLOCKED, NOBODY, PAUSED, REPLY_SKIP, Session
+from server.session import BLOCKED, CLOSING, NOBODY, PAUSED, REPLY_SKIP, Session
 from storage.keyspace import Keyspace
 from storage.large import Large
 from storage.stream.appending import NodeLimits
@@ -175,6 +175,16 @@ class Server:
         session.out.clear()
         self.sessions.pop(session.id, None)
 
+    def stop_serving(self) -> None:
+        """Execute nothing from here on, and answer nobody who waits: what is saved is the end.
+
+        What was executed before is still answered.
+        """
+        self.stopping = True
+        for session in self.sessions.values():
+            self.blocking.unpark(session)
+            session.special |= CLOSING
+
     def set_special(self, bit: int, on: bool) -> None:
         """Set or clear one of the reasons for the slow path."""
         if on:
@@ -199,7 +209,6 @@ class Server:
     def fail(self, reason: str) -> None:
         """Stop the process rather than go on with what cannot be trusted."""
         log.critical("stopping: %s", reason)
-        self.stopping = True
         self.host.stop(1)
 
     # WATCH

@@ -88,6 +88,7 @@ class Config:
     latency_tracking_info_percentiles: list[float]
     loglevel: bytes
     logfile: bytes
+    crash_log_enabled: bool
     databases: int
     daemonize: bool
     pidfile: bytes

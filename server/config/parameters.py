@@ -328,6 +328,7 @@ WATCHING: Final[tuple[Parameter, ...]] = (
         doc="The least level that is logged.",
     ),
     Text("logfile", flags=IMMUTABLE, doc="File to log to; empty is standard output."),
+    YesNo("crash-log-enabled", True, doc="Log where each thread was when the process crashes."),
 )
 
 PROCESS: Final[tuple[Parameter, ...]] = (

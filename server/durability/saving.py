@@ -21,6 +21,7 @@ from persistence.snapshot.encoder import SnapshotEncoder
 from server.build import VERSION
 from server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from server.durability.worker import failure_text
+from server.signals import heed_signals
 from server.state import SAVE_FAILED
 from storage.freezing import frozen_key
 
@@ -209,15 +210,20 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
         OSError: the file is of no use.
     """
     encoder.begin()
+    delay_us = server.config.rdb_key_save_delay
     for db in server.dbs:
         for entry in db.slots:
             more = encoder.add(frozen_key(db.index, entry))
             while more:
                 more = encoder.more()
                 if encoder.size_bytes >= BATCH_BYTES:
+                    heed_signals()
                     file.write(encoder.take())
             if encoder.size_bytes >= BATCH_BYTES:
+                heed_signals()
                 file.write(encoder.take())
+            if delay_us > 0:
+                time.sleep(delay_us / 1e6)
     encoder.finish()
     file.write(encoder.take())
     file.finish()

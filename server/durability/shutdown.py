@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
+
+from persistence.files import remove_file
+from server.state import LOADING_DATA
 
 if TYPE_CHECKING:
     from server.state import Server
@@ -21,8 +25,8 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     """
     saving = server.saving
     rewriting = server.rewriting
-    if saving is None or rewriting is None:
-        return True  # it did not get as far as loading
+    if saving is None or rewriting is None or server.special & LOADING_DATA:
+        return True  # a snapshot of half of the data would take the place of the whole
     saving.cancel()
     if rewriting.first is not None:
         if not force:
@@ -36,3 +40,10 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
         return True
     log.warning("The snapshot could not be saved: not ending now")
     return False
+
+
+def discard_unfinished(server: Server) -> None:
+    """Remove the snapshot under way: the process ends at once."""
+    if server.saving is not None:
+        with contextlib.suppress(OSError):
+            remove_file(server.saving.temporary_path)

@@ -132,14 +132,6 @@ def test_inert_parameters_are_logged(fresh_server: Callable[..., ServerProcess])
     process.wait_for_log("has no effect here: rdbcompression, lfu-decay-time")
 
 
-def test_pid_file(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
-    path = tmp_path / "server.pid"
-    process = fresh_server("--pidfile", str(path))
-    assert path.read_text() == f"{process.pid}\n"
-    process.stop()
-    assert not path.exists()
-
-
 def test_loglevel_at_run_time(fresh_server: Callable[..., ServerProcess], tmp_path: Path) -> None:
     path = tmp_path / "server.log"
     process = fresh_server("--logfile", str(path))

@@ -1,0 +1,264 @@
+"""The end of the process: what it is asked by, and that nothing is promised after the last save."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient, encode
+from support.process import Process, ServerProcess
+from support.waiting import wait_until
+
+SAVING = ("--save", "3600 1", "--appendonly", "no")
+RECORDING = ("--save", "", "--appendonly", "yes", "--appendfsync")
+SLOWLY = ("CONFIG", "SET", "rdb-key-save-delay", "10000000")  # ten seconds for each key
+
+
+def end(server: Process, how: str) -> None:
+    """Ask for an end in order, and wait for it."""
+    if how == "SHUTDOWN":
+        with server.client() as client:
+            client.send_command("SHUTDOWN")
+            assert client.rest_until_close() == b""
+    else:
+        server.signal(signal.Signals[how])
+    assert server.wait() == 0, server.log()
+
+
+class Counter(threading.Thread):
+    """Increments a key of its own, pipelined, until the connection ends."""
+
+    def __init__(self, server: Process, number: int) -> None:
+        super().__init__()
+        self._client = server.client()
+        self.key = f"k{number}"
+        self.acknowledged = 0
+
+    def run(self) -> None:
+        with self._client as client:
+            try:
+                while True:
+                    client.send(encode("INCR", self.key) * 3)
+                    for _ in range(3):
+                        self.acknowledged = int(client.read()[1:])
+            except (ConnectionError, OSError):
+                pass
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "SHUTDOWN"])
+@pytest.mark.parametrize(
+    "options", [SAVING, (*RECORDING, "always"), (*RECORDING, "everysec"), (*RECORDING, "no")]
+)
+def test_what_was_answered_is_there_again(
+    fresh_server: Factory, how: str, options: tuple[str, ...]
+) -> None:
+    server = fresh_server(*options)
+    counters = [Counter(server, number) for number in range(12)]
+    for counter in counters:
+        counter.start()
+    wait_until(lambda: all(counter.acknowledged > 5 for counter in counters))
+    end(server, how)
+    for counter in counters:
+        counter.join()
+    server.start()
+    for counter in counters:
+        kept = server.call("GET", counter.key)
+        assert isinstance(kept, bytes)
+        assert int(kept) >= counter.acknowledged, counter.key
+
+
+def test_a_pipeline_ends_with_shutdown(fresh_server: Factory) -> None:
+    server = fresh_server(*SAVING)
+    with server.client() as client:
+        client.send(
+            encode("SET", "before", 1) + encode("SHUTDOWN") + encode("SET", "after", 1) * 100
+        )
+        assert client.rest_until_close() == b"+OK\r\n"
+    assert server.wait() == 0
+    server.start()
+    assert server.call("KEYS", "*") == [b"before"]
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SHUTDOWN"])
+def test_what_was_held_back_is_not_run_at_the_end(fresh_server: Factory, how: str) -> None:
+    server = fresh_server(*SAVING)
+    server.call("SET", "here", 1)
+    with server.client() as held, server.client() as waiting:
+        waiting.send_command("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
+        server.call("CLIENT", "PAUSE", 100_000, "WRITE")
+        held.send(encode("XADD", "s", "*", "f", "v") * 3)
+        wait_until(lambda: b"cmd=xadd" in all_clients(server))
+        end(server, how)
+        assert held.rest_until_close() == b""
+        assert waiting.rest_until_close() == b""
+    server.start()
+    assert server.call("KEYS", "*") == [b"here"]
+
+
+def all_clients(server: Process) -> bytes:
+    listed = server.call("CLIENT", "LIST")
+    assert isinstance(listed, bytes)
+    return listed
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SHUTDOWN", "SHUTDOWN SAVE"])
+def test_an_end_while_loading_leaves_the_snapshot_as_it_is(fresh_server: Factory, how: str) -> None:
+    server = fresh_server(*SAVING)
+    with server.client() as client:
+        client.call("SET", "small", 1)
+        client.pipeline(*[("SET", f"k{number}", "v" * 400_000) for number in range(200)])
+        client.call("SAVE")
+    server.kill()
+    snapshot = server.directory / "dump.hrs"
+    before = snapshot.stat()
+    server.spawn()
+    wait_until(lambda: is_loading(server))
+    if how == "SIGTERM":
+        server.signal(signal.SIGTERM)
+    else:
+        with server.client() as client:
+            client.send_command(*how.split())
+            assert client.rest_until_close() == b""
+    assert server.wait() == 0
+    after = snapshot.stat()
+    assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
+    assert server.log().count("Ready to accept connections") == 1
+
+
+def is_loading(server: Process) -> bool:
+    try:
+        with server.client() as client:
+            return client.call("GET", "small").startswith(b"-LOADING")
+    except OSError:
+        return False
+
+
+# A second signal
+
+
+@pytest.fixture
+def saving_slowly(fresh_server: Factory, tmp_path: Path) -> Process:
+    """A server whose end takes long, for it saves two keys first."""
+    server = fresh_server(*SAVING, "--pidfile", str(tmp_path / "server.pid"))
+    with server.client() as client:
+        client.pipeline(("SET", "a", 1), ("SET", "b", 1), SLOWLY)
+    return server
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_sigint_ends_at_once(
+    saving_slowly: Process, tmp_path: Path, first: signal.Signals
+) -> None:
+    server = saving_slowly
+    server.signal(first)
+    server.wait_for_log("Saving the final snapshot")
+    server.signal(signal.SIGINT)
+    assert server.wait(5) == 1
+    assert "You insist... exiting now." in server.log()
+    assert list(server.directory.glob("*.hrs")) == []
+    assert not (tmp_path / "server.pid").exists()
+
+
+def test_a_second_sigterm_changes_nothing(fresh_server: Factory) -> None:
+    server = fresh_server(*SAVING)
+    with server.client() as client:
+        client.pipeline(*[("SET", f"k{number}", 1) for number in range(20)])
+        client.call("CONFIG", "SET", "rdb-key-save-delay", "20000")
+    server.signal(signal.SIGTERM)
+    server.wait_for_log("Saving the final snapshot")
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    server.start()
+    assert server.call("DBSIZE") == 20
+
+
+# Other signals
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGPIPE", "SIGUSR2", "SIGALRM", "SIGCHLD", "SIGURG"])
+def test_signals_that_do_not_end_the_server(fresh_server: Factory, name: str) -> None:
+    server = fresh_server(*SAVING)
+    server.call("SET", "a", 1)
+    server.signal(signal.Signals[name])
+    for _ in range(3):
+        assert server.call("GET", "a") == b"1"
+    server.stop()
+
+
+def test_sigalrm_tells_where_the_threads_are(fresh_server: Factory) -> None:
+    server = fresh_server()
+    server.signal(signal.SIGALRM)
+    server.wait_for_log("thread 0x")
+
+
+def test_a_crash_is_logged(fresh_server: Factory, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    server = fresh_server("--logfile", str(log))
+    server.signal(signal.SIGSEGV)
+    assert server.wait() == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in log.read_text()
+    server = fresh_server("--logfile", str(log), "--crash-log-enabled", "no")
+    log.write_text("")
+    server.signal(signal.SIGSEGV)
+    assert server.wait() == -signal.SIGSEGV
+    assert "Segmentation fault" not in log.read_text()
+
+
+def test_signals_that_were_ignored_before_the_start_are_heeded(fresh_server: Factory) -> None:
+    """As a shell leaves them to what it starts in the background, and nohup does."""
+    server = fresh_server(start=False)
+    assert isinstance(server, ServerProcess)
+    script = 'trap "" INT TERM HUP; exec "$@"'
+    with subprocess.Popen(
+        ["sh", "-c", script, "sh", *server.command(), "--port", "0", "--unixsocket", "socket"],
+        cwd=server.directory,
+        env=server.variables(),
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        path = server.directory / "socket"
+        wait_until(path.exists)
+        with RawClient(path=str(path)) as client:
+            wait_until(lambda: client.call("PING") == b"+PONG\r\n")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+
+
+# The file with the process ID
+
+
+def test_pid_file(fresh_server: Factory, tmp_path: Path) -> None:
+    path = tmp_path / "server.pid"
+    server = fresh_server("--pidfile", str(path))
+    assert path.read_text() == f"{server.pid}\n"
+    server.stop()
+    assert not path.exists()
+
+
+def test_a_start_that_fails_leaves_no_pid_file(fresh_server: Factory, tmp_path: Path) -> None:
+    path = tmp_path / "server.pid"
+    server = fresh_server("--pidfile", str(path), start=False)
+    (server.directory / "dump.hrs").write_bytes(b"no snapshot")
+    server.spawn()
+    assert server.wait() == 1
+    assert "is no snapshot" in server.log()
+    assert not path.exists()
+
+
+def test_a_start_that_fails_leaves_the_pid_file_of_another(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    path = tmp_path / "server.pid"
+    server = fresh_server("--pidfile", str(path))
+    other = fresh_server("--pidfile", str(path), port=server.port, start=False)
+    other.spawn()
+    assert other.wait() == 1
+    assert path.read_text() == f"{server.pid}\n"
+    path.write_text("1\n")
+    server.stop()
+    assert path.read_text() == "1\n"
