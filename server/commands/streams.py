@@ -26,6 +26,7 @@ from server.stream_args import (
 )
 from storage.stream.idempotence import IdmpMap
 from storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
+from storage.stream.references import is_held_back, pending_count
 from storage.stream.stream import IDMP_DURATION_S, IDMP_MAXSIZE, Stream
 
 
@@ -268,13 +269,15 @@ def xtrim(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         return 0
+    pending = pending_count(stream)
     removed = options.trim(call, stream)
-    if removed:
+    dropped = pending_count(stream) < pending
+    if removed or dropped:
         record = argv.copy()
         options.make_exact(record, stream)
-        # What a group had pending may be gone, which makes room for more.
-        freed = options.mode == b"delref"
-        call.changed(argv[1], b"xtrim", EVENT_STREAM, record, removed, True, freed)
+        event = b"xtrim" if removed else b""
+        freed = dropped and is_held_back(stream)
+        call.changed(argv[1], event, EVENT_STREAM, record, removed, removed > 0, freed)
     return removed
 
 

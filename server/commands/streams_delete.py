@@ -9,8 +9,15 @@ from server.call import Call
 from server.effects import EVENT_STREAM
 from server.registry import FAST, WRITE, KeySpec, command
 from server.stream_args import mode_and_ids, stream_at, strict_ids
-from storage.stream.references import DELETED, DELREF, MISSING, REFERENCED, delete
-from storage.stream.stream import Stream
+from storage.stream.references import (
+    DELETED,
+    DELREF,
+    MISSING,
+    REFERENCED,
+    delete,
+    is_held_back,
+    pending_count,
+)
 
 
 @command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
@@ -26,7 +33,7 @@ def xdelex(call: Call) -> object:
     mode, texts = mode_and_ids(argv, 2)
     if stream is None:
         return [MISSING] * len(texts)
-    pending = _pending(stream) if mode == DELREF else 0
+    pending = pending_count(stream) if mode == DELREF else 0
     reply: list[object] = []
     deleted = 0
     for ms, seq in strict_ids(texts):
@@ -34,10 +41,10 @@ def xdelex(call: Call) -> object:
         reply.append(outcome)
         if outcome == DELETED:
             deleted += 1
-    freed = mode == DELREF and _pending(stream) < pending and _is_held_back(stream)
+    freed = mode == DELREF and pending_count(stream) < pending and is_held_back(stream)
     if deleted:
         call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted, True, freed)
-    elif mode == DELREF and _pending(stream) < pending:
+    elif mode == DELREF and pending_count(stream) < pending:
         # To Redis this is no change, but it must not come back when the record is repeated.
         call.changed(argv[1], b"", EVENT_STREAM, argv, 0, False, freed)
     return reply
@@ -76,22 +83,6 @@ def xackdel(call: Call) -> object:
     if acknowledged:
         shorter = stream.length < length
         event = b"xdel" if shorter else b""
-        freed = _is_held_back(stream)
+        freed = is_held_back(stream)
         call.changed(argv[1], event, EVENT_STREAM, argv, acknowledged, shorter, freed)
     return reply
-
-
-def _pending(stream: Stream) -> int:
-    """How many entries are pending in all groups together."""
-    count = 0
-    for group in stream.groups.values():
-        count += group.pel.size
-    return count
-
-
-def _is_held_back(stream: Stream) -> bool:
-    """Whether a group waits for pending entries to go before it is given more."""
-    for group in stream.groups.values():
-        if group.max_pending:
-            return True
-    return False

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from storage.stream.ids import ID_MAX, is_below
+
 if TYPE_CHECKING:
     from storage.stream.block import Block
     from storage.stream.stream import Stream
@@ -36,6 +38,38 @@ def drop_references(stream: Stream, ms: int, seq: int) -> bool:
         if group.ack(ms, seq):
             dropped = True
     return dropped
+
+
+def drop_left_behind(stream: Stream) -> None:
+    """Take what is pending before the first entry out of the groups that limit what is pending.
+
+    Its entries were deleted before those that are trimmed now. In Redis it stays pending, and so it
+    does in other groups; in these it would hold back new entries.
+    """
+    first_ms, first_seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
+    for group in stream.groups.values():
+        if not group.max_pending:
+            continue
+        nack = group.pel.first()
+        while nack is not None and is_below(nack.ms, nack.seq, first_ms, first_seq):
+            group.drop(nack)
+            nack = group.pel.first()
+
+
+def pending_count(stream: Stream) -> int:
+    """How many entries are pending in all groups together."""
+    count = 0
+    for group in stream.groups.values():
+        count += group.pel.size
+    return count
+
+
+def is_held_back(stream: Stream) -> bool:
+    """Whether a group waits for pending entries to go before it is given more."""
+    for group in stream.groups.values():
+        if group.max_pending:
+            return True
+    return False
 
 
 def delete(stream: Stream, ms: int, seq: int, mode: int) -> int:
@@ -106,4 +140,6 @@ def trim(stream: Stream, how: Trim, mode: int) -> int:
         if not whole:
             break
         block = stream.block_from(last_ms, last_seq + 1)
+    if mode == DELREF:
+        drop_left_behind(stream)
     return removed
