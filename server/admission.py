@@ -17,6 +17,7 @@ from server.registry import (
     LOADING,
     NO_AUTH,
     NO_MULTI,
+    ORIGINALS,
     READONLY,
     TABLE,
     WRITE,
@@ -74,16 +75,36 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
     Raises:
         CommandError: for an unknown command or subcommand, or a wrong number of words.
     """
-    name = argv[0].lower()
-    row = TABLE.get(name)
+    row = TABLE.get(argv[0].lower())
     if row is None:
         raise CommandError(errors.unknown_command(argv))
     if len(server.rows) < MOST_NAMES:
         server.rows[argv[0]] = row
+    return _fitting(row, argv)
+
+
+def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
+    """As ``find_row``, for a command that stands in a file.
+
+    Redis records what is renamed under its new name, which is looked for where there is no other.
+
+    Args:
+        names: takes the row of the first word.
+    """
+    name = argv[0].lower()
+    row = ORIGINALS.get(name) or TABLE.get(name)
+    if row is None:
+        raise CommandError(errors.unknown_command(argv))
+    names[argv[0]] = row
+    return _fitting(row, argv)
+
+
+def _fitting(row: Command, argv: list[bytes]) -> Command:
+    """``row``, or that of the subcommand, once the number of words is right."""
     if row.subcommands and len(argv) > 1:
         child = row.subcommands.get(argv[1].lower())
         if child is None:
-            raise CommandError(errors.unknown_subcommand(name, argv[1]))
+            raise CommandError(errors.unknown_subcommand(argv[0].lower(), argv[1]))
         if len(row.spelled) < MOST_NAMES:
             row.spelled[argv[1]] = child
         row = child
@@ -157,7 +178,8 @@ def refuse(
     transaction = session.transaction
     if transaction is not None:
         transaction.failed = True
-    if argv[0].lower() == b"exec":
+    named = TABLE.get(argv[0].lower())
+    if named is not None and named.name == b"exec":
         session.end_transaction()
         server.unwatch(session)
         line = errors.exec_refused(line)

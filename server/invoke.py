@@ -193,4 +193,4 @@ def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
 def show_monitors(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
     """Show a request that has been run to the clients that called MONITOR."""
     if not row.flags & (SKIP_MONITOR | ADMIN):
-        server.feed_monitors(session, redacted(argv))
+        server.feed_monitors(session, redacted(row.name, argv))

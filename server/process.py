@@ -9,7 +9,7 @@ from server import log
 from server.config.config import Config
 from server.config.files import Arguments, ConfigError, Loader
 from server.file_limit import clients_possible
-from server.registry import TABLE
+from server.renaming import rename_commands
 
 
 def start(words: list[bytes]) -> int:
@@ -47,7 +47,7 @@ def run(config: Config) -> int:
 
     from server import app  # late: mistakes in a file are answered at once
 
-    mistake = rename_commands(config)
+    mistake = rename_commands(config.renamed_commands)
     if mistake:
         log.log.critical("%s", mistake)
         return 1
@@ -79,20 +79,6 @@ def refuse_clients(wanted: int) -> str | None:
         "The operating system is not able to handle the specified number of clients, "
         f"try with {possible}"
     )
-
-
-def rename_commands(config: Config) -> str:
-    """Give commands their other names, or take them away; what is wrong, or nothing."""
-    for old, new in config.renamed_commands:
-        row = TABLE.pop(old.lower(), None)
-        if row is None:
-            return f"No such command in rename-command: {os.fsdecode(old)}"
-        if not new:
-            continue
-        if new.lower() in TABLE:
-            return f"Target command name already exists: {os.fsdecode(new)}"
-        TABLE[new.lower()] = row
-    return ""
 
 
 def tell_notes(config: Config) -> None:

@@ -7,9 +7,12 @@ from typing import Final
 REDACTED: Final = b"(redacted)"
 
 
-def redacted(argv: list[bytes]) -> list[bytes]:
-    """``argv`` of AUTH or HELLO with the credentials blotted out; any other as it is."""
-    name = argv[0].lower()
+def redacted(name: bytes, argv: list[bytes]) -> list[bytes]:
+    """``argv`` of AUTH or HELLO with the credentials blotted out; any other as it is.
+
+    Args:
+        name: the command's own, which may not be the first word.
+    """
     if name == b"auth":
         return [argv[0], *[REDACTED for _ in argv[1:]]]
     if name == b"hello":

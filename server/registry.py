@@ -147,7 +147,8 @@ class Command:
         self.histogram = vec[i64](_NO_CALLS)
 
 
-TABLE: Final[dict[bytes, Command]] = {}
+TABLE: Final[dict[bytes, Command]] = {}  # by the names that clients use
+ORIGINALS: Final[dict[bytes, Command]] = {}  # by the names that stand in files, whatever is renamed
 
 
 def command(
@@ -204,3 +205,4 @@ def add_row(row: Command) -> None:
         return
     row.subcommands = _CHILDREN.setdefault(row.name, {})
     TABLE[row.name] = row
+    ORIGINALS[row.name] = row

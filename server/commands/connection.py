@@ -115,9 +115,9 @@ def auth(call: Call) -> object:
     Raises: a wrong pair; a password alone where none is configured.
     """
     argv = call.argv
+    call.argv = redacted(call.name(), argv)
     if len(argv) > 3:
         raise CommandError(SYNTAX)
-    call.argv = redacted(argv)
     if len(argv) == 2 and not call.server.config.requirepass:
         raise CommandError(AUTH_WITHOUT_PASSWORD)
     authenticate(call, argv[1] if len(argv) == 3 else DEFAULT_USER, argv[-1])
@@ -131,6 +131,7 @@ def hello(call: Call) -> object:
     Reply: map that describes the server, already in the protocol that was asked for.
     """
     argv = call.argv
+    call.argv = redacted(call.name(), argv)
     version = 0
     if len(argv) > 1:
         asked = parse_integer(argv[1])
@@ -140,7 +141,6 @@ def hello(call: Call) -> object:
             raise CommandError(NO_SUCH_PROTOCOL)
         version = asked
     credentials, name = _hello_options(argv)
-    call.argv = redacted(argv)
     session = call.session
     if credentials is not None:
         authenticate(call, credentials[0], credentials[1])

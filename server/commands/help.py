@@ -8,7 +8,7 @@ from compat.command_docs import DOCS
 from compat.doc_notation import render
 from protocol.replies import Status
 from server.call import Call
-from server.registry import TABLE
+from server.registry import ORIGINALS
 
 _TITLE: Final = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
 _LAST: Final = (b"HELP", b"    Print this help.")
@@ -19,9 +19,9 @@ def show_help(call: Call) -> object:
 
     Reply: list of status lines; the last two, as Redis has them, are of HELP itself.
     """
-    name = call.argv[0].lower()
-    lines: list[object] = [Status(_TITLE % name.upper())]
-    for child in sorted(TABLE[name].subcommands):
+    name = call.name().partition(b"|")[0]
+    lines: list[object] = [Status(_TITLE % call.argv[0].upper())]
+    for child in sorted(ORIGINALS[name].subcommands):
         if child == b"help":
             continue
         doc = DOCS[f"{name.decode()}|{child.decode()}"]

@@ -26,7 +26,8 @@ time by CONFIG SET.
   with spaces stands in quotes; `"\\n"`, `"\\x0a"` and `'it\\'s'` are understood.
 - `include path` reads another file; with `*`, `?` or `[` in the path, all files that fit, in order
   of their names. Paths are relative to `dir`.
-- `rename-command NAME OTHER` gives a command another name; with `""` it is gone.
+- `rename-command NAME OTHER` gives a command another name; with `""` it is gone. That is for
+  clients alone: files hold the command's own name and are read under any configuration.
 - Every parameter can be an option: `--port 6380`. Options have the last word. With `-` as first or
   last word, standard input is read between the file and the options.
 - A memory size is a number of bytes, or one with a unit: `k`, `m`, `g` count in thousands, `kb`,

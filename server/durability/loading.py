@@ -32,11 +32,12 @@ from persistence.snapshot.file import is_snapshot
 from persistence.snapshot.layout import MAGIC
 from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
-from server.admission import find_row
+from server.admission import find_recorded_row
 from server.call import Call
 from server.durability.rewriting import RewriteJob, Rewriting
 from server.durability.saving import Saving
 from server.invoke import invoke
+from server.registry import Command
 from server.session import REPLAY, Peer, Session
 from server.state import Server
 
@@ -61,6 +62,7 @@ class Replayer:
         self._call: Final = Call(server, session)
         self._call.may_block = False
         self._call.replaying = True
+        self._rows: Final[dict[bytes, Command]] = {}  # by name as it stands in the files
 
     def select_first(self) -> None:
         """Forget the database that was selected."""
@@ -75,10 +77,10 @@ class Replayer:
         server = self._server
         call = self._call
         call.stamp_s = stamp_s
-        row = server.rows.get(argv[0])
+        row = self._rows.get(argv[0])
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             try:
-                row = find_row(server, argv)
+                row = find_recorded_row(self._rows, argv)
             except CommandError as error:
                 return error.line
         call.db = self._session.db

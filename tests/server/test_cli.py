@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.parameters import INT_MAX
-from server import log, process
+from server import log
 from server.build import VERSION
 from server.config.config import Config
 from server.config.files import Arguments, ConfigError, Loader
@@ -276,12 +276,6 @@ def test_mistake_on_standard_input() -> None:
     done = run("-", stdin=b"port 1\nhz x\n")
     assert done.returncode == 1
     assert b"Reading standard input, at line 2\n>>> 'hz x'\n" in done.stderr
-
-
-def test_renaming_a_command_that_is_not_there() -> None:
-    config = Config()
-    config.renamed_commands = [(b"nothing", b"x")]
-    assert process.rename_commands(config) == "No such command in rename-command: nothing"
 
 
 # Open files
