@@ -35,6 +35,7 @@ from protocol.replies import Encoded, encode
 READ_GROUP: Final = b"XREADGROUP"
 _WITHOUT_VALUE: Final = b"noack"
 _NO_IDS: Final = encode([])
+_SPECIAL_IDS: Final = (b">", b"$", b"-", b"+", b"*")
 _WITH_VALUE: Final = (b"count", b"block", b"claim", b"maxcount", b"maxsize")
 
 
@@ -99,8 +100,11 @@ def read_group_keys(argv: list[bytes]) -> list[int]:
 
 
 def ack(argv: list[bytes]) -> list[bytes]:
-    """XACK without the consumer before its IDs; as it is where the third word can be an ID."""
-    if len(argv) > 4 and parse_id(argv[3]) is None:
+    """XACK without the consumer before its IDs; as it is where the third word can be an ID.
+
+    Nor is a word taken for a consumer that stands for an ID elsewhere: the ID is refused.
+    """
+    if len(argv) > 4 and argv[3] not in _SPECIAL_IDS and parse_id(argv[3]) is None:
         return [*argv[:3], *argv[4:]]
     return argv
 

@@ -70,6 +70,8 @@ def test_keys_of_read_group(line: str, keys: list[int]) -> None:
         ("XACK k g 1-0 2-0", "XACK k g 1-0 2-0"),
         ("XACK k g 7 2-0", "XACK k g 7 2-0"),  # a name that is an ID is one
         ("XACK k g c", "XACK k g c"),
+        ("XACK k g > 2-0", "XACK k g > 2-0"),  # an ID elsewhere, and refused here
+        ("XACK k g $ 2-0", "XACK k g $ 2-0"),
     ],
 )
 def test_ack(then: str, today: str) -> None:

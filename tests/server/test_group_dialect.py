@@ -10,7 +10,7 @@ import pytest
 from conftest import Factory
 
 from support.client import Argument, RawClient, WireError
-from support.process import ServerProcess
+from support.process import Pair, ServerProcess
 
 Request = tuple[Argument, ...]
 
@@ -213,3 +213,15 @@ def test_recorded_in_todays_words(fresh_server: Factory, tmp_path: Path) -> None
         "XGROUP DELCONSUMER s g c",
         "XGROUP DESTROY s g",
     ]
+
+
+@pytest.mark.parametrize("word", [">", "$", "-", "+", "*"])
+def test_what_is_an_id_elsewhere_is_no_consumer(pair: Pair, word: str) -> None:
+    for number in (1, 2):
+        pair.both("XADD", "s", f"{number}-0", "f", "v")
+    pair.both("XGROUP", "CREATE", "s", "g", 0)
+    pair.both("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+    pair.both("XACK", "s", "g", word, "1-0")
+    pair.both("XACK", "s", "g", "1-0", word)
+    pair.both("XACK", "s", "g", word)
+    pair.both("XPENDING", "s", "g")
