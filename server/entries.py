@@ -55,6 +55,42 @@ class StreamsReply:
         return Encoded(header + self.out.getvalue()[len(_NO_STREAMS) :])
 
 
+@mypyc_attr(acyclic=True)
+class SizeLimit:
+    """MAXSIZE: from which length on nothing more is put into the reply of a read.
+
+    Its bytes are counted as they stand on the wire, all but the header of the whole: what comes
+    before the entries of a stream, the entries, and then the length of their array. The entry that
+    reaches the limit is given, and one entry is given in any case.
+
+    Args:
+        most: the limit in bytes, at least 1.
+    """
+
+    def __init__(self, most: int, resp3: bool) -> None:
+        self._most: Final = most
+        self._resp3: Final = resp3
+        self._bytes = 0
+        self._given = False
+
+    def is_reached(self) -> bool:
+        """Whether nothing more may be added."""
+        return self._given and self._bytes >= self._most
+
+    def begin(self, key: bytes) -> None:
+        """Count what stands before the entries of a stream."""
+        self._bytes += len(bulk(key)) + (0 if self._resp3 else len(PAIR))
+
+    def give(self, wire_bytes: int) -> None:
+        """Count an entry that is given."""
+        self._bytes += wire_bytes
+        self._given = True
+
+    def end(self, entries: int) -> None:
+        """Count the header of the array of a stream's entries."""
+        self._bytes += len(array_header(entries))
+
+
 def entries_reply(parts: list[Part], reverse: bool) -> Encoded:
     """The array of all entries of ``parts``."""
     out = BytesWriter()
@@ -137,20 +173,23 @@ def count_entries(parts: list[Part]) -> int:
     return count
 
 
-def within(parts: list[Part], most: int, at_least_one: bool) -> tuple[list[Part], int]:
-    """Cut ``parts`` where their entries' fields and values exceed ``most`` bytes on the wire."""
+def within(parts: list[Part], size: SizeLimit, head: bytes = PAIR, tail: bytes = b"") -> list[Part]:
+    """Those entries of ``parts`` that are to be given; they are counted as given.
+
+    Args:
+        head, tail: as for ``write_entries``.
+    """
     kept: list[Part] = []
-    taken = 0
     for part in parts:
-        number = part.low
-        while number < part.high:
-            if part.dead is None or not part.dead[number]:
-                size = len(entries_reply([Part(part.run, None, number, number + 1)], False).wire)
-                if taken + size > most and not (at_least_one and taken == 0):
-                    if number > part.low:
-                        kept.append(Part(part.run, part.dead, part.low, number))
-                    return kept, max(taken, most)
-                taken += size
-            number += 1
+        for number in range(part.low, part.high):
+            if part.dead is not None and part.dead[number]:
+                continue
+            if size.is_reached():
+                if number > part.low:
+                    kept.append(Part(part.run, part.dead, part.low, number))
+                return kept
+            out = BytesWriter()
+            write_entries(out, [Part(part.run, None, number, number + 1)], False, head, tail)
+            size.give(len(out))
         kept.append(part)
-    return kept, taken
+    return kept

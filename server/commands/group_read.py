@@ -19,7 +19,14 @@ from protocol.replies import NULL_ARRAY
 from server.call import Call, Parked
 from server.commands.streams_read import GREATEST, parts_after
 from server.effects import EVENT_STREAM
-from server.entries import PAIR, StreamsReply, count_entries, within, write_entries
+from server.entries import (
+    PAIR,
+    SizeLimit,
+    StreamsReply,
+    count_entries,
+    within,
+    write_entries,
+)
 from server.group_args import (
     claim_record,
     claims_are_awaited,
@@ -30,7 +37,7 @@ from server.keyspecs import xread_keys
 from server.read_options import NO_CLAIM, ReadOptions, read_options_of
 from server.registry import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
 from server.stream_args import stream_to_read, strict_id
-from storage.stream.delivery import claimable, hand_out, has_new
+from storage.stream.delivery import Claim, claimable, hand_out, has_new
 from storage.stream.groups import Consumer, Group
 from storage.stream.ids import following
 from storage.stream.lookup import Lookup
@@ -63,8 +70,10 @@ class _Reading:
     """One XREADGROUP at work.
 
     Attributes:
-        entries_left, bytes_left: what MAXCOUNT and MAXSIZE still allow, or ``NO_LIMIT``.
+        entries_left: what MAXCOUNT still allows, or ``NO_LIMIT``.
+        size: what MAXSIZE still allows; None without it.
         taken: how many entries the reply has.
+        claim_ms: as in ``options``; ``NO_CLAIM`` after a history was read, as in Redis.
     """
 
     def __init__(self, call: Call, options: ReadOptions) -> None:
@@ -72,8 +81,11 @@ class _Reading:
         self.options: Final = options
         self.reply: Final = StreamsReply(call.session.resp3)
         self.entries_left = options.max_count or NO_LIMIT
-        self.bytes_left = options.max_size or NO_LIMIT
+        self.size: Final = (
+            SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
+        )
         self.taken = 0
+        self.claim_ms = options.claim_ms
 
     def limit(self) -> int:
         """The most entries of the next stream."""
@@ -81,17 +93,13 @@ class _Reading:
 
     def is_full(self) -> bool:
         """Whether a limit on the whole reply is reached."""
-        return self.taken > 0 and (self.entries_left == 0 or self.bytes_left == 0)
+        if self.size is not None and self.size.is_reached():
+            return True
+        return self.taken > 0 and self.entries_left == 0
 
-    def fits(self, entry: bytes) -> bool:
-        """Count the bytes of an entry; False when they are too many for it to be taken."""
-        if self.bytes_left != NO_LIMIT:
-            size = len(entry)
-            if self.taken and size > self.bytes_left:
-                self.bytes_left = 0
-                return False
-            self.bytes_left = max(0, self.bytes_left - size)
-        return True
+    def around_new(self) -> tuple[bytes, bytes]:
+        """What stands before the ID and after the fields of an entry that is new."""
+        return (PAIR, b"") if self.claim_ms == NO_CLAIM else (_WITH_CLAIM, _NOT_CLAIMED)
 
     def took(self, entries: int) -> None:
         """Count entries of the reply."""
@@ -184,91 +192,104 @@ def _read_history(
     limit = reading.limit()
     gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0
+    size = reading.size
+    if size is not None:
+        size.begin(source.key)
     nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
     lookup = Lookup(source.stream, nacks)
     for nack in nacks:
-        out = BytesWriter()
+        if size is not None and size.is_reached():
+            break
+        written = len(entries)
         part = lookup.part_of(nack)
         if part is None:
-            out.write(PAIR)
-            write_id(out, nack.ms, nack.seq)
-            out.write(gone)
+            entries.write(PAIR)
+            write_id(entries, nack.ms, nack.seq)
+            entries.write(gone)
         else:
-            write_entries(out, [part], False)
-        entry = out.getvalue()
-        if not reading.fits(entry):
-            break
-        entries.write(entry)
+            write_entries(entries, [part], False)
+        if size is not None:
+            size.give(len(entries) - written)
         shown += 1
         reading.took(1)
         if part is not None:
             group.assign(nack, consumer, call.now_ms)
             nack.count_up()
+    if size is not None:
+        size.end(shown)
     reading.reply.begin(source.key, shown)
     reading.reply.out.write(entries.getvalue())
 
 
 def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
-    """Claim and hand out for one stream; it joins the reply when that brought something."""
+    """Claim and hand out for one stream; it joins the reply when there is something to give."""
+    call = reading.call
     group = source.group
-    if reading.options.claim_ms == NO_CLAIM and not has_new(source.stream, group):
-        return
     limit = reading.limit()
+    claims: list[Claim] = []
+    if reading.claim_ms != NO_CLAIM:
+        claims = claimable(source.stream, group, call.now_ms - reading.claim_ms, limit)
+    if not claims and not has_new(source.stream, group):
+        return
+    size = reading.size
+    if size is not None:
+        size.begin(source.key)
     last = (group.last_ms, group.last_seq)
     records: list[list[bytes]] = []
     claimed = b""
     count = 0
-    if reading.options.claim_ms != NO_CLAIM:
-        claimed, count = _claim(reading, source, consumer, limit, records)
+    if claims:
+        claimed, count = _claim(reading, source, consumer, claims, records)
         if limit != NO_LIMIT:
             limit -= count
     parts: list[Part] = []
     limit = _tighter(limit, group.room())
     if limit != 0 and not (count and reading.is_full()):
         parts = parts_after(source.stream, last, max(0, limit))
-        if parts and reading.options.max_size:
-            parts, size = within(parts, reading.bytes_left, not reading.taken)
-            reading.bytes_left = max(0, reading.bytes_left - size)
+        if size is not None:
+            head, tail = reading.around_new()
+            parts = within(parts, size, head, tail)
     new = count_entries(parts)
-    if not count and not new:
-        return
+    if size is not None:
+        size.end(count + new)
     reading.reply.begin(source.key, count + new)
     if count:
         reading.reply.out.write(claimed)
     if new:
         reading.took(new)
         _hand_out(reading, source, consumer, parts, records)
-    awaited = not reading.options.noack and claims_are_awaited(reading.call, source.key, group)
-    _report(reading.call, source.key, records, awaited)
+    if count or new:
+        awaited = not reading.options.noack and claims_are_awaited(call, source.key, group)
+        _report(call, source.key, records, awaited)
 
 
 def _claim(
     reading: _Reading,
     source: _Source,
     consumer: Consumer,
-    limit: int,
+    claims: list[Claim],
     records: list[list[bytes]],
 ) -> tuple[bytes, int]:
-    """Take over what has been idle for long enough, released entries first.
+    """Take over what has been idle for long enough, as far as MAXSIZE allows.
 
     Returns: the entries as they are to be shown, and how many they are.
     """
     call = reading.call
     group = source.group
+    size = reading.size
     entries = BytesWriter()
     recording = call.server.aof is not None
-    latest_ms = call.now_ms - reading.options.claim_ms
     count = 0
-    for claim in claimable(source.stream, group, latest_ms, limit):
+    for claim in claims:
+        if size is not None and size.is_reached():
+            break
         nack = claim.nack
         idle_ms = max(0, call.now_ms - nack.delivery_ms)
-        out = BytesWriter()
+        written = len(entries)
         tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
-        write_entries(out, [claim.part], False, _WITH_CLAIM, tail)
-        entry = out.getvalue()
-        if not reading.fits(entry):
-            break
-        entries.write(entry)
+        write_entries(entries, [claim.part], False, _WITH_CLAIM, tail)
+        if size is not None:
+            size.give(len(entries) - written)
         count += 1
         reading.took(1)
         group.assign(nack, consumer, call.now_ms)
@@ -292,10 +313,8 @@ def _hand_out(
     group = source.group
     out = reading.reply.out
     noack = reading.options.noack
-    if reading.options.claim_ms == NO_CLAIM:
-        write_entries(out, parts, False)
-    else:
-        write_entries(out, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
+    head, tail = reading.around_new()
+    write_entries(out, parts, False, head, tail)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
     if not noack:

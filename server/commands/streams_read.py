@@ -18,6 +18,7 @@ from protocol.replies import NULL_ARRAY
 from server.build import build_kind
 from server.call import Call, Parked
 from server.entries import (
+    SizeLimit,
     StreamsReply,
     count_entries,
     entries_reply,
@@ -185,24 +186,27 @@ def xread(call: Call) -> object:
         after.append(_resolve(argv[options.streams_at + width + number], stream))
     reply = StreamsReply(call.session.resp3)
     entries_left = options.max_count
-    bytes_left = options.max_size
+    size = SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
     for number, stream in enumerate(streams):
         if stream is None:
             continue
         parts = parts_after(stream, after[number], _least(options.count, entries_left))
         if not parts:
             continue
-        if options.max_size:
-            parts, taken = within(parts, bytes_left, not reply.streams)
-            bytes_left -= taken
-        if parts:
-            count = count_entries(parts)
-            reply.begin(keys[number], count)
-            write_entries(reply.out, parts, False)
-            if options.max_count:
-                entries_left -= count
-        if (options.max_count and entries_left <= 0) or (options.max_size and bytes_left <= 0):
-            break
+        if size is not None:
+            size.begin(keys[number])
+            parts = within(parts, size)
+        count = count_entries(parts)
+        reply.begin(keys[number], count)
+        write_entries(reply.out, parts, False)
+        if options.max_count:
+            entries_left -= count
+            if entries_left <= 0:
+                break
+        if size is not None:
+            size.end(count)
+            if size.is_reached():
+                break
     if reply.streams:
         return reply.whole()
     if not options.block_at or not call.may_block:
