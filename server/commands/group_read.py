@@ -184,6 +184,7 @@ def _read_history(
     reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
 ) -> None:
     """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
+    reading.claim_ms = NO_CLAIM
     call = reading.call
     group = source.group
     entries = BytesWriter()

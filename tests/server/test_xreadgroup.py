@@ -687,8 +687,23 @@ def test_claims_with_a_history_in_the_same_call(run: Client) -> None:
     reply = run.rows("XREADGROUP GROUP g a COUNT 1 CLAIM 0 STREAMS s t 0 >")
     assert reply == [
         [b"s", [[b"1-0", [b"f", b"v1"]]]],
-        [b"t", [[b"1-0", [b"f", b"v"], 0, 0]]],
+        [b"t", [[b"1-0", [b"f", b"v"]]]],
     ]
+
+
+def test_a_history_ends_claiming_for_the_streams_after_it(run: Client) -> None:
+    """As in Redis: those before it are claimed from, those after it are read as without CLAIM."""
+    for key in "tuv":
+        run(f"XADD {key} 1-0 f v")
+        run(f"XADD {key} 2-0 f v")
+        run(f"XGROUP CREATE {key} g 0")
+        run(f"XREADGROUP GROUP g b COUNT 1 STREAMS {key} >")
+    reply = run.rows("XREADGROUP GROUP g a CLAIM 0 STREAMS t u v > 0 >")
+    assert [key for key, _ in reply] == [b"t", b"u", b"v"]
+    assert [len(entry) for entry in reply[0][1]] == [4, 4]
+    assert reply[1][1] == []
+    assert reply[2][1] == [[b"2-0", [b"f", b"v"]]]
+    assert [owner for _, owner, _ in run.pending("v")] == ["b", "a"]
 
 
 # XNACK
