@@ -10,7 +10,10 @@ from storage.types import type_name
 
 
 def has_passed(call: Call, moment_ms: int) -> bool:
-    """Whether a key with this deadline goes at once; while the AOF is loaded it stays."""
+    """Whether a key given this deadline goes at once; while the AOF is loaded it stays.
+
+    One that has it already lives through that millisecond to its end.
+    """
     return moment_ms <= call.now_ms and not call.session.special & REPLAY
 
 

@@ -219,7 +219,7 @@ class Server:
         if place in session.watched:
             return
         found = db.entries.get(key)
-        session.watched[place] = found is not None and 0 <= found.expire_ms <= now_ms
+        session.watched[place] = found is not None and 0 <= found.expire_ms < now_ms
         self.watchers.setdefault(place, {})[session] = None
 
     def unwatch(self, session: Session) -> None:
@@ -236,7 +236,7 @@ class Server:
         """Whether a key has expired since ``session`` began to watch it."""
         for (index, key), was_expired in session.watched.items():
             found = self.dbs[index].entries.get(key)
-            if found is not None and not was_expired and 0 <= found.expire_ms <= now_ms:
+            if found is not None and not was_expired and 0 <= found.expire_ms < now_ms:
                 return True
         return False
 
@@ -292,7 +292,7 @@ class Server:
                 continue
             key = place[1]
             found = replaced_by.entries.get(key) if replaced_by is not None else None
-            stale = found is not None and 0 <= found.expire_ms <= now_ms
+            stale = found is not None and 0 <= found.expire_ms < now_ms
             if found is None and key not in db.entries:
                 continue
             for session in sessions:

@@ -13,9 +13,10 @@ Deadlines stand in a heap of (expire_ms, key). A pair whose entry is gone or has
 by now is stale and dropped when it surfaces; when most pairs are stale the heap is made anew from
 those that are not, which costs what it holds and not what the database holds.
 
-The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. Keys found
-expired are removed at once and noted in ``expired``, a list that all databases share and that the
-caller drains to tell the world. Their values go to ``unused``, to be let go of without haste.
+The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
+has expired when its deadline lies before that, and lives on while it is that. Keys found expired
+are removed at once and noted in ``expired``, a list that all databases share and that the caller
+drains to tell the world. Their values go to ``unused``, to be let go of without haste.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Keyspace:
         found = self.entries.get(key)
         if found is None:
             return None
-        if found.expire_ms != NO_EXPIRY and found.expire_ms <= now_ms and self.expire_enabled:
+        if found.expire_ms != NO_EXPIRY and found.expire_ms < now_ms and self.expire_enabled:
             if not self.expire_held:
                 self._expire(key)
             return None
@@ -236,13 +237,13 @@ class Keyspace:
         return True
 
     def expire_due(self, now_ms: i64, most: int) -> int:
-        """Remove up to ``most`` keys whose deadline has come, oldest first; they join ``expired``.
+        """Remove up to ``most`` keys whose deadline is over, oldest first; they join ``expired``.
 
         Returns: how many pairs of the heap were looked at; ``most`` means that more may be due.
         Complexity: O(log n) for each of them.
         """
         count = 0
-        while self.heap and count < most and self.heap[0][0] <= now_ms:
+        while self.heap and count < most and self.heap[0][0] < now_ms:
             deadline_ms, key = heappop(self.heap)
             found = self.entries.get(key)
             if found is not None and found.expire_ms == deadline_ms:

@@ -12,6 +12,7 @@ import pytest
 from support import build, clock
 from support.client import RawClient
 from support.clock import Clock
+from support.fuzz.duel import Duel, find_judge
 from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
 
 if TYPE_CHECKING:
@@ -192,6 +193,25 @@ def settable_clock() -> Iterator[Clock]:
         pytest.skip(missing)
     with Clock() as settable:
         yield settable
+
+
+@pytest.fixture(scope="session")
+def _shared_duel() -> Iterator[Duel]:
+    judge = find_judge()
+    if judge is None or "8.10" not in judge or not clock.can_be_set():
+        missing = "needs Redis 8.10, which `make judges` fetches, Linux and a C compiler"
+        if os.environ.get("HEADRACE_REQUIRE_JUDGE"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with Duel(judge) as both:
+        yield both
+
+
+@pytest.fixture
+def duel(_shared_duel: Duel) -> Iterator[Duel]:
+    """Ours and Redis 8.10 under one clock; ``duel.player.play(...)`` compares all that shows."""
+    yield _shared_duel
+    _shared_duel.check_log()
 
 
 @pytest.fixture

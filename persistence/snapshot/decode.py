@@ -83,7 +83,7 @@ class Decoder:
     Args:
         databases: where keys go.
         now_ms: the time of last access they get.
-        drop_before_ms: keys with a deadline up to this are left out; ``KEEP_ALL`` leaves none out.
+        drop_before_ms: keys with a deadline before this are left out; ``KEEP_ALL`` leaves none out.
 
     Attributes:
         version: of the server that wrote the header; created_ms: the moment whose state it is.
@@ -200,7 +200,7 @@ class Decoder:
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
         self.keys += 1
-        if expire_ms != NO_DEADLINE and expire_ms <= self._drop_before_ms:
+        if expire_ms != NO_DEADLINE and expire_ms < self._drop_before_ms:
             self.expired += 1
             return
         db = self._db

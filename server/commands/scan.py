@@ -88,7 +88,7 @@ def keys(call: Call) -> object:
     now_ms = call.now_ms
     found: list[object] = []
     for key, entry in call.db.entries.items():
-        if matches(pattern, key) and not NO_EXPIRY < entry.expire_ms <= now_ms:
+        if matches(pattern, key) and not NO_EXPIRY < entry.expire_ms < now_ms:
             found.append(key)
     return found
 

@@ -47,7 +47,8 @@ def set_(call: Call) -> object:
     """``SET key value [condition] [GET] [expiry]``, see ``_set_options``.
 
     Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
-    Recorded with an absolute deadline and without its condition.
+    Recorded with an absolute deadline and without its condition. With a deadline that has passed
+    the key goes, and nothing is stored.
     Complexity: O(1). Source: t_string.c, setGenericCommand.
     """
     argv = call.argv
@@ -64,7 +65,10 @@ def set_(call: Call) -> object:
     if options.condition != ALWAYS and not _may_set(call, key, options):
         return reply if options.get else None
     if moment_ms >= 0:
-        _set_until(call, key, argv[2], moment_ms)
+        if not options.has_passed(call, moment_ms):
+            _set_until(call, key, argv[2], moment_ms)
+        elif call.db.entry(key, call.now_ms) is not None:
+            delete_expired(call, key)
     elif options.ttl:
         store(call, key, encode_string(argv[2]), True)
         call.changed(key, b"set", EVENT_STRING, [b"SET", key, argv[2], b"KEEPTTL"])

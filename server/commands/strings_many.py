@@ -135,6 +135,6 @@ def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: boo
         store(call, key, encode_string(value), keep_ttl)
         if keep_ttl:
             record.append(b"KEEPTTL")
-    call.changed(key, b"set", EVENT_STRING, record)
     if moment_ms >= 0:
         tell_expire(call, key)
+    call.changed(key, b"set", EVENT_STRING, record)

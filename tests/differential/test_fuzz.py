@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import pytest
 
 from compat.command_docs import DOCS
-from support import clock
-from support.fuzz.duel import Duel, find_judge, script
+from support.fuzz.duel import Duel, script
 from support.fuzz.known import SPARED
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
-
-
-@pytest.fixture(scope="module")
-def duel() -> Iterator[Duel]:
-    judge = find_judge()
-    if judge is None or "8.10" not in judge or not clock.can_be_set():
-        missing = "needs Redis 8.10, which `make judges` fetches, Linux and a C compiler"
-        if os.environ.get("HEADRACE_REQUIRE_JUDGE"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with Duel(judge) as both:
-        yield both
-        both.check_log()
 
 
 def test_sessions_are_of_their_seed() -> None:

@@ -31,7 +31,6 @@ ttl_options = st.one_of(
     st.just(()),
     st.just(()),
     st.just(("KEEPTTL",)),
-    st.just(("PXAT", 1)),
     st.just(("EX", 0)),
     moments.map(lambda moment: ("PXAT", moment)),
     moments.map(lambda moment: ("EXAT", moment // 1000)),

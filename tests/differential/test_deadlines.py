@@ -1,0 +1,108 @@
+"""Deadlines to the millisecond, ours and Redis's, under one clock."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Factory
+
+from support.clock import START_MS, Clock
+from support.fuzz.duel import Duel
+from support.fuzz.steps import Step, call, tick
+
+NOW = b"%d" % START_MS
+PAST = b"%d" % (START_MS - 1)
+
+
+def lines(text: str) -> list[Step]:
+    """Calls as words of lines; ``tick n`` moves the clock."""
+    steps = []
+    for line in text.strip().splitlines():
+        client, *words = line.encode().split()
+        if client == b"tick":
+            steps.append(tick(int(words[0])))
+        else:
+            steps.append(call(int(client), *words))
+    return steps
+
+
+def test_a_key_lives_through_its_last_millisecond(
+    settable_clock: Clock, fresh_server: Factory
+) -> None:
+    server = fresh_server("--hz", "100", environment=settable_clock.environment)
+    server.call("SET", "k", "v", "PX", 5)
+    settable_clock.advance(5)
+    cycles = int(server.info("stats")["expired_keys"])
+    assert server.call("GET", "k") == b"v"
+    assert server.call("PTTL", "k") == 0
+    assert server.call("KEYS", "*") == [b"k"]
+    settable_clock.advance(1)
+    assert server.call("GET", "k") is None
+    assert server.call("KEYS", "*") == []
+    assert int(server.info("stats")["expired_keys"]) == cycles + 1
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("command", ["GET k", "KEYS *", "SCAN 0", "EXISTS k", "PTTL k", "DEL k"])
+@pytest.mark.parametrize("late_ms", [-1, 0, 1])
+def test_around_a_deadline(duel: Duel, command: str, late_ms: int) -> None:
+    duel.player.play(
+        lines(f"""
+            0 SET k v PX 10
+            1 WATCH k
+            1 MULTI
+            1 GET k
+            tick {10 + late_ms}
+            0 {command}
+            1 EXEC
+            0 SET k w NX
+        """)
+    )
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("moment", [NOW, PAST])
+@pytest.mark.parametrize("before", [(), (b"SET", b"k", b"v"), (b"XADD", b"k", b"1-1", b"f", b"v")])
+@pytest.mark.parametrize(
+    "options", [b"", b"GET", b"NX", b"XX", b"IFEQ v", b"IFNE v", b"GET XX", b"NX GET"]
+)
+def test_a_time_in_the_past_stores_nothing(
+    duel: Duel, moment: bytes, before: tuple[bytes, ...], options: bytes
+) -> None:
+    duel.player.play(
+        [
+            *([call(1, *before)] if before else []),
+            call(2, b"WATCH", b"k"),
+            call(0, b"SET", b"k", b"w", b"PXAT", moment, *options.split()),
+            call(0, b"EXISTS", b"k"),
+            call(2, b"MULTI"),
+            call(2, b"EXEC"),
+        ]
+    )
+
+
+def test_what_is_not_stored_is_not_recorded(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes")
+    server.call("SET", "k", "v", "PXAT", "1")
+    assert server.info("persistence")["rdb_changes_since_last_save"] == "0"
+    server.call("SET", "k", "v")
+    server.call("SET", "k", "w", "EXAT", "1")
+    server.call("SET", "n", "v", "EXAT", "1")
+    [incr] = (server.directory / "appendonlydir").glob("*.incr.aof")
+    words = incr.read_bytes().split(b"\r\n")
+    assert (words.count(b"SET"), words.count(b"DEL") + words.count(b"UNLINK")) == (1, 1)
+    server.restart(crash=True)
+    assert server.call("DBSIZE") == 0
+
+
+@pytest.mark.judge
+def test_msetex_tells_the_deadline_first(duel: Duel) -> None:
+    duel.player.play(
+        lines(f"""
+            0 SET n 1
+            0 XADD s 1-1 f v
+            0 MSETEX 3 k v n v s v EX 10
+            0 MSETEX 2 k w n w PXAT {START_MS - 5}
+            0 MSETEX 2 k w m w KEEPTTL
+            0 MSETEX 2 k w m w NX PX 10
+        """)
+    )
