@@ -231,11 +231,6 @@ NO_FREQUENCY: Final = (
 )
 
 
-def unknown_type(name: bytes) -> bytes:
-    """For SCAN with a TYPE that there is not."""
-    return b"ERR unknown type name '%b'" % name
-
-
 # Expiry
 
 EXPIRE_NX_EXCLUDES: Final = b"ERR NX and XX, GT or LT options at the same time are not compatible"

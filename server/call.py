@@ -109,13 +109,17 @@ class Call:
         """As ``lookup``, for a look that is no access to the value; the whole entry."""
         found = self.db.entry(key, self.now_ms)
         if found is None:
-            server = self.server
-            server.keyspace_misses += 1
-            if server.notify_flags & EVENT_KEY_MISS:
-                self.changed(key, b"keymiss", EVENT_KEY_MISS, None, 0, False)
+            self.missed(key)
         else:
             self.server.keyspace_hits += 1
         return found
+
+    def missed(self, key: bytes) -> None:
+        """Count a look at a key that is not there, and tell of it."""
+        server = self.server
+        server.keyspace_misses += 1
+        if server.notify_flags & EVENT_KEY_MISS:
+            self.changed(key, b"keymiss", EVENT_KEY_MISS, None, 0, False)
 
     def lookup_string(self, key: bytes) -> bytes | None:
         """As ``lookup``, the bytes of a string; raises WRONGTYPE for another type."""

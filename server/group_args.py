@@ -18,7 +18,11 @@ from storage.stream.stream import Stream
 
 def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
     """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
-    stream = stream_to_read(call, key)
+    return group_of(stream_to_read(call, key), key, name)
+
+
+def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """``stream``, which was looked for at ``key``, and its group; raises NOGROUP."""
     group = None if stream is None else stream.groups.get(name)
     if stream is None or group is None:
         raise CommandError(no_key_or_group(key, name))

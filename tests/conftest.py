@@ -12,13 +12,13 @@ import pytest
 from support import build, clock
 from support.client import RawClient
 from support.clock import Clock
-from support.fuzz.duel import Duel, find_judge
 from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
     from rocket_rides.postgres import Cluster
+    from support.fuzz.duel import Duel
     from support.scheduling import Scheduling
 
 pytest.register_assert_rewrite("support.groups", "support.group_model")  # to see what differs
@@ -197,6 +197,8 @@ def settable_clock() -> Iterator[Clock]:
 
 @pytest.fixture(scope="session")
 def _shared_duel() -> Iterator[Duel]:
+    from support.fuzz.duel import Duel, find_judge  # not before it is known which build to import
+
     judge = find_judge()
     if judge is None or "8.10" not in judge or not clock.can_be_set():
         missing = "needs Redis 8.10, which `make judges` fetches, Linux and a C compiler"

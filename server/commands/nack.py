@@ -20,9 +20,9 @@ from compat.errors import (
 from compat.numbers import parse_integer
 from server.call import Call
 from server.effects import EVENT_STREAM
-from server.group_args import group_to_use
+from server.group_args import group_of
 from server.registry import FAST, WRITE, KeySpec, command
-from server.stream_args import integer, strict_ids
+from server.stream_args import integer, stream_at, strict_ids
 from storage.stream.groups import Group
 from storage.stream.nack import COUNT_MAX, Nack
 from storage.stream.stream import Stream
@@ -51,7 +51,7 @@ def xnack(call: Call) -> object:
     Complexity: O(log n) for each ID.
     """
     argv = call.argv
-    stream, group = group_to_use(call, argv[1], argv[2])
+    stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])
     options = _read(argv)
     released = 0
     for ms, seq in strict_ids(options.ids):

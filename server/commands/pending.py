@@ -26,6 +26,7 @@ from server.effects import EVENT_STREAM
 from server.entries import write_entries
 from server.group_args import (
     consumer_seen,
+    group_of,
     group_to_use,
     note_claim,
     note_idle_consumer,
@@ -400,9 +401,12 @@ def xautoclaim(call: Call) -> object:
     Source: xautoclaimCommand.
     """
     argv = call.argv
-    options = SweepOptions(argv)
     key = argv[1]
-    stream, group = group_to_use(call, key, argv[2])
+    value = call.lookup(key)  # a miss is told whatever the options are
+    options = SweepOptions(argv)
+    if value is not None and not isinstance(value, Stream):
+        raise CommandError(errors.WRONGTYPE)
+    stream, group = group_of(value, key, argv[2])
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS

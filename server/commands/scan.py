@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import randrange
 from typing import Final
 
-from compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError, unknown_type
+from compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
 from compat.glob import matches
 from compat.numbers import parse_unsigned
 from server.args import Args
@@ -14,7 +14,6 @@ from server.registry import READONLY, command
 from storage.keyspace import NO_EXPIRY
 from storage.types import type_name
 
-TYPE_NAMES: Final = (b"string", b"list", b"set", b"zset", b"hash", b"stream")
 _DEFAULT_COUNT: Final = 10
 
 
@@ -38,10 +37,10 @@ def scan(call: Call) -> object:
     cursor, entries = call.db.scan(cursor, options.count)
     keys: list[object] = []
     for entry in entries:
-        if options.kind and type_name(entry.value) != options.kind:
-            continue
         key = entry.key
-        if matches(options.pattern, key) and call.db.entry(key, call.now_ms) is not None:
+        if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
+            continue
+        if options.kind is None or type_name(entry.value) == options.kind:
             keys.append(key)
     return [b"%d" % cursor, keys]
 
@@ -50,7 +49,7 @@ class _ScanOptions:
     def __init__(self, args: Args) -> None:
         self.count = _DEFAULT_COUNT
         self.pattern = b"*"
-        self.kind = b""  # empty: any
+        self.kind: bytes | None = None  # any; of one that does not exist there is no key
         while args.left:
             option = args.option()
             if option == b"NOVALUES":
@@ -67,10 +66,7 @@ class _ScanOptions:
         elif option == b"MATCH":
             self.pattern = args.word()
         elif option == b"TYPE":
-            name = args.word()
-            self.kind = name.lower()
-            if self.kind not in TYPE_NAMES:
-                raise CommandError(unknown_type(name))
+            self.kind = args.word().lower()
         else:
             raise CommandError(SYNTAX)
 

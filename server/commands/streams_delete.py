@@ -8,7 +8,7 @@ from __future__ import annotations
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.registry import FAST, WRITE, KeySpec, command
-from server.stream_args import mode_and_ids, stream_at, strict_ids
+from server.stream_args import mode_and_ids, stream_at, stream_to_read, strict_ids
 from storage.stream.references import (
     DELETED,
     DELREF,
@@ -65,7 +65,7 @@ def xackdel(call: Call) -> object:
     Complexity: as XDELEX. Source: xackdelCommand.
     """
     argv = call.argv
-    stream = stream_at(call, argv[1])
+    stream = stream_to_read(call, argv[1])
     mode, texts = mode_and_ids(argv, 3)
     group = None if stream is None else stream.groups.get(argv[2])
     if stream is None or group is None:

@@ -189,6 +189,7 @@ def xread(call: Call) -> object:
     size = SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
     for number, stream in enumerate(streams):
         if stream is None:
+            call.missed(keys[number])  # Redis looks a second time
             continue
         parts = parts_after(stream, after[number], _least(options.count, entries_left))
         if not parts:

@@ -70,15 +70,16 @@ def delex(call: Call) -> object:
     argv = call.argv
     if len(argv) not in (2, 4):
         raise CommandError(wrong_arity(call.name()))
-    found = call.db.entry(argv[1], call.now_ms)
+    if len(argv) == 2:
+        return 1 if call.delete(argv[1]) else 0
+    found = call.peek(argv[1])
     if found is None:
         return 0
-    if len(argv) == 4:
-        if string_bytes(found.value) is None:
-            raise CommandError(CONDITION_NEEDS_STRING)
-        condition = COMPARING.get(argv[2].upper())
-        if condition is None:
-            raise CommandError(INVALID_CONDITION)
-        if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
-            return 0
+    if string_bytes(found.value) is None:
+        raise CommandError(CONDITION_NEEDS_STRING)
+    condition = COMPARING.get(argv[2].upper())
+    if condition is None:
+        raise CommandError(INVALID_CONDITION)
+    if not holds(found, condition, argv[3], CONDITION_NEEDS_STRING):
+        return 0
     return 1 if call.delete(argv[1]) else 0

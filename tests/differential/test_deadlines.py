@@ -7,22 +7,10 @@ from conftest import Factory
 
 from support.clock import START_MS, Clock
 from support.fuzz.duel import Duel
-from support.fuzz.steps import Step, call, tick
+from support.fuzz.steps import call, steps_of
 
 NOW = b"%d" % START_MS
 PAST = b"%d" % (START_MS - 1)
-
-
-def lines(text: str) -> list[Step]:
-    """Calls as words of lines; ``tick n`` moves the clock."""
-    steps = []
-    for line in text.strip().splitlines():
-        client, *words = line.encode().split()
-        if client == b"tick":
-            steps.append(tick(int(words[0])))
-        else:
-            steps.append(call(int(client), *words))
-    return steps
 
 
 def test_a_key_lives_through_its_last_millisecond(
@@ -46,7 +34,7 @@ def test_a_key_lives_through_its_last_millisecond(
 @pytest.mark.parametrize("late_ms", [-1, 0, 1])
 def test_around_a_deadline(duel: Duel, command: str, late_ms: int) -> None:
     duel.player.play(
-        lines(f"""
+        steps_of(f"""
             0 SET k v PX 10
             1 WATCH k
             1 MULTI
@@ -97,7 +85,7 @@ def test_what_is_not_stored_is_not_recorded(fresh_server: Factory) -> None:
 @pytest.mark.judge
 def test_msetex_tells_the_deadline_first(duel: Duel) -> None:
     duel.player.play(
-        lines(f"""
+        steps_of(f"""
             0 SET n 1
             0 XADD s 1-1 f v
             0 MSETEX 3 k v n v s v EX 10

@@ -111,7 +111,6 @@ def test_a_condition_keeps_a_deadline_away_or_sets_it(client: RawClient) -> None
             ("MSETEX", 1, "k", "v", "EX", 0),
             WireError(b"ERR invalid expire time in 'msetex' command"),
         ),
-        (("SCAN", 0, "TYPE", "foo"), WireError(b"ERR unknown type name 'foo'")),
     ],
 )
 def test_refused(client: RawClient, request_: tuple[Argument, ...], error: WireError) -> None:

@@ -170,7 +170,7 @@ class Fuzz:
         small = self._duel.shrunk(steps, found)
         where = f"seed {self._seed}, session {number}"
         if small is None:
-            print(f"--- {where}: did not show again\n{found.told()}", flush=True)
+            print(f"--- {where}: did not show again\n{found}", flush=True)
             return
         steps, found = small
         commands = [step.words[0].upper().decode("latin-1") for step in steps if step.words]
@@ -178,7 +178,7 @@ class Fuzz:
             return
         self._told.add(alike)
         self.scripts.append(script(self._duel.judge, steps))
-        print(f"--- {where}: {found.told()}\n{self.scripts[-1]}", flush=True)
+        print(f"--- {where}: {found}\n{self.scripts[-1]}", flush=True)
 
     def tolerated(self) -> str:
         """How often each difference that is known was met."""
@@ -194,7 +194,7 @@ def replay(steps: list[Step], judge: str = "") -> None:
         try:
             duel.player.play(steps, trace=True)
         except Difference as found:
-            print(found.told())
+            print(found)
         else:
             print("no difference")
 

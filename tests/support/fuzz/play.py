@@ -35,16 +35,12 @@ class Difference(Exception):
     def __init__(
         self, place: int, what: str, ours: bytes, real: bytes, words: tuple[bytes, ...] = ()
     ) -> None:
-        super().__init__(f"{what} after step {place}")
+        super().__init__(f"{what} after step {place}: {words}\n  ours {ours!r}\n  real {real!r}")
         self.place: Final = place
         self.what: Final = what
         self.ours: Final = ours
         self.real: Final = real
         self.words: Final = words
-
-    def told(self) -> str:
-        """What differs, in three lines."""
-        return f"{self}: {self.words}\n  ours {self.ours!r}\n  real {self.real!r}"
 
     @property
     def kind(self) -> tuple[str, ...]:

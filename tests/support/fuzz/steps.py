@@ -56,6 +56,15 @@ def drop(client: int) -> Step:
     return Step(client)
 
 
+def steps_of(text: str) -> list[Step]:
+    """Steps as lines: a client's number and the words of its call, or ``tick`` and how far."""
+    steps = []
+    for line in text.strip().splitlines():
+        client, *words = line.encode().split()
+        steps.append(tick(int(words[0])) if client == b"tick" else call(int(client), *words))
+    return steps
+
+
 class Sessions:
     """Makes sessions by chance.
 
