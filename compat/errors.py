@@ -35,6 +35,7 @@ NOT_IN_MULTI: Final = b"ERR Command not allowed inside a transaction"
 LOADING: Final = b"LOADING Redis is loading the dataset in memory"
 OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
 MISCONF_AOF: Final = b"MISCONF Errors writing to the AOF file: %b"
+NO_REPLICAS: Final = b"NOREPLICAS Not enough good replicas to write."
 MISCONF_SNAPSHOT: Final = (
     b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
     b"disk. Commands that may modify the data set are disabled, because this instance is "

@@ -426,7 +426,7 @@ class Text(Parameter):
 
 
 class OomScores(Parameter):
-    """Three integers; kept as a list. They mean nothing here, but Redis checks them."""
+    """Three integers between -2000 and 2000; kept as a list."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for another count or for a number out of range."""
@@ -444,6 +444,10 @@ class OomScores(Parameter):
         """The numbers, separated by spaces."""
         assert isinstance(value, list)
         return b" ".join([b"%d" % each for each in value])
+
+    def range_text(self) -> str:
+        """How many, and both ends."""
+        return "three integers, -2000 to 2000"
 
 
 class ReplicaOf(Parameter):

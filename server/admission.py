@@ -35,6 +35,7 @@ from server.session import (
 from server.state import (
     LOADING_DATA,
     MEMORY_LIMITED,
+    NO_REPLICAS,
     PAUSED_ALL,
     PAUSED_WRITES,
     SAVE_FAILED,
@@ -198,6 +199,8 @@ def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
         return errors.MISCONF_SNAPSHOT
     if server.special & WRITES_REFUSED and (writes or row.name == b"ping"):
         return errors.MISCONF_AOF % server.write_error
+    if server.special & NO_REPLICAS and writes:
+        return errors.NO_REPLICAS
     return b""
 
 

@@ -27,6 +27,7 @@ from server.pid_file import remove_pid_file, write_pid_file
 from server.serving import serve_ready
 from server.signals import Signals
 from server.state import LOADING_DATA, Host, Server
+from server.supervision import Supervision
 
 if TYPE_CHECKING:
     from server.config.config import Config
@@ -51,6 +52,7 @@ class App(Host):
         self._listeners: Final = Listeners(config, self._connect)
         self._signals: Final = Signals(config, self._on_signal, self._leave)
         self._cron: Final = Cron(self.server)
+        self._supervision: Final = Supervision(config.supervised)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._flush_scheduled = False
@@ -95,7 +97,16 @@ class App(Host):
         self._cron.stop()
         if self._timer is not None:
             self._timer.cancel()
+        self._supervision.tell("STOPPING=1\n")
         self._stopped.set()
+
+    def tell_supervisor(self, status: str) -> None:
+        """Tell systemd what the server is doing."""
+        self._supervision.tell(f"STATUS={status}\n")
+
+    def supervisor(self) -> bytes:
+        """Who supervises the process: ``no``, ``systemd`` or ``upstart``."""
+        return self._supervision.kind
 
     def loop_name(self) -> bytes:
         """The module of the running loop: ``uvloop`` or ``asyncio``."""
@@ -122,6 +133,8 @@ class App(Host):
         self._stopped = asyncio.Event()
         self._signals.install(loop)
         self.server.set_special(LOADING_DATA, True)
+        self._supervision.announce()
+        self.tell_supervisor("Loading...")
         try:
             await self._listeners.open()
             write_pid_file(self.config)
@@ -139,6 +152,7 @@ class App(Host):
             settle_heap()
             gc.callbacks.append(self.server.latency.collector)
             log.info("Ready to accept connections")
+            self._supervision.ready()
             self._cron.start()
             await self._stopped.wait()
             gc.callbacks.remove(self.server.latency.collector)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from server.client_eviction import evict_clients
 from server.durability.sync_waits import serve_sync_waits
 from server.idle_consumers import Sweep
 from server.info.command_stats import calls_of_all
@@ -98,6 +99,8 @@ class Cron:
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms)
+        if server.config.maxmemory_clients:
+            evict_clients(server)
         self._expire_keys(EXPIRE_BUDGET_NS)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()

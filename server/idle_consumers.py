@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from server.effects import EVENT_STREAM
 from server.state import (
     LOADING_DATA,
+    NO_REPLICAS,
     PAUSED_ALL,
     PAUSED_WRITES,
     SAVE_FAILED,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one
 PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
 ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
-_NO_WRITES: Final = LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | SAVE_FAILED | WRITES_REFUSED
+_NO_WRITES: Final = (
+    LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | SAVE_FAILED | WRITES_REFUSED | NO_REPLICAS
+)
 
 
 def reclaim_listed(call: Call, key: bytes, group: Group) -> None:

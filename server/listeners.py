@@ -23,6 +23,8 @@ log: Final = logging.getLogger("headrace")
 BAD_PORT: Final = "Unable to listen on this port. Check server logs."
 BAD_BIND: Final = "Failed to bind to specified addresses."
 
+SO_MARK: Final = 36  # of Linux
+
 # Why an address marked optional may be missing: this machine has no such address.
 _ABSENT: Final = (
     errno.EADDRNOTAVAIL,
@@ -155,6 +157,8 @@ def bind_all(config: Config) -> list[socket.socket]:
         host = name.removeprefix("-")
         try:
             opened.append(_bind_one(host, config.port, config.tcp_backlog))
+            if config.socket_mark_id:
+                _mark(opened[-1], config.socket_mark_id)
         except OSError as error:
             if optional and error.errno in _ABSENT:
                 log.debug("Not listening on %s port %d: %s", host, config.port, error)
@@ -166,6 +170,14 @@ def bind_all(config: Config) -> list[socket.socket]:
                 f"{error.strerror or error}"
             ) from error
     return opened
+
+
+def _mark(opened: socket.socket, mark: int) -> None:
+    """Mark a socket and all connections that it takes, for the rules of a firewall."""
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, SO_MARK, mark)
+    except OSError as error:
+        log.warning("socket-mark-id %d cannot be set: %s", mark, error)
 
 
 def _bind_one(host: str, port: int, backlog: int) -> socket.socket:

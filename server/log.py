@@ -10,7 +10,14 @@ import logging
 import os
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    ExceptionInfo = (
+        tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    )
 
 VERBOSE: Final = 15
 NOTICE: Final = logging.INFO
@@ -28,7 +35,22 @@ log: Final = logging.getLogger("headrace")
 
 
 class LineFormatter(logging.Formatter):
-    """One line per record, and behind it the traceback where there is one."""
+    """One line per record, and behind it the traceback where there is one.
+
+    Attributes:
+        hides_data: what an exception says of itself is left out, for that may be a client's data.
+    """
+
+    hides_data = False
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  (logging's name)
+        """The traceback."""
+        kind, _, trace = ei
+        if not LineFormatter.hides_data or kind is None:
+            return super().formatException(ei)
+        import traceback  # late: logging has it by now
+
+        return "".join(traceback.format_tb(trace)) + kind.__name__
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its end."""
@@ -46,6 +68,47 @@ class LineFormatter(logging.Formatter):
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
+
+
+class SyslogHandler(logging.Handler):
+    """Sends records to syslog, which notes the time and the process itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one."""
+        import syslog  # late: few want it
+
+        level = record.levelno
+        priority = syslog.LOG_DEBUG
+        if level >= logging.WARNING:
+            priority = syslog.LOG_WARNING
+        elif level >= NOTICE:
+            priority = syslog.LOG_NOTICE
+        elif level >= VERBOSE:
+            priority = syslog.LOG_INFO
+        text = record.getMessage()
+        if record.exc_info and self.formatter is not None:
+            text += "\n" + self.formatter.formatException(record.exc_info)
+        syslog.syslog(priority, text)
+
+
+def use_syslog(ident: bytes, facility: bytes) -> None:
+    """Send the log to syslog, too.
+
+    Args:
+        facility: a word of ``syslog-facility``.
+    """
+    import syslog
+
+    number: int = getattr(syslog, f"LOG_{facility.decode().upper()}")
+    syslog.openlog(os.fsdecode(ident), syslog.LOG_PID | syslog.LOG_NDELAY, number)
+    handler = SyslogHandler()
+    handler.setFormatter(LineFormatter())
+    log.addHandler(handler)
+
+
+def hide_data(hides: bool) -> None:
+    """Leave out of the log what errors tell of data, or leave it in."""
+    LineFormatter.hides_data = hides
 
 
 def setup(level: bytes, path: bytes) -> None:

@@ -9,7 +9,9 @@ from server import log
 from server.config.config import Config
 from server.config.files import Arguments, ConfigError, Loader
 from server.file_limit import clients_possible
+from server.kernel import OomScore, disable_huge_pages
 from server.renaming import rename_commands
+from server.supervision import is_supervised
 
 
 def start(words: list[bytes]) -> int:
@@ -38,10 +40,17 @@ def run(config: Config) -> int:
     """Set up what belongs to the process, then serve until told to stop; the exit code."""
     # Paths in the configuration are relative to the folder of the data.
     os.chdir(config.dir)
+    if config.daemonize and not is_supervised(config.supervised):
+        go_to_background()
     log.setup(config.loglevel, config.logfile)
+    if config.syslog_enabled:
+        log.use_syslog(config.syslog_ident, config.syslog_facility)
     config.on_change["dir"] = lambda: os.chdir(config.dir)
     config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
     tell_notes(config)
+    OomScore(config).start()
+    if config.disable_thp:
+        disable_huge_pages()
     if not fit_clients(config):
         return 1
 
@@ -52,6 +61,18 @@ def run(config: Config) -> int:
         log.log.critical("%s", mistake)
         return 1
     return app.run(config)
+
+
+def go_to_background() -> None:
+    """Let whoever started the process go on; its child is the server, of no terminal."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    if nothing > 2:
+        os.close(nothing)
 
 
 def fit_clients(config: Config) -> bool:
@@ -83,11 +104,8 @@ def refuse_clients(wanted: int) -> str | None:
 
 def tell_notes(config: Config) -> None:
     """Log what the configuration asks for and will not get."""
-    if config.daemonize:
-        log.log.warning(
-            "daemonize yes: this server stays in the foreground; "
-            "use systemd, Docker or nohup to run it in the background"
-        )
+    if config.daemonize and is_supervised(config.supervised):
+        log.log.warning("daemonize yes: a process that is supervised stays in the foreground")
     if config.ignored:
         names = b", ".join(config.ignored).decode("utf-8", "replace")
         log.log.info("Configuration accepted that has no effect here: %s", names)

@@ -51,6 +51,7 @@ PAUSED_ALL: Final = 1 << 3
 WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
 MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
 SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be refused: MISCONF
+NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
@@ -74,6 +75,13 @@ class Host:
 
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
+
+    def tell_supervisor(self, status: str) -> None:
+        """Tell whoever supervises the process what it is doing."""
+
+    def supervisor(self) -> bytes:
+        """Who that is, as INFO shows it."""
+        return b"no"
 
     def loop_name(self) -> bytes:
         """Which event loop runs, as INFO shows it."""

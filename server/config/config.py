@@ -51,6 +51,7 @@ class Config:
     tcp_backlog: int
     tcp_keepalive: int
     timeout: int
+    socket_mark_id: int
     maxclients: int
     requirepass: bytes
     acl_pubsub_default: bytes
@@ -66,6 +67,7 @@ class Config:
     appendfilename: bytes
     appenddirname: bytes
     aof_load_truncated: bool
+    aof_load_corrupt_tail_max_size: int
     aof_use_rdb_preamble: bool
     aof_timestamp_enabled: bool
     no_appendfsync_on_rewrite: bool
@@ -73,6 +75,8 @@ class Config:
     auto_aof_rewrite_min_size: int
     save: list[tuple[int, int]]
     dbfilename: bytes
+    min_replicas_to_write: int
+    min_replicas_max_lag: int
     stop_writes_on_bgsave_error: bool
     rdb_key_save_delay: int
     stream_node_max_bytes: int
@@ -88,10 +92,18 @@ class Config:
     latency_tracking_info_percentiles: list[float]
     loglevel: bytes
     logfile: bytes
+    hide_user_data_from_log: bool
+    syslog_enabled: bool
+    syslog_ident: bytes
+    syslog_facility: bytes
     crash_log_enabled: bool
     databases: int
     daemonize: bool
+    supervised: bytes
     pidfile: bytes
+    oom_score_adj: bytes
+    oom_score_adj_values: list[int]
+    disable_thp: bool
     busy_poll_us: int
     hz: int
     dynamic_hz: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from compat.config_names import INERT, OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
+from compat.config_names import INERT, INERT_GROUPS, OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
 from compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
 from server.config.parameters import SECTIONS
 
@@ -43,8 +43,8 @@ allows.
 INERT_HEAD: Final = """
 ## Known, without effect
 
-These belong to Redis and mean nothing here. They are checked as Redis does, can be set and read,
-and the log names those that a configuration sets.
+These belong to Redis and change nothing here. They are checked as Redis does, can be set and read,
+and the log names those that a configuration sets. Nothing is lost by that:
 """
 
 REFUSED_HEAD: Final = """
@@ -63,20 +63,28 @@ def render() -> str:
         parts.append("| --- | --- | --- | --- | --- |\n")
         parts += [_line(row) for row in rows]
     parts.append(INERT_HEAD)
-    parts.append("\n| parameter | default |\n| --- | --- |\n")
-    shown = [row for row in INERT if not row.flags & HIDDEN and not row.unsupported]
-    for row in sorted(shown, key=_name):
-        names = f"`{row.name}`"
-        if row.alias:
-            names += f", `{row.alias.decode()}`"
-        parts.append(f"| {names} | {_default(row)} |\n")
+    for reason, rows in INERT_GROUPS:
+        shown = [row for row in rows if not row.flags & HIDDEN and not row.unsupported]
+        if not shown:
+            continue
+        parts.append(f"\n{reason}\n\n| parameter | default |\n| --- | --- |\n")
+        for row in sorted(shown, key=_name):
+            names = f"`{row.name}`"
+            if row.alias:
+                names += f", `{row.alias.decode()}`"
+            parts.append(f"| {names} | {_default(row)} |\n")
     obsolete = ", ".join([f"`{name.decode()}`" for name in OBSOLETE_DIRECTIVES])
     parts.append(f"\nIn a file also: {obsolete}.\n")
     parts.append(REFUSED_HEAD)
     parts.append("\n| directive | because |\n| --- | --- |\n")
+    refused: dict[str, list[Parameter]] = {}
     for row in INERT:
         if row.unsupported:
-            parts.append(f"| `{row.name}`, unless {_default(row)} | {row.unsupported} |\n")
+            refused.setdefault(row.unsupported, []).append(row)
+    for reason, same in refused.items():
+        names = ", ".join([f"`{row.name}`" for row in same])
+        default = _default(same[0]) if len(same) == 1 else "their defaults"
+        parts.append(f"| {names}, unless {default} | {reason} |\n")
     parts.append("| `replicaof host port` | replication is not supported |\n")
     for name, reason in REFUSED_DIRECTIVES.items():
         parts.append(f"| `{name.decode()}` | {reason} |\n")

@@ -29,6 +29,7 @@ from compat.parameters import (
     Memory,
     MemoryOrPercent,
     Octal,
+    OomScores,
     Parameter,
     Text,
     YesNo,
@@ -95,6 +96,14 @@ NETWORK: Final[tuple[Parameter, ...]] = (
         doc="Seconds of silence after which a connection is probed; 0 is never.",
     ),
     Integer(
+        "socket-mark-id",
+        0,
+        0,
+        UINT_MAX,
+        flags=IMMUTABLE,
+        doc="Mark of the sockets for the rules of a firewall, Linux's SO_MARK; 0 is none.",
+    ),
+    Integer(
         "timeout", 0, 0, INT_MAX, doc="Seconds after which an idle client is closed; 0 is never."
     ),
     Integer("maxclients", 10000, 1, UINT_MAX, doc="How many clients may be connected at once."),
@@ -148,14 +157,16 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         "maxmemory-policy",
         b"noeviction",
         _POLICIES,
-        doc="Which keys make room. Nothing is evicted: all of them act as noeviction.",
+        doc="Which keys make room. Nothing is evicted: all of them act as noeviction, and the log "
+        "warns of that where `maxmemory` is set.",
     ),
     MemoryOrPercent(
         "maxmemory-clients",
         0,
         -100,
         LONG_MAX,
-        doc="Kept and shown; clients are bounded one by one, see `client-output-buffer-limit`.",
+        doc="How much the requests and replies of all clients together may hold; beyond it the "
+        "largest ones are closed, but those of CLIENT NO-EVICT. 0 is no limit.",
     ),
 )
 
@@ -193,6 +204,14 @@ FILES: Final[tuple[Parameter, ...]] = (
         "aof-load-truncated",
         True,
         doc="Start although the last command of the append-only file is torn, without it.",
+    ),
+    Memory(
+        "aof-load-corrupt-tail-max-size",
+        0,
+        0,
+        LONG_MAX,
+        doc="Start although the end of the append-only file is damaged, without it, where that "
+        "is shorter than this. A file system can leave zeros there when the machine fails.",
     ),
     YesNo(
         "aof-use-rdb-preamble",
@@ -237,6 +256,23 @@ FILES: Final[tuple[Parameter, ...]] = (
         flags=PROTECTED,
         base_name_of="filename",
         doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off.",
+    ),
+    Integer(
+        "min-replicas-to-write",
+        0,
+        0,
+        INT_MAX,
+        alias="min-slaves-to-write",
+        doc="Refuse writes unless there are so many replicas. There is never one: any number but 0 "
+        "refuses all writes.",
+    ),
+    Integer(
+        "min-replicas-max-lag",
+        10,
+        0,
+        INT_MAX,
+        alias="min-slaves-max-lag",
+        doc="How many seconds a replica may be behind to count there; 0 turns that off, too.",
     ),
     YesNo(
         "stop-writes-on-bgsave-error",
@@ -328,6 +364,30 @@ WATCHING: Final[tuple[Parameter, ...]] = (
         doc="The least level that is logged.",
     ),
     Text("logfile", flags=IMMUTABLE, doc="File to log to; empty is standard output."),
+    YesNo(
+        "hide-user-data-from-log",
+        False,
+        doc="Leave out of the log what errors tell of data: names of keys, arguments.",
+    ),
+    YesNo("syslog-enabled", False, flags=IMMUTABLE, doc="Log to syslog, too."),
+    Text("syslog-ident", b"redis", flags=IMMUTABLE, doc="Name of the process there."),
+    Choice(
+        "syslog-facility",
+        b"local0",
+        (
+            b"user",
+            b"local0",
+            b"local1",
+            b"local2",
+            b"local3",
+            b"local4",
+            b"local5",
+            b"local6",
+            b"local7",
+        ),
+        flags=IMMUTABLE,
+        doc="Facility there.",
+    ),
     YesNo("crash-log-enabled", True, doc="Log where each thread was when the process crashes."),
 )
 
@@ -337,10 +397,38 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         "daemonize",
         False,
         flags=IMMUTABLE,
-        doc="Go to the background. We stay in the foreground and log that; "
-        "use systemd, Docker or nohup.",
+        doc="Go to the background, unless somebody supervises the process.",
+    ),
+    Choice(
+        "supervised",
+        b"no",
+        (b"upstart", b"systemd", b"auto", b"no"),
+        flags=IMMUTABLE,
+        doc="Whom to tell that the server is ready, and that it stops; `auto` asks the environment "
+        "for NOTIFY_SOCKET or UPSTART_JOB.",
     ),
     Text("pidfile", flags=IMMUTABLE, doc="File to write the process ID to; empty is none."),
+    Choice(
+        "oom-score-adj",
+        b"no",
+        (b"no", b"yes", b"relative", b"absolute"),
+        synonyms={b"relative": b"yes"},
+        doc="Set how early the kernel ends the process when memory is short, relative to what it "
+        "was at start or absolutely.",
+    ),
+    OomScores(
+        "oom-score-adj-values",
+        [0, 200, 800],
+        flags=MULTI,
+        doc="By how much; the first number counts, the others are of replicas and of processes "
+        "that save.",
+    ),
+    YesNo(
+        "disable-thp",
+        True,
+        flags=IMMUTABLE,
+        doc="Use no transparent huge pages where the system would everywhere.",
+    ),
     Integer(
         "busy-poll-us",
         200,

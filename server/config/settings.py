@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.log import set_level
+from server.log import hide_data, log, set_level
 from server.session import NEEDS_AUTH
-from server.state import MEMORY_LIMITED, NEVER_NS
+from server.state import MEMORY_LIMITED, NEVER_NS, NO_REPLICAS
 from storage.stream.appending import NodeLimits
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class Settings:
         hooks = self._config.on_change
         hooks["notify-keyspace-events"] = self.take_events
         hooks["maxmemory"] = self.take_memory_limit
+        hooks["maxmemory-policy"] = self.take_memory_limit
+        hooks["min-replicas-to-write"] = self.take_replicas
+        hooks["min-replicas-max-lag"] = self.take_replicas
+        hooks["hide-user-data-from-log"] = self.take_hiding
         hooks["slowlog-log-slower-than"] = self.take_slowness
         hooks["latency-monitor-threshold"] = self.take_slowness
         hooks["slowlog-max-len"] = self.take_slowlog_length
@@ -39,6 +43,8 @@ class Settings:
         hooks["stream-node-max-entries"] = self.take_node_limits
         self.take_events()
         self.take_memory_limit()
+        self.take_replicas()
+        self.take_hiding()
         self.take_slowness()
         self.take_latency_tracking()
 
@@ -49,7 +55,31 @@ class Settings:
 
     def take_memory_limit(self) -> str | None:
         """Look at memory before commands that need more of it only while there is a limit."""
-        self._server.set_special(MEMORY_LIMITED, self._config.maxmemory > 0)
+        config = self._config
+        self._server.set_special(MEMORY_LIMITED, config.maxmemory > 0)
+        if config.maxmemory > 0 and config.maxmemory_policy != b"noeviction":
+            log.warning(
+                "maxmemory-policy %s: no key is evicted. When maxmemory is reached, commands that "
+                "need more memory are refused",
+                config.maxmemory_policy.decode(),
+            )
+        return None
+
+    def take_replicas(self) -> str | None:
+        """Refuse writes where replicas are asked for, of which there are none."""
+        config = self._config
+        refused = config.min_replicas_to_write > 0 and config.min_replicas_max_lag > 0
+        self._server.set_special(NO_REPLICAS, refused)
+        if refused:
+            log.warning(
+                "min-replicas-to-write %d: there are no replicas, so all writes are refused",
+                config.min_replicas_to_write,
+            )
+        return None
+
+    def take_hiding(self) -> str | None:
+        """Tell of data in the log, or leave it out."""
+        hide_data(self._config.hide_user_data_from_log)
         return None
 
     def take_slowness(self) -> str | None:

@@ -123,6 +123,7 @@ class Loader:
         self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
+        self._damaged = False  # the end of the file at hand is, and is left out
         self._stamp_s = 0  # of the next command, or of the transaction under way
         self._done_bytes = 0  # in the files before the one at hand
         self._started_ns = time.perf_counter_ns()
@@ -195,7 +196,7 @@ class Loader:
         count = 0
         while count < SLICE_COMMANDS:
             offset = reader.offset
-            argv = reader.next()
+            argv = self._next(reader)
             if argv is None:
                 return False
             count += 1
@@ -222,6 +223,33 @@ class Loader:
                 self._stamp_s = 0
         return True
 
+    def _next(self, reader: AofReader) -> list[bytes] | None:
+        """The next command; None at the end of the file, or of what is to be loaded of it.
+
+        Raises:
+            CorruptAOF: the file is damaged, and more than aof-load-corrupt-tail-max-size allows.
+        """
+        try:
+            return reader.next()
+        except CorruptAOF as damage:
+            damaged_bytes = reader.size_bytes - reader.offset
+            most_bytes = self._server.config.aof_load_corrupt_tail_max_size
+            if damaged_bytes >= most_bytes or not is_end_of_data(self._files, self._file):
+                raise
+            log.warning(
+                "%s is damaged at offset %d: expected %s. As aof-load-corrupt-tail-max-size allows "
+                "it, the end is left out",
+                os.fsdecode(reader.name),
+                damage.offset,
+                damage.expected,
+            )
+            self._damaged = True
+            return None
+
+    def _good_bytes(self, reader: AofReader) -> int:
+        """How much of a file is whole: what comes behind is half done, or damaged."""
+        return reader.offset if self._transaction is None else self._transaction_offset
+
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         line = self._replayer.run(argv, self._stamp_s)
         if line:
@@ -230,18 +258,21 @@ class Loader:
     def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
         """A command failed: the data would not be what it was."""
         shown = argv[0][:64].decode("ascii", "backslashreplace")
+        if self._server.config.hide_user_data_from_log:  # it may quote arguments
+            line = line.partition(b" ")[0]
         text = line.decode("utf-8", "backslashreplace")
         raise CorruptAOF(
             reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
         )
 
     def _close(self, reader: AofReader) -> None:
-        good_bytes = reader.offset
-        if self._transaction is not None:
-            good_bytes = self._transaction_offset
-        if reader.torn or self._transaction is not None:
+        good_bytes = self._good_bytes(reader)
+        if self._damaged:
+            self._cut(reader, good_bytes)
+        elif reader.torn or self._transaction is not None:
             self._mend(reader, good_bytes)
         self._transaction = None
+        self._damaged = False
         reader.close()
         self._reader = None
         self._done_bytes += reader.size_bytes
@@ -263,6 +294,12 @@ class Loader:
                 "folder and repair it with headrace check-aof --fix."
             )
         log.warning("%s ends in the middle of %s, as after a power failure", name, what)
+        self._cut(reader, good_bytes)
+
+    def _cut(self, reader: AofReader, good_bytes: int) -> None:
+        """Go on without the end of a file."""
+        name = os.fsdecode(reader.name)
+        lost = reader.size_bytes - good_bytes
         if not self.mends:
             log.warning("%s: %d bytes from offset %d on are left out", name, lost, good_bytes)
             return

@@ -31,13 +31,16 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     if rewriting.first is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")
+            server.host.tell_supervisor("The first append-only file is being written, not ending")
             return False
         log.warning("The first append-only file is being written: ending anyway")
     if not save and (nosave or not server.config.save):
         return True
     log.info("Saving the final snapshot before exiting")
+    server.host.tell_supervisor("Saving the final snapshot")
     if saving.save_now() or force:
         return True
+    server.host.tell_supervisor("The snapshot cannot be saved, so the server stays")
     log.warning("The snapshot could not be saved: not ending now")
     return False
 

@@ -54,7 +54,7 @@ def server_section(server: Server) -> Lines:
         b"multiplexing_api:epoll" if sys.platform == "linux" else b"multiplexing_api:kqueue",
         b"gcc_version:" + _COMPILER,
         b"process_id:%d" % os.getpid(),
-        b"process_supervised:no",
+        b"process_supervised:" + server.host.supervisor(),
         b"run_id:" + server.run_id,
         b"tcp_port:%d" % config.port,
         b"server_time_usec:%d" % (server.clock_ns // 1000),
