@@ -47,14 +47,15 @@ def parse_integer(word: bytes) -> int | None:
 def parse_unsigned(word: bytes) -> int | None:
     """The unsigned 64-bit integer that ``word`` spells, as a SCAN cursor does, or None.
 
-    Looser than ``parse_integer``, as C's strtoull is: a sign, leading zeros and nothing at all
-    (zero) are taken; a canonical negative number is not.
+    Looser than ``parse_integer``, as C's strtoull is: white space in front, a sign, leading zeros
+    and whatever follows a NUL are taken; a canonical negative number is not.
     """
-    if not word:
-        return 0
     exact = parse_integer(word)
     if exact is not None:
         return exact if exact >= 0 else None
+    word = word.partition(b"\0")[0].lstrip(b" \t\n\v\f\r")
+    if not word:
+        return None
     digits = word[1:] if word[0] in b"+-" else word
     if not digits.isdigit():
         return None

@@ -81,6 +81,19 @@ ON_NOTHING = """
 """
 
 
+CURSORS = (
+    [b"0", b"00", b"+0", b"-0", b" 0", b"\t0", b"0 ", b"", b" ", b"0x0", b"1x", b"-1", b" -1"]
+    + [b"\n +7", b"0\0x", b"\0", b"+", b"-", b"--1", b"+-1", b"1.0", b"1e2"]
+    + [b"%d" % number for number in (2**63, 2**64 - 1, 2**64, -(2**63), -(2**64) + 1, -(2**64))]
+)
+
+
+@pytest.mark.parametrize("cursor", CURSORS)
+def test_cursors(duel: Duel, cursor: bytes) -> None:
+    """What is a cursor, and not where it leads."""
+    duel.player.play([call(0, b"SCAN", cursor)])
+
+
 def commands(text: str) -> list[bytes]:
     return [line.strip().encode() for line in text.strip().splitlines()]
 

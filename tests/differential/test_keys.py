@@ -238,8 +238,6 @@ OBJECT: list[Request] = [
 SCANS: list[Request] = [
     ("SCAN", 0),
     ("SCAN", "x"),
-    ("SCAN", ""),
-    ("SCAN", " 0"),
     ("SCAN", "1x"),
     ("SCAN", 1 << 64),
     ("SCAN", 0, "COUNT"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from support.client import parse
+from support.client import WireError, parse
 
 # Never called: they end, stop or slow a server, or need a second one.
 SPARED: Final[dict[str, str]] = {
@@ -73,6 +73,8 @@ def shape_only(words: tuple[bytes, ...]) -> bool:
 
 def avoided(words: tuple[bytes, ...]) -> str | None:
     """Why this call is not made, or None."""
+    if not words:
+        return None
     upper = [word.upper() for word in words]
     if b"GET" in upper[3:] and any(word in (b"IFDEQ", b"IFDNE") for word in upper[3:]):
         return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
@@ -80,7 +82,7 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
         return "Redis runs it again as time goes by, which the consumer's idle time shows"
     if b"AUTH" in upper and (upper[0] == b"HELLO" or len(words) > 2):
         return "8.10.2 leaves its reply out of EXEC; we hide its words from MONITOR always"
-    if upper[:1] == [b"WAIT"] and len(words) > 1 and len(words[1]) > 9:
+    if upper[0] in (b"WAIT", b"WAITAOF") and any(len(word) > 9 for word in words[1:-1]):
         return "8.10.2 cuts the number of replicas off at 32 bits"
     return None
 
@@ -176,7 +178,12 @@ def _same_scan(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return sorted(ours[1]) == sorted(real[1]) if whole else len(ours) == len(real) == 2
 
 
+def _behind_a_nul(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    return b"\0" in b"".join(words) and isinstance(ours, WireError)
+
+
 KNOWN: Final = (
+    Known("errors, and names of clients, end at a NUL in Redis", _behind_a_nul),
     Known("the order of channels is each server's own", _same_channels),
     Known("raw or embstr depends on the key's length, too", _same_encoding),
     Known("the order of KEYS is each server's own", _same_keys),
