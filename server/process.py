@@ -6,6 +6,7 @@ import os
 import sys
 
 from server import log
+from server.command_line import hide_passwords
 from server.config.config import Config
 from server.config.files import Arguments, ConfigError, Loader
 from server.file_limit import clients_possible
@@ -16,6 +17,7 @@ from server.supervision import is_supervised
 
 def start(words: list[bytes]) -> int:
     """Serve as the words of a command line say, until told to stop; the exit code."""
+    hide_passwords(words)
     try:
         config = load_config(words)
     except ConfigError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from typing import Final
 
 from compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
@@ -18,8 +19,9 @@ from compat.quoting import quoted
 from protocol.inline import split_words
 from server.build import VERSION
 from server.config.config import Config
-from server.config.parameters import ALL, BY_NAME
+from server.config.parameters import ALL, BY_NAME, is_sensitive
 
+_NAME: Final = re.compile(rb"[^ \t='\"]*")
 MAX_INCLUDE_DEPTH: Final = 16
 BAD_QUOTES: Final = "Unbalanced quotes in configuration line"
 BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
@@ -39,9 +41,29 @@ class ConfigError(Exception):
         parts = [f"\n*** FATAL CONFIG FILE ERROR (Headrace {VERSION}) ***"]
         if number:
             parts.append(f"Reading {place}, at line {number}")
-            parts.append(f">>> '{line.decode('utf-8', 'replace')}'")
+            parts.append(f">>> '{without_password(line).decode('utf-8', 'replace')}'")
         parts.append(reason)
         super().__init__("\n".join(parts))
+
+
+def without_password(line: bytes) -> bytes:
+    """A line that is to be quoted, without what may be a password in it.
+
+    The name may be misspelled, and the quotes unbalanced.
+    """
+    name = leading_name(line)
+    meant = name.lower()
+    if name != line and (
+        meant == b"user" or is_sensitive(meant) or is_sensitive(closest_name(meant))
+    ):
+        return name + b" (redacted)"
+    return line
+
+
+def leading_name(text: bytes) -> bytes:
+    """What stands before the first space, quote or ``=`` of a line or an option."""
+    found = _NAME.match(text)
+    return b"" if found is None else found.group()
 
 
 class Arguments:
@@ -213,8 +235,16 @@ def _shown(path: bytes) -> str:
 
 def _suggestion(name: bytes) -> str:
     """The known name that looks most like ``name``, as a sentence; or nothing."""
+    close = closest_name(name)
+    return f"\nDid you mean '{close.decode()}'?" if close else ""
+
+
+def closest_name(name: bytes) -> bytes:
+    """The known name that looks most like ``name``; empty when there is none."""
     from difflib import get_close_matches  # late: for mistakes alone
 
+    if name in BY_NAME:
+        return name
     known = [row.name for row in ALL]
     close = get_close_matches(name.decode("utf-8", "replace"), known, 1, 0.7)
-    return f"\nDid you mean '{close[0]}'?" if close else ""
+    return close[0].encode() if close else b""

@@ -173,7 +173,7 @@ def test_mistake_in_an_included_file_names_that_file(tmp_path: Path) -> None:
         ("port x", "argument couldn't be parsed into an integer"),
         ("maxmemory x", "argument must be a memory value"),
         ("appendonly maybe", "argument must be 'yes' or 'no'"),
-        ('requirepass "x', "Unbalanced quotes in configuration line"),
+        ('logfile "x', "Unbalanced quotes in configuration line"),
         ("loglevel loud", "argument(s) must be one of the following: debug, verbose, notice"),
         ("shutdown-on-sigint", "argument(s) must be one of the following: default, save"),
         ("save 1", "Invalid save parameters"),
@@ -211,7 +211,7 @@ def test_bad_lines(tmp_path: Path, line: str, reason: str) -> None:
         ["--replicaof", "127.0.0.1", "abc"],
         ["--replicaof", "--127.0.0.1", "--abc"],
         ["--invalid"],
-        ["--requirepass", 'a"b', "c"],
+        ["--logfile", 'a"b', "c"],
     ],
 )
 def test_refusals_quote_the_line_that_redis_quotes(
