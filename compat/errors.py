@@ -353,6 +353,10 @@ OTHER_JOB_IN_PROGRESS: Final = (
     b"ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in "
     b"order to schedule a BGSAVE whenever possible."
 )
+REWRITE_FAILED: Final = (
+    b"ERR Can't execute an AOF background rewriting. Please check the server logs for more "
+    b"information."
+)
 REWRITE_IN_PROGRESS: Final = b"ERR Background append only file rewriting already in progress"
 
 # DEBUG

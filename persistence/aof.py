@@ -167,7 +167,7 @@ class AppendOnlyFile:
             while done < size:
                 with memoryview(data) as view:
                     done += os.write(self._fd, view[done:])
-        except OSError:
+        except BaseException:
             self._take_back(data)
             raise
         self._taken = b""

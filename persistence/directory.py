@@ -104,7 +104,7 @@ class AofDirectory:
             raise PersistenceError(
                 f"The manifest in {os.fsdecode(self.path)} cannot be read: {advice(error)}"
             ) from error
-        except PersistenceError:
+        except BaseException:
             self.close()
             raise
 

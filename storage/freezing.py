@@ -6,7 +6,9 @@ freezing that last took it, or that was the latest when the entry was made. So a
 and one that was made after the start is not taken.
 
 Before a key changes or goes, ``keep`` takes it early: the barrier. The keyspaces call it for what
-happens to keys; whoever changes a value in place calls ``Keyspace.before_change``.
+happens to keys; whoever changes a value in place calls ``Keyspace.before_change``. Where a key
+cannot be taken, the change goes on all the same, and the freezing is of no use from then on
+(``failure``).
 
 Nothing here is proportional to the number of keys, but the walk itself, which comes in slices. A
 database that is swapped takes the number that it has in the freezing along; what an emptied one
@@ -46,12 +48,12 @@ class FrozenKey:
 
 def frozen_key(db: int, entry: Entry) -> FrozenKey:
     """An entry as it is now, for one who uses it before anything changes."""
-    return FrozenKey(db, entry.key, _frozen_value(entry.value, False), entry.expire_ms)
+    return FrozenKey(db, entry.key, _frozen_value(entry.value), entry.expire_ms)
 
 
-def _frozen_value(value: object, register: bool) -> object:
+def _frozen_value(value: object) -> object:
     if isinstance(value, Stream):
-        return value.freeze() if register else FrozenStream(value)
+        return FrozenStream(value)
     return bytes(value) if isinstance(value, bytearray) else value
 
 
@@ -73,12 +75,14 @@ class Freezing:
 
     Attributes:
         total: how many keys there are; ``taken``: how many of them have been taken.
+        failure: why a key could not be taken before it changed, or None.
     """
 
     def __init__(self, databases: list[Keyspace], epoch: int) -> None:
         self.epoch: Final[i64] = epoch
         self.total = 0
         self.taken = 0
+        self.failure: Exception | None = None
         self._databases: Final = databases
         self._walks: Final[list[_Walk]] = []
         self._kept: Final[deque[FrozenKey]] = deque()
@@ -96,9 +100,13 @@ class Freezing:
 
     def keep(self, entry: Entry, db: int) -> None:
         """Take an entry now, if it is still to be taken, for it is about to change."""
-        if entry.epoch < self.epoch:
-            key = self._take(entry, db)
-            self._kept.append(key)
+        if entry.epoch < self.epoch and self.failure is None:
+            try:
+                key = self._take(entry, db)
+                self._kept.append(key)
+            except Exception as error:
+                self.failure = error
+                return
             if isinstance(key.value, bytes):
                 self._copied_bytes += len(key.value)
 
@@ -107,12 +115,14 @@ class Freezing:
         self._emptied.append(emptied)
 
     def _take(self, entry: Entry, db: int) -> FrozenKey:
+        value = _frozen_value(entry.value)
+        if isinstance(value, FrozenStream):
+            self._streams[id(value)] = value  # first, so that ``end`` thaws it whatever comes
+            value.register()
+        key = FrozenKey(db, entry.key, value, entry.expire_ms)
         entry.epoch = self.epoch
         self.taken += 1
-        value = _frozen_value(entry.value, True)
-        if isinstance(value, FrozenStream):
-            self._streams[id(value)] = value
-        return FrozenKey(db, entry.key, value, entry.expire_ms)
+        return key
 
     def next_keys(self, most: int) -> list[FrozenKey]:
         """Some keys, after about ``most`` were looked at; no more after a stream.
@@ -148,16 +158,19 @@ class Freezing:
         return not self._walks and not self._kept
 
     def let_go(self, key: FrozenKey, unused: list[Large]) -> None:
-        """Thaw a key that was read, or is not going to be; what only it held goes to ``unused``."""
+        """Thaw a key that was read; what only it held goes to ``unused``."""
         frozen = key.value
         if isinstance(frozen, FrozenStream):
             del self._streams[id(frozen)]
-            self._copied_bytes += frozen.copied_bytes()
-            frozen.thaw()
-            if frozen.holds_blocks():
-                unused.append(frozen)
-            if frozen.abandoned:
-                unused.append(frozen.live)
+            self._thaw(frozen, unused)
+
+    def _thaw(self, frozen: FrozenStream, unused: list[Large]) -> None:
+        self._copied_bytes += frozen.copied_bytes()
+        frozen.thaw()
+        if frozen.holds_blocks():
+            unused.append(frozen)
+        if frozen.abandoned:
+            unused.append(frozen.live)
 
     def copied_bytes(self) -> int:
         """How much was kept or copied because of changes so far, about, in bytes."""
@@ -167,13 +180,23 @@ class Freezing:
         return total
 
     def end(self, unused: list[Large]) -> None:
-        """Let the databases change as they like; what nobody needs any more goes to ``unused``."""
+        """Let the databases change as they like; what nobody needs any more goes to ``unused``.
+
+        Every stream that is still frozen is thawed. Whatever fails meanwhile is raised at the end.
+        """
+        failure: Exception | None = None
         for db in self._databases:
             if db.freezing is self:
                 db.freezing = None
-        for key in self._kept:
-            self.let_go(key, unused)
         self._kept.clear()
         self._walks.clear()
+        while self._streams:
+            _, frozen = self._streams.popitem()
+            try:
+                self._thaw(frozen, unused)
+            except Exception as error:
+                failure = error
         unused.extend(self._emptied)
         self._emptied = []
+        if failure is not None:
+            raise failure

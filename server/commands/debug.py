@@ -179,8 +179,10 @@ def _reload(call: Call) -> object:
     server = call.server
     saving = server.saving
     assert saving is not None
-    if b"NOSAVE" not in options and not saving.save_now():
-        raise CommandError(SAVE_FAILED)
+    if b"NOSAVE" not in options:
+        saving.cancel()  # it would take the place of the newer one
+        if not saving.save_now():
+            raise CommandError(SAVE_FAILED)
     try:
         reload_snapshot(server, saving.path, b"NOFLUSH" not in options, b"MERGE" in options)
     except PersistenceError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.errors import REWRITE_IN_PROGRESS, CommandError
+from compat.errors import REWRITE_FAILED, REWRITE_IN_PROGRESS, CommandError
 from protocol.replies import Status
 from server.call import Call
 from server.registry import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command
@@ -19,7 +19,7 @@ def bgrewriteaof(call: Call) -> object:
     """``BGREWRITEAOF``: replace the append-only files by shorter ones that hold the same.
 
     Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
-    Raises: one is on its way already.
+    Raises: one is on its way already; it cannot begin.
     """
     server = call.server
     rewriting = server.rewriting
@@ -30,5 +30,6 @@ def bgrewriteaof(call: Call) -> object:
         server.aof_status.rewrite_scheduled = True
         server.aof_status.failures_in_a_row = 0
         return _SCHEDULED
-    rewriting.begin()
+    if not rewriting.begin():
+        raise CommandError(REWRITE_FAILED)
     return _STARTED

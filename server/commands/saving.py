@@ -51,7 +51,7 @@ def bgsave(call: Call) -> object:
 
     Reply: a status; that it is only scheduled inside MULTI, and with SCHEDULE also while the
     append-only file is being written anew.
-    Raises: one is being written; or the append-only file is, without SCHEDULE.
+    Raises: one is being written; or the append-only file is, without SCHEDULE; it cannot begin.
     """
     argv = call.argv
     schedule = len(argv) == 2 and argv[1].lower() == b"schedule"
@@ -68,7 +68,8 @@ def bgsave(call: Call) -> object:
             raise CommandError(OTHER_JOB_IN_PROGRESS)
         saving.status.scheduled = True
         return _SCHEDULED
-    saving.begin()
+    if not saving.begin():
+        raise CommandError(SAVE_FAILED)
     return _STARTED
 
 

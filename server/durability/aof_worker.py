@@ -1,14 +1,21 @@
-"""A thread that does one thing to the append-only file at a time, and tells the event loop."""
+"""A thread that does one thing to the append-only file at a time, and tells the event loop.
+
+Whatever goes wrong in it is told as an error of the file: what it was to do has not been done.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
+
+log: Final = logging.getLogger("headrace")
 
 
 class AofWorker:
@@ -47,7 +54,14 @@ class AofWorker:
         self._ticket += 1
         self.started_s = time.monotonic()
         loop = asyncio.get_running_loop()
-        self._running = self._pool.submit(self._run, aof, loop, self._ticket)
+        try:
+            self._running = self._pool.submit(self._run, aof, loop, self._ticket)
+        except RuntimeError:  # the system has no room for a thread: everybody waits instead
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+            running: Future[OSError | None] = Future()
+            self._running = running
+            running.set_result(self._run(aof, loop, self._ticket))
 
     def _run(
         self, aof: AppendOnlyFile, loop: asyncio.AbstractEventLoop, ticket: int
@@ -56,8 +70,8 @@ class AofWorker:
         started_ns = time.perf_counter_ns()
         try:
             self._work(aof)
-        except OSError as error:
-            failure = error
+        except BaseException as error:  # in a thread there is nobody else to hear of it
+            failure = as_os_error(error)
         spent_ns = time.perf_counter_ns() - started_ns
         loop.call_soon_threadsafe(self._ended, ticket, failure, spent_ns)
         return failure
@@ -81,3 +95,11 @@ class AofWorker:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+
+def as_os_error(error: BaseException) -> OSError:
+    """What went wrong, as an error of the file; the traceback of anything else is logged."""
+    if isinstance(error, OSError):
+        return error
+    log.error("Internal error while the append-only file is written", exc_info=error)
+    return OSError(errno.EIO, f"internal error ({type(error).__name__})")

@@ -41,7 +41,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from persistence.errors import advice
-from server.durability.aof_worker import AofWorker
+from server.durability.aof_worker import AofWorker, as_os_error
 from server.durability.sync_waits import serve_sync_waits
 from server.session import Peer, Session
 from server.state import WRITES_REFUSED, Server
@@ -136,8 +136,8 @@ class Committer:
         started_ns = time.perf_counter_ns()
         try:
             aof.write()
-        except OSError as error:
-            self._write_failed(error)
+        except Exception as error:
+            self._write_failed(as_os_error(error))
             return False
         self._write_succeeded(time.perf_counter_ns() - started_ns)
         return True
@@ -209,8 +209,8 @@ class Committer:
         started_ns = time.perf_counter_ns()
         try:
             aof.sync()
-        except OSError as error:
-            self._sync_failed(error)
+        except Exception as error:
+            self._sync_failed(as_os_error(error))
             return False
         self._measure(time.perf_counter_ns() - started_ns)
         self._sync_succeeded()

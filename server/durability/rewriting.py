@@ -29,9 +29,9 @@ from persistence.dump import CommandEncoder
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
 from server.durability.saving import snapshot_encoder
-from server.durability.snapshot_job import SnapshotJob
+from server.durability.snapshot_job import JobTask, SnapshotJob
 from server.durability.sync_waits import serve_sync_waits
-from server.durability.worker import Task, failure_text
+from server.durability.worker import failure_text
 
 if TYPE_CHECKING:
     from server.state import Server
@@ -87,9 +87,10 @@ class Rewriting:
         directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
         try:
             directory.open()
-        except PersistenceError as refusal:
-            log.warning("The append-only file cannot be turned on: %s", refusal)
-            return str(refusal)
+        except Exception as error:
+            reason = failure_text(error)
+            log.warning("The append-only file cannot be turned on: %s", reason)
+            return reason
         self.first = directory
         self.rewrite_soon()
         return None
@@ -140,10 +141,12 @@ class Rewriting:
         self.begin()
         return True
 
-    def begin(self) -> None:
+    def begin(self) -> bool:
         """Replace the files by a base of what is in memory and an empty incr file.
 
         With the append-only file off, only a base is written, as Redis does.
+
+        Returns: whether it has begun.
         """
         server = self._server
         status = server.aof_status
@@ -165,7 +168,12 @@ class Rewriting:
         else:
             job = LoneBaseJob(server, self, directory)
         server.job = job
-        server.worker.give(_Prepare(job))
+        try:
+            server.worker.give(_Prepare(job))
+        except Exception as error:
+            job.break_off(error)
+            return False
+        return True
 
     def job_ended(self, job: RewriteJob, failure: str) -> None:
         """A base is in its place, or is not."""
@@ -246,22 +254,19 @@ class RewriteJob(SnapshotJob):
 
     def prepared(self, failure: str) -> None:
         """Take this moment's state, if all is ready for it."""
-        server = self.server
+        self._retry = None
         if self.cancelled:
             return
         if failure:
-            server.job = None
-            self.ended(failure)
-            return
-        self._retry = None
-        if self._has_to_wait():
-            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
+            self.fail(failure)
             return
         try:
+            if self._has_to_wait():
+                self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
+                return
             self.switch()
-        except (OSError, PersistenceError) as error:
-            server.job = None
-            self.ended(failure_text(error) if isinstance(error, OSError) else str(error))
+        except Exception as error:
+            self.break_off(error)
             return
         log.info("Background append only file rewriting started")
         self.begin()
@@ -356,15 +361,16 @@ class FirstBaseJob(RewriteJob):
             path = os.fsdecode(self.directory.path)
             log.info("The append-only file is turned on, in %s", path)
             return
+        server.aof_status.rewrite_scheduled = True
         rewriting.drop_first()
         try:
             self.directory.open()
-        except PersistenceError as refusal:
-            log.warning("The append-only file cannot be turned on: %s", refusal)
+        except Exception as error:
+            log.warning("The append-only file cannot be turned on: %s", failure_text(error))
             server.config.appendonly = False
+            server.aof_status.rewrite_scheduled = False
             return
         rewriting.first = self.directory
-        server.aof_status.rewrite_scheduled = True
 
 
 class LoneBaseJob(RewriteJob):
@@ -392,13 +398,13 @@ class LoneBaseJob(RewriteJob):
         self.directory.close()
 
 
-class _Prepare(Task):
+class _Prepare(JobTask):
     def __init__(self, job: RewriteJob) -> None:
-        super().__init__()
-        self._job: Final = job
+        super().__init__(job)
+        self._rewrite: Final = job
 
     def run(self) -> None:
-        self._job.prepare()
+        self._rewrite.prepare()
 
-    def done(self) -> None:
-        self._job.prepared(self.failure)
+    def report(self) -> None:
+        self._rewrite.prepared(self.failure)

@@ -91,13 +91,9 @@ class Saving:
         try:
             write_all_keys(server, snapshot_encoder(server, False), file)
             put_in_place(file.path, path)
-        except OSError as error:
+        except Exception as error:
             file.discard()
             log.warning("Saving failed: %s", failure_text(error))
-            return False
-        except PersistenceError as refusal:
-            file.discard()
-            log.warning("Saving failed: %s", refusal)
             return False
         server.dirty = 0
         self._saved(path, file.size_bytes, time.perf_counter_ns() - started_ns)
@@ -114,8 +110,11 @@ class Saving:
 
     # In the background
 
-    def begin(self) -> None:
-        """Start to write the snapshot while the server goes on; there is no job yet."""
+    def begin(self) -> bool:
+        """Start to write the snapshot while the server goes on; False when that fails.
+
+        There is no job yet.
+        """
         server = self._server
         status = self.status
         status.saves += 1
@@ -124,7 +123,7 @@ class Saving:
         job = DumpJob(server, self)
         server.job = job
         log.info("Background saving started")
-        job.begin()
+        return job.begin()
 
     def job_ended(self, job: DumpJob, failure: str) -> None:
         """A snapshot is in its place, or is not."""

@@ -5,7 +5,9 @@ turns of the event loop: keys become bytes, which a thread writes (``server.dura
 Where the disk is slower than that, the slices rest; while clients have something to do, they rest
 between each two, so that a client waits for one slice at most.
 
-There is one job at a time, be it for a snapshot or for the base of the append-only file.
+There is one job at a time, be it for a snapshot or for the base of the append-only file. Whatever
+goes wrong in any part of it ends it: the databases are let go of, the place for the next job is
+free, and ``ended`` is told why.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from persistence.encoder import Encoder
 from persistence.files import NewFile
-from server.durability.worker import Task, Worker
+from server.durability.worker import Task, Worker, failure_text
 from storage.freezing import Freezing, FrozenKey
 
 if TYPE_CHECKING:
@@ -96,8 +98,15 @@ class SnapshotJob:
 
     # Life
 
-    def begin(self) -> None:
-        """Take the state of this moment and start to write it."""
+    def begin(self) -> bool:
+        """Take the state of this moment and start to write it; False when the job has failed."""
+        try:
+            self._freeze()
+        except Exception as error:
+            self.break_off(error)
+        return not self._failure
+
+    def _freeze(self) -> None:
         server = self.server
         server.epoch += 1
         freezing = Freezing(server.dbs, server.epoch)
@@ -120,8 +129,36 @@ class SnapshotJob:
             self.cancelled = False
             return
         self._stop()
-        self._worker.give(_Discard(self))
+        self._discard()
         self._worker.drain()
+
+    def break_off(self, error: Exception) -> None:
+        """Something went wrong; what nobody expected is logged with its traceback."""
+        self.fail(failure_text(error))
+
+    def fail(self, reason: str) -> None:
+        """End here, and leave nothing behind."""
+        if not self.failed:
+            self._failure = reason
+            self._stop()
+            self._discard()
+            self._tell(reason)
+
+    def _discard(self) -> None:
+        """Remove the file, when the thread is done with it."""
+        try:
+            self._worker.give(_Discard(self))
+        except Exception:
+            log.exception("There is no thread that could remove a file")
+            self._worker.drain()
+            self.file.discard()
+
+    def _tell(self, failure: str) -> None:
+        """Tell of the end."""
+        try:
+            self.ended(failure)
+        except Exception:
+            log.exception("%s ended with an internal error", self._name)
 
     @property
     def copied_bytes(self) -> int:
@@ -144,20 +181,32 @@ class SnapshotJob:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._freezing is not None:
-            for key in self._keys[max(0, self._next - self._more) :]:
-                self._freezing.let_go(key, server.lazy_free)
-            self._keys = []
-            self._freezing.end(server.lazy_free)
-            server.freezing = None
         if server.job is self:
             server.job = None
+        self._thaw()
+
+    def _thaw(self) -> None:
+        """Let the databases change as they like."""
+        freezing = self._freezing
+        if freezing is not None:
+            self.server.freezing = None
+            self._keys = []
+            try:
+                freezing.end(self.server.lazy_free)
+            except Exception:
+                log.exception("%s: a value could not be let go of", self._name)
 
     # Slices
 
     def _slice(self) -> None:
         self._handle = None
         self._timer = None
+        try:
+            self._make_slice()
+        except Exception as error:
+            self.break_off(error)
+
+    def _make_slice(self) -> None:
         server = self.server
         busy = server.stats.net_input_bytes != self._seen_bytes
         now_ns = time.perf_counter_ns()
@@ -196,6 +245,8 @@ class SnapshotJob:
         freezing = self._freezing
         assert encoder is not None
         assert freezing is not None
+        if freezing.failure is not None:
+            raise freezing.failure
         if self._more:
             self._more = encoder.more()
         elif self._next < len(self._keys):
@@ -223,14 +274,10 @@ class SnapshotJob:
 
     def _finish(self) -> None:
         encoder = self._encoder
-        freezing = self._freezing
         assert encoder is not None
-        assert freezing is not None
         encoder.finish()
         self._hand_over(encoder)
-        self._keys = []
-        freezing.end(self.server.lazy_free)
-        self.server.freezing = None
+        self._thaw()
         self._worker.give(_Install(self))
 
     def _report(self, now_ns: int) -> None:
@@ -260,10 +307,7 @@ class SnapshotJob:
         if self.cancelled or self._failure:
             return
         if failure:
-            self._failure = failure
-            self._stop()
-            self._worker.give(_Discard(self))
-            self.ended(failure)
+            self.fail(failure)
         elif self._waiting and self._queued_bytes < QUEUED_MAX_BYTES // 2:
             self._waiting = False
             self._soon()
@@ -274,8 +318,9 @@ class SnapshotJob:
             return
         self._stop()
         if failure:
-            self._worker.give(_Discard(self))
-        self.ended(failure)
+            self._failure = failure
+            self._discard()
+        self._tell(failure)
 
     @property
     def failed(self) -> bool:
@@ -283,43 +328,56 @@ class SnapshotJob:
         return self.cancelled or bool(self._failure)
 
 
-class _Write(Task):
-    def __init__(self, job: SnapshotJob, pieces: list[bytes], size: int) -> None:
+class JobTask(Task):
+    """A task of a job, which ends when it does not get through.
+
+    Attributes:
+        job: whose it is.
+    """
+
+    def __init__(self, job: SnapshotJob) -> None:
         super().__init__()
-        self._job: Final = job
+        self.job: Final = job
+
+    def done(self) -> None:
+        """Tell the job."""
+        try:
+            self.report()
+        except Exception as error:
+            self.job.break_off(error)
+
+    def report(self) -> None:
+        """What the job is told."""
+
+
+class _Write(JobTask):
+    def __init__(self, job: SnapshotJob, pieces: list[bytes], size: int) -> None:
+        super().__init__(job)
         self._pieces = pieces
         self._size: Final = size
 
     def run(self) -> None:
         pieces = self._pieces
         self._pieces = []
-        if not self._job.failed:
-            self._job.file.write(pieces)
+        if not self.job.failed:
+            self.job.file.write(pieces)
 
-    def done(self) -> None:
-        self._job.written(self._size, self.failure)
+    def report(self) -> None:
+        self.job.written(self._size, self.failure)
 
 
-class _Install(Task):
-    def __init__(self, job: SnapshotJob) -> None:
-        super().__init__()
-        self._job: Final = job
-
+class _Install(JobTask):
     def run(self) -> None:
-        if not self._job.failed:
-            self._job.file.finish()
-        if not self._job.failed:
-            self._job.install()
-            self._job.placed = True
+        if not self.job.failed:
+            self.job.file.finish()
+        if not self.job.failed:
+            self.job.install()
+            self.job.placed = True
 
-    def done(self) -> None:
-        self._job.installed(self.failure)
+    def report(self) -> None:
+        self.job.installed(self.failure)
 
 
-class _Discard(Task):
-    def __init__(self, job: SnapshotJob) -> None:
-        super().__init__()
-        self._job: Final = job
-
+class _Discard(JobTask):
     def run(self) -> None:
-        self._job.file.discard()
+        self.job.file.discard()

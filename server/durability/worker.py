@@ -2,6 +2,7 @@
 
 Tasks run one after another in the order in which they were given. What a task does in the thread
 touches files only: the keyspace and the server belong to the event loop, where ``done`` is called.
+Whatever a task raises, it has ended then, and whoever waits for it hears why.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from persistence.errors import PersistenceError
 
 log: Final = logging.getLogger("headrace")
 
+INTERNAL_ERROR: Final = "internal error"
+
 
 class Task:
     """Something to do with files.
@@ -31,7 +34,7 @@ class Task:
         self.ended = False
 
     def run(self) -> None:
-        """Do it, in the thread; OSError and PersistenceError make it a failure."""
+        """Do it, in the thread; whatever is raised makes it a failure."""
         raise NotImplementedError
 
     def done(self) -> None:
@@ -46,11 +49,21 @@ class Worker:
         self._given: Final[deque[tuple[Task, Future[None]]]] = deque()
 
     def give(self, task: Task) -> None:
-        """Run a task after all that were given before."""
+        """Run a task after all that were given before.
+
+        Raises:
+            RuntimeError: the system has no room for a thread; the task is not run.
+        """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, "headrace-files")
         loop = asyncio.get_running_loop()
-        self._given.append((task, self._pool.submit(self._run, task, loop)))
+        try:
+            future = self._pool.submit(self._run, task, loop)
+        except RuntimeError:
+            self._pool.shutdown(wait=False, cancel_futures=True)  # else it were run later
+            self._pool = None
+            raise
+        self._given.append((task, future))
 
     def drain(self) -> None:
         """Wait until all tasks have run, and see them done."""
@@ -68,23 +81,25 @@ class Worker:
     def _run(self, task: Task, loop: asyncio.AbstractEventLoop) -> None:
         try:
             task.run()
-        except OSError as error:
+        except BaseException as error:  # in a thread there is nobody else to hear of it
+            task.failure = INTERNAL_ERROR
             task.failure = failure_text(error)
-        except PersistenceError as refusal:
-            task.failure = str(refusal)
-        except Exception:
-            log.exception("a task with files failed with an internal error")
-            task.failure = "internal error"
-        task.ended = True
-        loop.call_soon_threadsafe(self._report)
+        finally:
+            task.ended = True
+            loop.call_soon_threadsafe(self._report)
 
     def _report(self) -> None:
         while self._given and self._given[0][0].ended:
             self._given.popleft()[0].done()
 
 
-def failure_text(error: OSError) -> str:
-    """What went wrong with which file."""
+def failure_text(error: BaseException) -> str:
+    """What went wrong, with which file; what nobody expected goes to the log with its traceback."""
+    if isinstance(error, PersistenceError):
+        return str(error)
+    if not isinstance(error, OSError):
+        log.error("Internal error while files are written", exc_info=error)
+        return f"{INTERNAL_ERROR} ({type(error).__name__})"
     reason = error.strerror or str(error)
     if error.filename is None:
         return reason

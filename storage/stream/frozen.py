@@ -203,7 +203,9 @@ class FrozenProducers:
 
 
 class FrozenStream(Large):
-    """A stream as it was.
+    """A stream as it is now; it stays so from ``register`` until it is thawed, one at a time.
+
+    Complexity: O(groups + consumers), and one reference for 500 pending entries.
 
     Attributes:
         length, last_ms, last_seq, max_deleted_ms, max_deleted_seq, entries_added,

@@ -7,7 +7,6 @@ from typing import Final
 
 from storage.large import Large
 from storage.stream.entry_log import EntryLog
-from storage.stream.frozen import FrozenStream
 from storage.stream.groups import Group
 from storage.stream.idempotence import Expiring, IdmpMap, Record
 from storage.stream.iids import iid_of
@@ -125,15 +124,6 @@ class Stream(EntryLog, Large):
         blocks = self.index.blocks
         del blocks[-most:]
         return not blocks
-
-    def freeze(self) -> FrozenStream:
-        """The stream as it is now, which stays so until it is thawed; one at a time.
-
-        Complexity: O(groups + consumers), and one reference for 500 pending entries.
-        """
-        frozen = FrozenStream(self)
-        frozen.register()
-        return frozen
 
     def copy(self) -> Stream:
         """An equal stream that shares the sealed payloads."""

@@ -9,6 +9,7 @@ them; otherwise at each fourth.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,10 @@ PROGRAM = build.ROOT / "tests" / "support" / "step_by_step.py"
 WHOLE = os.environ.get("HEADRACE_CRASH_STEPS") == "all"
 STRIDE = 1 if WHOLE else 4
 NAMED_BY = 8  # steps until a new incr file is named; a write cut short meanwhile is in the old one
-ALWAYS = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+ALWAYS = (
+    *("--appendonly", "yes", "--appendfsync", "always", "--save", ""),
+    *("--auto-aof-rewrite-percentage", "0"),
+)
 
 
 class SteppingServer(ServerProcess):
@@ -47,6 +51,10 @@ class SteppingServer(ServerProcess):
     def slow_syncs(self) -> None:
         """Let syncs of records take long from now on."""
         (self.control / "slow").touch()
+
+    def no_plan(self) -> None:
+        """Let the steps that still come be."""
+        (self.control / "plan").unlink(missing_ok=True)
 
     def is_over(self) -> bool:
         """Whether the plan has been carried out."""
@@ -159,6 +167,7 @@ def die_at_each_step(
             start_again(server)
             oracle.check(server)
             number += 1 if what == "tear" and number < NAMED_BY else STRIDE
+        server.no_plan()
         server.restart(crash=True)
         oracle.check(server)
     return number
@@ -227,7 +236,8 @@ def test_a_kill_at_each_step_of_turning_it_off(tmp_path: Path, what: str) -> Non
     assert number > 4
 
 
-def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["fail", "break"])
+def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path, what: str) -> None:
     """The server goes on, the next rewrite is a good one, and nothing is lost."""
     server = SteppingServer(*ALWAYS, directory=tmp_path)
     oracle = Oracle()
@@ -235,7 +245,7 @@ def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
     with server:
         while not number or server.is_over():
             number += 1
-            server.plan("fail", number)
+            server.plan(what, number)
             assert run_until_over(server, oracle, rewrite, rewriting), server.log()
             if number % 5 == 0:
                 server.restart(crash=True)
@@ -246,6 +256,9 @@ def test_a_failure_at_each_step_of_a_rewrite(tmp_path: Path) -> None:
         oracle.check(server)
         names = sorted(path.name for path in (tmp_path / "appendonlydir").iterdir())
         assert len(names) == 4, names  # the lock, the manifest, a base, an incr file
+        assert (what == "break") == ("Traceback" in server.log())
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
 
 
 def turn_on(client: RawClient) -> None:
@@ -296,17 +309,18 @@ def test_a_kill_at_each_step_of_turning_it_on(tmp_path: Path, what: str, had_fil
     assert ends == {"before", "after"}
 
 
-def test_failures_while_it_is_turned_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["fail", "break"])
+def test_failures_while_it_is_turned_on(tmp_path: Path, what: str) -> None:
     """It is refused, and then off, or it is tried again until it works."""
     server = SteppingServer("--appendfsync", "always", "--save", "", directory=tmp_path)
     oracle = Oracle()
     with server:
         with server.client() as client:
             for number in range(1, 30, STRIDE):
-                server.plan("fail", number)
+                server.plan(what, number)
                 reply = client.call("CONFIG", "SET", "appendonly", "yes")
                 if reply != b"+OK\r\n":
-                    assert b"No space left on device" in reply
+                    assert b"No space left on device" in reply or what == "break"
                     assert server.info("persistence")["aof_enabled"] == "0"
                     turn_on(client)
                 oracle.write(client)
@@ -334,7 +348,7 @@ def save_now(client: RawClient) -> None:
     client.call("SAVE")
 
 
-@pytest.mark.parametrize("what", ["kill", "fail"])
+@pytest.mark.parametrize("what", ["kill", "fail", "break"])
 @pytest.mark.parametrize("way", [save, save_now])
 def test_each_step_of_a_snapshot(
     tmp_path: Path, what: str, way: Callable[[RawClient], None]

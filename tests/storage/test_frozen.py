@@ -351,7 +351,9 @@ class FrozenStreamMachine(RuleBasedStateMachine):
     @rule()
     def freeze(self) -> None:
         self.expected = plain_stream(self.stream)
-        self.reader = Reader(self.stream.freeze())
+        frozen = FrozenStream(self.stream)
+        frozen.register()
+        self.reader = Reader(frozen)
 
     @precondition(lambda self: self.reader is not None)
     @rule(most=st.integers(1, 3))

@@ -11,6 +11,7 @@ from storage.large import Removed
 from storage.stream.appending import NodeLimits
 from storage.stream.block import Block
 from storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
+from storage.stream.frozen import FrozenStream
 from storage.stream.ids import ID_MAX
 from storage.stream.part import Part
 from storage.stream.stream import Stream
@@ -353,7 +354,7 @@ def test_many_nodes_are_cut_off_at_once_to_the_same_effect(deleted: int) -> None
             assert plain_stream(cut_one) == plain_stream(other)
     assert made().cut_to_length(390) is None
     frozen = made()
-    frozen.freeze()
+    FrozenStream(frozen).register()
     assert frozen.cut_to_length(0) is None
 
 

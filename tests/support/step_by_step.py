@@ -1,23 +1,25 @@
 """Runs our server with a saboteur who sees each step in which its files change.
 
 The folder named by the first argument tells what to do: a file ``plan`` that holds ``kill 3`` ends
-the process, as a crash does, before the third step from now, and ``fail 3`` lets that step fail as
-on a full disk. ``tear 3`` holds the third step up until the next record is being written, and ends
-the process when half of that is in the file. The steps are listed in ``steps``. Records that are
-added to an incr file, and their syncs, are no steps; while there is a file ``slow``, such a sync
-takes long, so that records are written in a thread. The rest is the server's command line.
+the process, as a crash does, before the third step from now. ``fail 3`` lets that step fail as on a
+full disk, ``break 3`` as nobody expects. ``tear 3`` holds it up until the next record is being
+written, and ends the process when half of that is in the file. The steps are listed in ``steps``.
+Records that are added to an incr file, and their syncs, are no steps; while there is a file
+``slow``, such a sync takes long, so that records are written in a thread. The rest is the server's
+command line.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,14 @@ real_open = os.open
 real_write = os.write
 real_sync = os.fdatasync
 tearing = threading.Event()
+in_loop: Iterator[type[BaseException]] = itertools.cycle([MemoryError, ValueError])
+in_thread: Iterator[type[BaseException]] = itertools.cycle(
+    [MemoryError, SystemExit, RuntimeError, KeyboardInterrupt]
+)
+
+
+def is_loop() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def before(name: str, path: str) -> None:
@@ -49,10 +59,11 @@ def before(name: str, path: str) -> None:
     os.remove(plan)
     if what == "tear":
         tearing.set()
-        in_loop = threading.current_thread() is threading.main_thread()
-        time.sleep(WRITER_ENDS_S if in_loop else WRITE_COMES_S)
+        time.sleep(WRITER_ENDS_S if is_loop() else WRITE_COMES_S)
     if what in ("kill", "tear"):
         os.kill(os.getpid(), signal.SIGKILL)
+    if what == "break":
+        raise next(in_loop if is_loop() else in_thread)(path)
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
