@@ -252,7 +252,7 @@ def test_forms_of_versions_between(newest: Judge, fresh_server: Factory, tmp_pat
     early = length(2) + never + string(b"a") + string(b"1") + length(4_000_000_000_000)
     early += string(b"b") + string(b"2")
     idmp = length(60) + length(50) + length(1) + string(b"p") + length(1) + string(b"i")
-    idmp += length(15) + length(0) + length(3) + length(1)
+    idmp += length(4_000_000_000_000) + length(0) + length(3) + length(1)
     file = rdb(13, hash_of(22, b"h", early), stream(26, b"s") + idmp, b"\0" + string(b"k") * 2)
     newest.kill()
     (newest.directory / "dump.rdb").write_bytes(file)
