@@ -15,7 +15,7 @@ from persistence.reader import AofReader
 from persistence.snapshot.check import Unsound, check_stream
 from persistence.snapshot.decode import KEEP_ALL, Decoder
 from persistence.snapshot.loader import SnapshotLoader
-from storage.keyspace import NO_EXPIRY
+from storage.keyspace import NO_EXPIRY, Keyspace
 from storage.stream.stream import Stream
 
 COMMANDS_AT_ONCE: Final = 1000
@@ -85,7 +85,28 @@ class CommandCheck:
         return self._reader.offset
 
 
-class SnapshotCheck(Decoder):
+class SoundDecoder(Decoder):
+    """Puts the keys of a snapshot from outside into databases, and looks at every entry before."""
+
+    def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
+        super().__init__(databases, now_ms, drop_before_ms)
+        self.places_itself = True
+
+    def place(self, key: bytes, value: object, expire_ms: int) -> None:
+        """A key is complete."""
+        if isinstance(value, Stream):
+            self.look_at(key, value)
+        super().place(key, value, expire_ms)
+
+    def look_at(self, key: bytes, stream: Stream) -> None:
+        """Refuse a stream that nobody could have made."""
+        try:
+            check_stream(stream)
+        except Unsound as reason:
+            raise self.malformed(f"a sound stream in {key[:64]!r}, not {reason}") from reason
+
+
+class SnapshotCheck(SoundDecoder):
     """Looks at every entry of a snapshot and keeps none.
 
     Attributes:
@@ -100,7 +121,6 @@ class SnapshotCheck(Decoder):
         self.mortal = 0
         self.groups = 0
         self.pending = 0
-        self.places_itself = True
         self.accept_databases()
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
@@ -115,10 +135,7 @@ class SnapshotCheck(Decoder):
         self.groups += len(value.groups)
         for group in value.groups.values():
             self.pending += group.pel.size
-        try:
-            check_stream(value)
-        except Unsound as reason:
-            raise self.malformed(f"a sound stream in {key[:64]!r}, not {reason}") from reason
+        self.look_at(key, value)
 
 
 def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:

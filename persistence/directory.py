@@ -31,7 +31,8 @@ from persistence.files import (
     remove_file,
     sync_folder,
 )
-from persistence.manifest import BASE, AofFile, Manifest, parse
+from persistence.manifest import BASE, AofFile, Manifest
+from persistence.manifest import read as read_manifest
 
 COMMANDS_SUFFIX: Final = b"aof"
 SNAPSHOT_SUFFIX: Final = b"hrs"
@@ -133,13 +134,10 @@ class AofDirectory:
     def _read_manifest(self) -> None:
         path = os.path.join(self.path, self.manifest_name)
         try:
-            fd = os.open(path, os.O_RDONLY)
+            self.manifest = read_manifest(path)
         except FileNotFoundError:
             self._refuse_orphans()
             self.manifest = Manifest()
-            return
-        with os.fdopen(fd, "rb") as file:
-            self.manifest = parse(file.read(), path)
 
     def _refuse_orphans(self) -> None:
         """Data without a manifest must not be taken for an empty folder."""

@@ -34,6 +34,12 @@ class PersistenceError(Exception):
     """A file cannot be read, written or trusted; the text names it and says what to do."""
 
 
+def shown(name: bytes) -> str:
+    """The beginning of a key or another word of a file, as it can stand in a message."""
+    text = name[:64].decode("utf-8", "backslashreplace")
+    return "".join([char if char.isprintable() else repr(char)[1:-1] for char in text])
+
+
 def advice(error: OSError) -> str:
     """Why the system refused, in its words, and what a person can do about it."""
     reason = f"{error.strerror or error}."

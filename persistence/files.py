@@ -9,12 +9,48 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from errno import EIO
 from typing import Final
+
+from persistence.errors import PersistenceError
 
 TEMPORARY_PREFIX: Final = b"temp-"
 PIECES_AT_ONCE: Final = 512  # in one system call
 SYNC_EVERY_BYTES: Final = 32 << 20  # of a long file, so that its last sync is short
+
+
+def open_to_read(path: bytes) -> int:
+    """Open a file that is read from any place; its descriptor.
+
+    Nobody waits for the other end of a pipe, nor reads a device that never ends.
+
+    Raises:
+        PersistenceError: it is no regular file.
+        OSError: the system refuses.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    raise PersistenceError(
+        f"{os.fsdecode(path)} is {kind}, where a file has to be that can be read from any place."
+    )
+
+
+def read_head(path: bytes, size: int) -> bytes:
+    """The first ``size`` bytes of a file, or all it has.
+
+    Raises:
+        PersistenceError, OSError: as ``open_to_read``.
+    """
+    fd = open_to_read(path)
+    try:
+        return os.pread(fd, size, 0)
+    finally:
+        os.close(fd)
 
 
 def create_file(path: bytes) -> int:

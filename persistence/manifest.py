@@ -19,13 +19,14 @@ import os
 from typing import Final
 
 from persistence.errors import PersistenceError
-from persistence.files import replace_file
+from persistence.files import open_to_read, replace_file
 from protocol.inline import split_words
 
 BASE: Final = b"b"
 INCR: Final = b"i"
 HISTORY: Final = b"h"
 LINE_MAX_BYTES: Final = 1024
+MAX_BYTES: Final = 16 << 20  # what is longer is no manifest, and is not read
 
 
 class AofFile:
@@ -111,6 +112,20 @@ class Manifest:
     def store(self, folder: bytes, name: bytes) -> None:
         """Write the manifest file, all or nothing."""
         replace_file(folder, name, self.encode())
+
+
+def read(path: bytes) -> Manifest:
+    """Read a manifest file.
+
+    Raises:
+        PersistenceError: it is none.
+        OSError: it cannot be read.
+    """
+    with os.fdopen(open_to_read(path), "rb") as file:
+        text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise PersistenceError(f"The manifest {os.fsdecode(path)} is too long to be one.")
+    return parse(text, path)
 
 
 def parse(text: bytes, name: bytes) -> Manifest:

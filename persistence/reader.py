@@ -20,6 +20,7 @@ from mypy_extensions import i64
 
 from persistence.aof import STAMP
 from persistence.errors import CorruptAOF, PersistenceError, advice
+from persistence.files import open_to_read
 
 CHUNK_BYTES: Final = 64 * 1024
 TRIES: Final = 16  # places looked at that might be the command behind a damaged one
@@ -53,7 +54,7 @@ class AofReader:
         self._at: i64 = 0  # where the next command starts in the buffer
         self._scan: i64 = 0  # how far the command at hand has been read
         self._beyond = False  # the command at hand asks for more than the file has
-        self._fd = os.open(path, os.O_RDONLY)
+        self._fd = open_to_read(path)
         self.size_bytes = os.fstat(self._fd).st_size
         if start:
             os.lseek(self._fd, start, os.SEEK_SET)

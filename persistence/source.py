@@ -12,7 +12,7 @@ import os
 from typing import Final
 
 from persistence.errors import PersistenceError, os_refusal
-from persistence.manifest import parse
+from persistence.manifest import read as read_manifest
 
 FOLDER_NAME: Final = b"appendonlydir"
 MANIFEST_SUFFIX: Final = b".manifest"
@@ -38,11 +38,10 @@ class Source:
         self._lock_fd = -1
         if os.path.isdir(path):
             self._open_folder(path)
-        elif not os.path.exists(path):
-            raise PersistenceError(f"{os.fsdecode(path)} does not exist.")
         elif path.endswith(MANIFEST_SUFFIX):
             self._open_manifest(os.path.dirname(path), os.path.basename(path))
         else:
+            _refuse_missing(path)
             self.files = [path]
 
     def close(self) -> None:
@@ -90,8 +89,7 @@ class Source:
         self._hold(os.path.join(folder, name[: -len(MANIFEST_SUFFIX)] + b".lock"), folder)
         path = os.path.join(folder, name)
         try:
-            with open(path, "rb") as file:
-                manifest = parse(file.read(), path)
+            manifest = read_manifest(path)
         except OSError as error:
             self.close()
             raise os_refusal(path, "read", error) from error
@@ -106,7 +104,7 @@ class Source:
     def _hold(self, path: bytes, folder: bytes) -> None:
         """Keep our servers out; those of Redis lock nothing."""
         try:
-            fd = os.open(path, os.O_RDONLY)
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return
         try:
@@ -119,6 +117,15 @@ class Source:
                 "work on a copy of the folder."
             ) from None
         self._lock_fd = fd
+
+
+def _refuse_missing(path: bytes) -> None:
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise PersistenceError(f"{os.fsdecode(path)} does not exist.") from None
+    except OSError as error:
+        raise os_refusal(path, "read", error) from error
 
 
 def _manifests(folder: bytes) -> list[bytes]:

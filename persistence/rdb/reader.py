@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import CorruptRDB, PersistenceError, os_refusal
+from persistence.errors import CorruptRDB, PersistenceError, os_refusal, shown
 from persistence.rdb.head import HEAD_BYTES, REDIS, VALKEY, VERSION_END, is_rdb, writer_of
 from persistence.rdb.others import Others
 from persistence.rdb.source import RdbSource
@@ -214,24 +214,20 @@ class RdbReader:
             if not name:
                 raise PersistenceError(
                     f"{os.fsdecode(source.name)}, written by {self.writer}, holds the key "
-                    f"{_shown(key)} of type {kind}, which is not known here, and so nobody can "
+                    f"{shown(key)} of type {kind}, which is not known here, and so nobody can "
                     f"tell where it ends. {_BY_COMMANDS}"
                 )
             self._leave(name, key)
             return
         self.keys += 1
         if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
-            raise source.damage(f"each key once, but {_shown(key)} is there already")
+            raise source.damage(f"each key once, but {shown(key)} is there already")
 
     def _leave(self, name: str, key: bytes) -> None:
         left = self.left.setdefault(name, Left())
         left.count += 1
         if len(left.keys) < EXAMPLES:
             left.keys.append(key)
-
-
-def _shown(key: bytes) -> str:
-    return key[:64].decode("utf-8", "backslashreplace")
 
 
 def _library_name(code: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import Final
 import crcmod
 
 from persistence.errors import CorruptRDB
+from persistence.files import open_to_read
 
 CHUNK_BYTES: Final = 1 << 20
 _SPECIAL: Final = 3  # the two bits of a string that is no plain one
@@ -40,7 +41,7 @@ class RdbSource:
 
     def __init__(self, path: bytes) -> None:
         self.name: Final = path
-        self._fd: Final = os.open(path, os.O_RDONLY)
+        self._fd: Final = open_to_read(path)
         self.size_bytes: Final = os.fstat(self._fd).st_size
         self._buffer = b""
         self._at = 0

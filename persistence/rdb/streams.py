@@ -62,6 +62,8 @@ def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize
     last = (stream.last_ms, stream.last_seq)
     if length and tail is not None and (tail.last_ms, tail.last_seq) > last:
         raise source.damage("no entry above the last ID")
+    if (stream.max_deleted_ms, stream.max_deleted_seq) > last:
+        raise source.damage("no deleted entry above the last ID")
     if not length <= stream.entries_added <= _COUNT_MAX:
         raise source.damage("as many entries added as there are, or more")
     for _ in range(source.length()):

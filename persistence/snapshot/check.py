@@ -50,6 +50,9 @@ def check_stream(stream: Stream) -> None:
         (stream.max_deleted_ms, stream.max_deleted_seq),
     ):
         _check_id(ms, seq)
+    last_id = (stream.last_ms, stream.last_seq)
+    if (stream.max_deleted_ms, stream.max_deleted_seq) > last_id:
+        raise Unsound("a deleted entry above the last ID")
     if stream.entries_added < stream.length:
         raise Unsound("more entries than were added")
     for group in stream.groups.values():

@@ -8,6 +8,7 @@ from typing import Final
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from persistence.errors import PersistenceError, SnapshotError, os_refusal
+from persistence.files import open_to_read, read_head
 from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from persistence.snapshot.layout import (
     CHECKSUM,
@@ -30,8 +31,7 @@ def is_snapshot(path: bytes) -> bool:
     """
     shown = os.fsdecode(path)
     try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD_BYTES)
+        head = read_head(path, HEAD_BYTES)
     except OSError as error:
         raise os_refusal(path, "read", error) from error
     if is_rdb(head):
@@ -53,8 +53,7 @@ def is_rdb_file(path: bytes) -> bool:
         PersistenceError: it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
-            return is_rdb(file.read(HEAD_BYTES))
+        return is_rdb(read_head(path, HEAD_BYTES))
     except OSError as error:
         raise os_refusal(path, "read", error) from error
 
@@ -89,7 +88,7 @@ class FrameReader:
         self.offset = 0
         self.frame_offset = 0
         self._number = 0
-        self._fd: Final = os.open(path, os.O_RDONLY)
+        self._fd: Final = open_to_read(path)
         self.size_bytes: Final = os.fstat(self._fd).st_size
         try:
             self._read_preamble()

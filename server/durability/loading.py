@@ -24,7 +24,7 @@ from typing import Final, NoReturn
 
 from compat.errors import CommandError
 from persistence.directory import AofDirectory, is_end_of_data
-from persistence.errors import CorruptAOF, PersistenceError, os_refusal
+from persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from persistence.files import sync_file
 from persistence.reader import AofReader
 from persistence.snapshot.decode import KEEP_ALL, Decoder
@@ -37,7 +37,7 @@ from server.call import Call
 from server.durability.rewriting import RewriteJob, Rewriting
 from server.durability.saving import Saving
 from server.invoke import invoke
-from server.registry import Command
+from server.registry import WRITE, Command
 from server.session import REPLAY, Peer, Session
 from server.state import Server
 
@@ -48,6 +48,7 @@ SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
+_CONTROLS: Final = (b"select", b"exec", b"discard")  # the latter two have no business here
 _SELECT: Final = b"select"  # a time that stands before it is that of the command behind
 
 
@@ -83,6 +84,8 @@ class Replayer:
                 row = find_recorded_row(self._rows, argv)
             except CommandError as error:
                 return error.line
+        if not row.flags & WRITE and row.name not in _CONTROLS:
+            return b""  # such as SAVE: it has no part in what the data is
         call.db = self._session.db
         call.now_ms = server.clock_ns // 1_000_000
         reply = invoke(call, row, argv)
@@ -183,13 +186,17 @@ class Loader:
                 )
             now_ms = self._server.clock_ns // 1_000_000
             drop_before_ms = now_ms if self._drop_expired else KEEP_ALL
-            self._snapshot = SnapshotLoader(path, Decoder(self._server.dbs, now_ms, drop_before_ms))
+            self._snapshot = SnapshotLoader(path, self._decoder(now_ms, drop_before_ms))
             return
         try:
             self._reader = AofReader(path, path, 0 if self._file else self.start)
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         self._replayer.select_first()
+
+    def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
+        """What puts the keys of a snapshot into the databases."""
+        return Decoder(self._server.dbs, now_ms, drop_before_ms)
 
     def _load_some(self, reader: AofReader) -> bool:
         """Run the next commands of a file; False at its end."""
@@ -257,12 +264,11 @@ class Loader:
 
     def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
         """A command failed: the data would not be what it was."""
-        shown = argv[0][:64].decode("ascii", "backslashreplace")
         if self._server.config.hide_user_data_from_log:  # it may quote arguments
             line = line.partition(b" ")[0]
         text = line.decode("utf-8", "backslashreplace")
         raise CorruptAOF(
-            reader.name, offset, f"a command that succeeds, but {shown} answered: {text}"
+            reader.name, offset, f"a command that succeeds, but {shown(argv[0])} answered: {text}"
         )
 
     def _close(self, reader: AofReader) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
-from persistence.files import TEMPORARY_PREFIX, NewFile, sync_folder
+from persistence.files import TEMPORARY_PREFIX, NewFile, read_head, sync_folder
 from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from persistence.snapshot.encoder import SnapshotEncoder
 from server.build import VERSION
@@ -232,12 +232,11 @@ def put_in_place(temporary: bytes, path: bytes) -> None:
     """Let a synced file be the snapshot.
 
     Raises:
-        PersistenceError: what is there is a snapshot of Redis or Valkey.
+        PersistenceError: what is there is a snapshot of Redis or Valkey, or no file.
         OSError: it could not be renamed, or not surely.
     """
     with contextlib.suppress(FileNotFoundError):
-        with open(path, "rb") as present:
-            head = present.read(HEAD_BYTES)
+        head = read_head(path, HEAD_BYTES)
         if is_rdb(head):
             raise PersistenceError(
                 f"{os.fsdecode(path)} is a snapshot of {writer_of(head)} (RDB) and is not "

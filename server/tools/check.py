@@ -7,7 +7,7 @@ import time
 
 from persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
 from persistence.directory import is_end_of_data
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, shown
 from persistence.rdb.reader import RdbReader
 from persistence.snapshot.file import is_rdb_file, is_snapshot
 from persistence.source import Source
@@ -22,9 +22,10 @@ def check_snapshot(path: bytes) -> int:
         PersistenceError: it is damaged, or none.
     """
     found, size_bytes = _go_through(path)
-    created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
     print(f"{os.fsdecode(path)}: valid, {size_bytes} bytes")
-    print(f"  written by Headrace {found.version.decode()}, state of {created} UTC")
+    created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
+    version = shown(found.version)
+    print(f"  written by Headrace {version}, state of {created} UTC")
     print("  base of an append-only folder" if found.is_base else "  whole by itself")
     print(f"  {found.keys} keys: {found.strings} strings, {found.streams} streams")
     print(f"  {found.mortal} keys with a deadline")

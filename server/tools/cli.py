@@ -6,9 +6,10 @@ import argparse
 import logging
 import os
 import sys
+from io import TextIOWrapper
 from typing import Final
 
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, advice
 
 _CODES: Final = (
     "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
@@ -86,15 +87,23 @@ def parser() -> argparse.ArgumentParser:
 
 def run_tool(words: list[str]) -> int:
     """Run the subcommand that ``words`` begin with; the exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):  # names of files may be no text
+        sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(words)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
     except PersistenceError as error:
         print(error, file=sys.stderr)
-        return 1
     except (BrokenPipeError, KeyboardInterrupt):  # whoever reads what we write has enough
-        return 1
+        pass
+    except MemoryError:
+        print("There is not enough memory for what these files hold.", file=sys.stderr)
+    except OSError as failure:  # files are told of by those who use them: this is what we print
+        print(f"The output cannot be written: {advice(failure)}", file=sys.stderr)
+    return 1
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 
 from persistence.dump import CommandEncoder
 from persistence.encoder import Encoder
-from persistence.errors import PersistenceError
+from persistence.errors import PersistenceError, shown
 from persistence.files import write_pieces
 from persistence.snapshot.encoder import SnapshotEncoder
 from persistence.snapshot.layout import SUFFIX
@@ -118,7 +118,7 @@ def _tell_left(workspace: Workspace) -> None:
     print("Not supported by Headrace:", file=sys.stderr)
     for name in sorted(workspace.left):
         left = workspace.left[name]
-        keys = ", ".join([key[:64].decode("utf-8", "backslashreplace") for key in left.keys if key])
+        keys = ", ".join([shown(key) for key in left.keys if key])
         more = ", ..." if left.count > len(left.keys) else ""
         print(f"  {left.count} x {name}: {keys}{more}", file=sys.stderr)
 

@@ -6,12 +6,14 @@ import os
 from typing import Final
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
+from persistence.check import SoundDecoder
 from persistence.directory import AofDirectory
 from persistence.encoder import Encoder
-from persistence.errors import PersistenceError, os_refusal
+from persistence.errors import PersistenceError, os_refusal, shown
 from persistence.files import NewFile, sync_folder
 from persistence.rdb.reader import Left, RdbReader
 from persistence.reader import AofReader
+from persistence.snapshot.decode import Decoder
 from persistence.snapshot.file import is_rdb_file
 from persistence.source import FOLDER_NAME, Source
 from server.config.config import Config
@@ -190,6 +192,9 @@ class _TolerantLoader(Loader):
         super().__init__(server, paths, size_bytes, False)
         self._left: Final = left
 
+    def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
+        return SoundDecoder(self._server.dbs, now_ms, drop_before_ms)
+
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         line = self._replayer.run(argv)
         if not line:
@@ -197,7 +202,7 @@ class _TolerantLoader(Loader):
         if not self._left and not line.startswith(_UNKNOWN):
             self._refuse(reader, argv, offset, line)
         # After the first command that was left out, others may miss what it would have made.
-        left = self._left.setdefault(argv[0].decode("ascii", "backslashreplace").upper(), Left())
+        left = self._left.setdefault(shown(argv[0]).upper(), Left())
         left.count += 1
         if len(left.keys) < EXAMPLES and len(argv) > 1 and argv[1] not in left.keys:
             left.keys.append(argv[1])

@@ -1,0 +1,167 @@
+"""The tools on files from outside: an exit code and a sentence, whatever it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Factory
+
+from persistence.snapshot.encoder import SnapshotEncoder
+from protocol.replies import request
+from support import build
+from support.interchange import rdb, string
+from support.snapshots import odd_databases, snapshot
+from support.tools import tool
+
+FOLDER = "appendonlydir"
+MANIFEST = "appendonly.aof.manifest"
+AOF = ("--appendonly", "yes")
+SET = request([b"SET", b"k", b"v"])
+TOOLS = (
+    ("check-aof", "{}"),
+    ("check-aof", "--fix", "{}"),
+    ("check-snapshot", "{}"),
+    ("export", "--to", "resp", "--from", "{}", "{}.out"),
+    ("import", "{}", "--dir", "{}.new"),
+)
+
+
+def refused(path: str, *words: str) -> str:
+    """What a tool says that refuses a path."""
+    done = tool(*[word.format(path) for word in words])
+    told = done.stderr.decode()
+    assert done.returncode == 1, (words, done)
+    assert "Traceback" not in told
+    assert told.strip() or done.stdout.strip()
+    return told
+
+
+@pytest.mark.parametrize("words", TOOLS, ids=[" ".join(words[:2]) for words in TOOLS])
+def test_what_is_no_file(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """A pipe that nobody writes to, a device without end, links to themselves, folders."""
+    pipe, loop, device = tmp_path / "pipe", tmp_path / "loop", tmp_path / "device"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    device.symlink_to("/dev/zero")
+    assert "is a pipe" in refused(str(pipe), *words)
+    assert "levels of symbolic links" in refused(str(loop), *words)
+    assert "is a device" in refused(str(device), *words)
+    assert str(tmp_path) in refused(str(tmp_path), *words)
+    assert refused("x" * 300, *words)
+    parts = tmp_path / "old" / FOLDER
+    parts.mkdir(parents=True)
+    os.mkfifo(parts / "appendonly.aof.1.incr.aof")
+    (parts / MANIFEST).write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
+    if words[0] != "check-snapshot":
+        assert "is a pipe" in refused(str(parts.parent), *words)
+        (parts / MANIFEST).unlink()
+        os.mkfifo(parts / MANIFEST)
+        assert "is a pipe" in refused(str(parts.parent), *words)
+
+
+def test_a_server_waits_for_no_pipe(fresh_server: Factory, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "dump.hrs")
+    server = fresh_server(directory=tmp_path, start=False, check_log=False)
+    server.spawn()
+    assert server.wait() == 1
+    assert "dump.hrs is a pipe" in server.log()
+
+
+def test_a_manifest_that_is_too_long(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).touch()
+    os.truncate(tmp_path / MANIFEST, 1 << 36)
+    assert "is too long to be one" in refused(str(tmp_path), "import", "{}", "--dir", "{}/new")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "dump.hrs"
+    path.write_bytes(b"")
+    path.chmod(0)
+    for words in TOOLS:
+        assert "Permission denied" in refused(str(path), *words)
+
+
+def test_words_that_are_no_text(tmp_path: Path) -> None:
+    """In a snapshot's header, in keys, in the name of the file."""
+    encoder = SnapshotEncoder(b"\xff\x1b[2J", 2**64 - 1, False, 16)
+    encoder.begin()
+    encoder.finish()
+    path = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"\xff\n.hrs"))
+    Path(path).write_bytes(b"".join(encoder.take()))
+    done = tool("check-snapshot", path)
+    assert done.returncode == 0, done.stderr
+    assert rb"written by Headrace \xff\x1b[2J, state of 584556019-04-03 14:25:52 UTC" in done.stdout
+    Path(path).write_bytes(rdb(9, b"\x01" + string(b"\xff\x1b[2J") + b"\0"))
+    done = tool("import", path, "--dir", str(tmp_path / "new"))
+    assert done.returncode == 1
+    assert rb"1 x list: \xff\x1b[2J" in done.stderr
+    Path(path).write_bytes(b"*0\r\n")
+    assert tool("check-aof", path).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "words", [("check-aof", "{}"), ("export", "--to", "resp", "--from", "{}", "-")]
+)
+def test_output_that_nobody_takes(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "appendonly.aof").write_bytes(SET)
+    command = [sys.executable, "-P", "-m", "server", *[word.format(tmp_path) for word in words]]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, check=False, env=build.environment()
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"The output cannot be written: No space left")
+
+
+def test_an_unsound_snapshot_is_not_taken_over(tmp_path: Path) -> None:
+    """Its checksums are right: whoever made it made those, too."""
+    dbs = odd_databases()
+    stream = dbs[15].slots[0].value
+    stream.max_deleted_ms = 2  # type: ignore[attr-defined]  # above the last ID
+    path = tmp_path / "dump.hrs"
+    path.write_bytes(snapshot(dbs))
+    for words in (TOOLS[0], *TOOLS[2:]):
+        assert "not a deleted entry above the last ID" in refused(str(path), *words)
+
+
+def test_commands_that_change_nothing_are_passed(fresh_server: Factory, tmp_path: Path) -> None:
+    """A real server runs them while it loads; none of them has a part in what the data is."""
+    names = ["SAVE", "BGSAVE", "BGREWRITEAOF", "SHUTDOWN", "PING", "RESET", "QUIT", "MONITOR"]
+    words = [
+        *("CONFIG SET maxmemory 1", "DEBUG SLEEP 100", "DEBUG SEGFAULT", "CLIENT PAUSE 100000"),
+        *("SUBSCRIBE c", "GET k", "XREAD BLOCK 0 STREAMS s $", "WAITAOF 1 0 0", "CLIENT KILL ID 1"),
+        *("PUBLISH c m", "AUTH x", "WATCH k", "REPLICAOF h 1", "SCAN 0", "HELLO 9"),
+    ]
+    parts = tmp_path / FOLDER
+    parts.mkdir()
+    made = [SET, *[request(line.encode().split()) for line in (*names, *words)]]
+    made.append(request([b"XADD", b"s", b"1-1", b"f", b"v"]))
+    (parts / "appendonly.aof.1.incr.aof").write_bytes(b"".join(made))
+    (parts / MANIFEST).write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
+    done = tool("import", str(tmp_path), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    for folder in (tmp_path, tmp_path / "new"):
+        server = fresh_server(*AOF, directory=folder)
+        assert (server.call("GET", "k"), server.call("XLEN", "s")) == (b"v", 1)
+        assert server.call("CONFIG", "GET", "maxmemory") == [b"maxmemory", b"0"]
+
+
+@pytest.mark.slow
+def test_broken_files_by_chance() -> None:
+    """Under every tool; ``file_fuzz.py`` has a long form, and says how to try one again."""
+    script = Path(__file__).resolve().parents[1] / "support" / "file_fuzz.py"
+    done = subprocess.run(
+        [sys.executable, "-P", str(script), "2026", "400"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        env=build.environment(),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "400 rounds, 0 faults\n"
