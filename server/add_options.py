@@ -49,6 +49,8 @@ class AddOptions(TrimOptions):
                 break
             at = after
         if at >= len(argv):
+            if self.limit_given:
+                self.check_limit(False)
             raise CommandError(wrong_arity(b"xadd"))
         self.words = argv[2:at]
         return at

@@ -129,18 +129,23 @@ class TrimOptions:
 
     def settle(self, call: Call) -> None:
         """Check the options against each other and fill in the default limit."""
-        if self.limit and self.strategy == NO_TRIM:
-            raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+        if self.limit_given:
+            self.check_limit(call.replaying)
         self.most = 0
         if call.replaying:
             return
         if self.limit_given:
-            if not self.approximate:
-                raise CommandError(errors.LIMIT_WITHOUT_TILDE)
             self.most = self.limit
         elif self.approximate:
             limit = 100 * call.server.config.stream_node_max_entries
             self.most = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
+
+    def check_limit(self, replaying: bool) -> None:
+        """See that LIMIT, which was given, may stand here; a record may have it with ``=``."""
+        if self.limit and self.strategy == NO_TRIM:
+            raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+        if not self.approximate and not replaying:
+            raise CommandError(errors.LIMIT_WITHOUT_TILDE)
 
     def trim(self, call: Call, stream: Stream) -> int:
         """Trim ``stream``; the number of entries removed.

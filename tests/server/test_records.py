@@ -57,9 +57,10 @@ CASES: list[tuple[Request, list[str]]] = [
     (("COPY", "l", "k"), ["COPY l k"]),
     (("MOVE", "k", 3), ["MOVE k 3"]),
     (("EXPIRE", "l", -1), ["DEL l"]),
-    (("SET", "o", "v", "PXAT", 1), ["SET o v PXAT 1"]),
+    (("SET", "o", "v", "PXAT", 1), []),
+    (("MSETEX", 1, "o", "v", "PXAT", 1), ["SET o v PXAT 1"]),
     (("GET", "o"), ["DEL o"]),
-    (("SET", "o", "v", "PXAT", 1), ["SET o v PXAT 1"]),
+    (("MSETEX", 1, "o", "v", "PXAT", 1), ["SET o v PXAT 1"]),
     (("SET", "o", "w"), ["MULTI", "DEL o", "SET o w", "EXEC"]),
     (("SWAPDB", 3, 4), ["SWAPDB 3 4"]),
     (("FLUSHDB", "ASYNC"), ["FLUSHDB"]),
@@ -110,7 +111,7 @@ def test_loading_keeps_what_expired_meanwhile_until_it_is_met(
     )
     with server.client() as client:
         client.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
-        client.call("SET", "k", "v", "PXAT", 1)
+        client.call("MSETEX", 1, "k", "v", "PXAT", 1)
         client.call("APPEND", "a", "12")
         client.call("APPEND", "a", "3")
         client.call("SET", "n", "5", "PXAT", FAR_MS)
