@@ -14,6 +14,10 @@ For two streams, of which the second had nothing in this batch::
 ``rows``  entries of the batch, where they were counted
 ``from``  the batch starts after this ID instead of the last batch's: the stream was made anew
 ``lost``  entries that were removed before they were read, over the life of the query
+``next``  where ``n`` is unknown, or only the least that it can be: the first entry behind ``id``,
+          by which a loss is noticed
+``seen``  what the stream looked like when the batch was planned, see ``Sight``; by this a stream
+          that was replaced by another one is noticed. Absent in offsets of earlier versions
 
 The split stands here, and not in the options, because Spark plans a batch anew when it repeats it:
 with other options or more cores the rows would fall into other partitions, and a sink that knows
@@ -34,6 +38,40 @@ from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
 VERSION: Final = 1
 
 Offset = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An entry that is known again: by its ID, and a hash of its fields and values."""
+
+    id: StreamID
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{format_id(self.id)}/{self.digest}"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a stream looked like at one moment.
+
+    While it stays the same stream, none of its numbers and IDs becomes less, and no entry appears
+    between ``end`` and ``last``. ``loss`` draws the conclusions.
+
+    Attributes:
+        added: entries ever added.
+        removed: entries ever trimmed or deleted.
+        last: the last ID generated.
+        deleted: the greatest ID that was deleted by name.
+        first, end: the oldest and the newest entry; None when the stream was empty.
+    """
+
+    added: int
+    removed: int
+    last: StreamID
+    deleted: StreamID = LEAST
+    first: Mark | None = None
+    end: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +97,12 @@ class Position:
     rows: int = -1
     since: StreamID | None = None
     lost: int = 0
+    next: StreamID | None = None
+    seen: Sight | None = None
+
+    def is_exact(self) -> bool:
+        """Whether the rank is known, and not only the least that it can be."""
+        return self.n >= 0 and self.next is None
 
     def at_rest(self) -> Position:
         """The same place, without the batch that led there."""
@@ -74,12 +118,16 @@ class Piece:
 
     Attributes:
         rows: how many there were when it was planned; -1 when they were not counted.
+        seen: what the stream looked like then; None in offsets of earlier versions.
+        n: the rank of ``after``; -1 when it is not known exactly.
     """
 
     key: str
     after: StreamID
     upto: StreamID
     rows: int = -1
+    seen: Sight | None = None
+    n: int = -1
 
 
 def to_offset(positions: Mapping[str, Position]) -> Offset:
@@ -98,8 +146,25 @@ def _to_json(position: Position) -> dict[str, Any]:
         found["lost"] = position.lost
     if position.n >= 0:
         found["n"] = position.n
+    if position.next is not None:
+        found["next"] = format_id(position.next)
     if position.rows >= 0:
         found["rows"] = position.rows
+    if position.seen is not None:
+        found["seen"] = _sight_to_json(position.seen)
+    return found
+
+
+def _sight_to_json(sight: Sight) -> dict[str, Any]:
+    found: dict[str, Any] = {"added": sight.added}
+    if sight.deleted != LEAST:
+        found["deleted"] = format_id(sight.deleted)
+    if sight.end is not None:
+        found["end"] = str(sight.end)
+    if sight.first is not None:
+        found["first"] = str(sight.first)
+    found["last"] = format_id(sight.last)
+    found["removed"] = sight.removed
     return found
 
 
@@ -131,7 +196,27 @@ def _from_json(value: Mapping[str, Any]) -> Position:
         rows=value.get("rows", -1),
         since=None if since is None else parse_id(since),
         lost=value.get("lost", 0),
+        next=parse_id(value["next"]) if "next" in value else None,
+        seen=_sight_from_json(value["seen"]) if "seen" in value else None,
     )
+
+
+def _sight_from_json(value: Mapping[str, Any]) -> Sight:
+    return Sight(
+        added=value["added"],
+        removed=value["removed"],
+        last=parse_id(value["last"]),
+        deleted=parse_id(value.get("deleted", "0-0")),
+        first=_mark_from(value.get("first")),
+        end=_mark_from(value.get("end")),
+    )
+
+
+def _mark_from(text: str | None) -> Mark | None:
+    if text is None:
+        return None
+    id_text, _, digest = text.partition("/")
+    return Mark(parse_id(id_text), digest)
 
 
 def pieces_between(start: Mapping[str, Position], end: Mapping[str, Position]) -> list[Piece]:
@@ -141,16 +226,17 @@ def pieces_between(start: Mapping[str, Position], end: Mapping[str, Position]) -
         position = end[key]
         before = start.get(key)
         after = LEAST if before is None else before.id
+        rank = before.n if before is not None and before.is_exact() else -1
         if position.since is not None:
-            after = position.since
+            after, rank = position.since, -1
         elif before is not None and position.at_rest() == before.at_rest():
             continue  # this stream had nothing; its last batch's split may still stand there
         left = position.rows
         for cut in position.cuts:
             if after < cut.id < position.id:
-                found.append(Piece(key, after, cut.id, cut.rows))
-                after = cut.id
+                found.append(Piece(key, after, cut.id, cut.rows, position.seen, rank))
+                after, rank = cut.id, -1
                 left = left - cut.rows if left >= 0 and cut.rows >= 0 else -1
         if after < position.id:
-            found.append(Piece(key, after, position.id, left))
+            found.append(Piece(key, after, position.id, left, position.seen, rank))
     return found

@@ -14,66 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark_headrace.errors import DataLossError, HeadraceError
+from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import ID_MAX, LEAST, StreamID, format_id
-from pyspark_headrace.offsets import Cut, Piece, Position, Positions
+from pyspark_headrace.loss import numbers_contradict, removed_amid, removed_unread
+from pyspark_headrace.offsets import Cut, Piece, Position, Positions, Sight
 from pyspark_headrace.options import MOST_CUTS, Bound, ReadOptions
-from pyspark_headrace.server import Figures, Server
+from pyspark_headrace.server import Figures, Look, Measure, Server
+from pyspark_headrace.settling import Settler
 
 log = logging.getLogger("pyspark_headrace")
 
 PATTERN_EVERY_S: Final = 2.0
-GO_ON: Final = "failOnDataLoss=false reads on and counts"
-
-
-@dataclass(frozen=True)
-class Loss:
-    """Entries that went before they were read.
-
-    Attributes:
-        rows: how many, at the most; -1 when nobody can know.
-        text: what happened, for people.
-    """
-
-    rows: int
-    text: str
-
-
-def loss_since(key: str, position: Position, figures: Figures) -> Loss | None:
-    """What a stream has lost of what lies after a position.
-
-    Let ``n`` be the position's rank, and *removed* the entries that were ever trimmed or deleted.
-    When the first entry lies behind the position, every entry up to it is gone, so ``removed - n``
-    entries after it are gone too. That is exact, unless some of these were deleted by name, on
-    purpose perhaps; then it is the most.
-    """
-    if position.n < 0 or figures.added < 0:
-        return None
-    where = f"stream {key}: "
-    if not figures.exists:
-        if position.n == 0:
-            return None
-        return Loss(-1, f"{where}it is gone, with what came after {format_id(position.id)}")
-    if figures.last < position.id or figures.added < position.n:
-        return Loss(
-            -1,
-            f"{where}it was deleted and made anew: entries after {format_id(position.id)} of "
-            "the old one may be lost",
-        )
-    gone = figures.removed - position.n
-    if gone <= 0 or (figures.length and figures.first <= position.id):
-        return None
-    deleted = figures.max_deleted > position.id
-    count = f"up to {gone}" if deleted else f"{gone}"
-    remark = " (some may have been deleted on purpose)" if deleted else ""
-    first = (
-        f"the first one left is {format_id(figures.first)}" if figures.length else "none is left"
-    )
-    return Loss(
-        gone,
-        f"{where}{count} entries after {format_id(position.id)} were removed before they were "
-        f"read{remark}; {first}",
-    )
 
 
 def fair_shares(backlogs: Mapping[str, int], most: int) -> dict[str, int]:
@@ -129,15 +80,20 @@ class Backlog:
         target: the ID not to go beyond.
         rank: that of the target; -1 when it is unknown.
         rows: entries up to there; an estimate where the server does not count.
-        start: the ID to read after.
+        moved: whether the base is to be written down, even if there is nothing to read.
     """
 
     base: Position
     figures: Figures
     target: StreamID
     rank: int
-    rows: int
-    start: StreamID
+    rows: int = 0
+    moved: bool = False
+
+    @property
+    def start(self) -> StreamID:
+        """The ID to read after."""
+        return self.base.id
 
 
 class Planner:
@@ -150,8 +106,9 @@ class Planner:
         self._known_at_s = float("-inf")
         self._targets: dict[str, tuple[StreamID, int]] | None = None
         self._figures: dict[str, Figures] = {}
+        self._seen: dict[str, Sight] = {}
         self._last_batch_s = time.monotonic()
-        self._told: set[str] = set()
+        self._settler: Final = Settler(options, server)
 
     def streams(self) -> tuple[str, ...]:
         """The streams that are subscribed to; those of a pattern are looked for now and then."""
@@ -173,18 +130,19 @@ class Planner:
         return {key: self._start(key, figures[key], self._options.start_of(key)) for key in keys}
 
     def _start(self, key: str, figures: Figures, bound: Bound) -> Position:
-        if bound.word == "earliest":
-            return Position(LEAST, figures.removed)
+        seen = figures.sight()
         if bound.word == "latest":
-            return Position(figures.last, figures.added)
-        if bound.id == LEAST:
-            return Position(LEAST, figures.removed)
-        if bound.id >= figures.last or figures.added < 0:
+            return Position(figures.last, figures.added, seen=seen)
+        place = LEAST if bound.word == "earliest" else bound.id
+        if place == LEAST or (figures.length and place < figures.first):
+            return Position(place, figures.removed, seen=seen)
+        if place >= figures.last or figures.added < 0:
             # An ID that is still to come has no rank yet.
-            return Position(bound.id, figures.added if bound.id == figures.last else -1)
+            return Position(place, figures.added if place == figures.last else -1, seen=seen)
         if not self._server.offers_ranks():
-            return Position(bound.id)
-        return Position(bound.id, self._server.measure([(key, bound.id, bound.id, 1)])[0].rank)
+            return Position(place, next=self._server.first_behind(key, place), seen=seen)
+        rank = self._server.measure([(key, place, place, 1)])[0].rank
+        return Position(place, rank, seen=seen)
 
     def stop_at_latest(self) -> None:
         """Go no further than what is there at this moment (``Trigger.AvailableNow``)."""
@@ -221,12 +179,11 @@ class Planner:
 
     def _look(self, start: Positions, most: int) -> tuple[Positions | None, int]:
         """The end of the next batch, if it is time for one, and how many entries are waiting."""
-        keys = [key for key in self.streams() if self._targets is None or key in self._targets]
-        self._figures = self._server.figures(keys)
-        backlogs = self._backlogs(keys, start)
+        backlogs = self._backlogs(start)
         rows = {key: backlog.rows for key, backlog in backlogs.items()}
         total = sum(rows.values())
-        if total and not self._is_worth_it(total):
+        moved = any(backlog.moved for backlog in backlogs.values())
+        if total and not moved and not self._is_worth_it(total):
             return None, total
         shares = fair_shares(rows, most) if most else {key: n for key, n in rows.items() if n > 0}
         ends = self._ends({key: backlogs[key] for key in shares}, shares)
@@ -234,9 +191,12 @@ class Planner:
         for key, backlog in backlogs.items():
             if key in ends:
                 found[key] = ends[key]
-            elif backlog.base.lost != start.get(key, backlog.base).lost:
+            elif backlog.moved:
                 found[key] = backlog.base
-        if all(key in start and start[key].at_rest() == found[key] for key in found):
+                if self._options.pattern and not backlog.figures.exists and not backlog.base.lost:
+                    del found[key]
+        at_rest = {key: position.at_rest() for key, position in start.items()}
+        if found == at_rest:
             return None, 0
         self._last_batch_s = time.monotonic()
         return found, total
@@ -247,37 +207,48 @@ class Planner:
             return True
         return time.monotonic() - self._last_batch_s >= options.max_delay_ms / 1000
 
-    def _backlogs(self, keys: Sequence[str], start: Positions) -> dict[str, Backlog]:
+    def _backlogs(self, start: Positions) -> dict[str, Backlog]:
+        known = {
+            key: replace(position.at_rest(), seen=self._seen.get(key, position.seen))
+            for key, position in start.items()
+        }
+        looks = self._looks(known)
         found: dict[str, Backlog] = {}
-        for key in keys:
-            figures = self._figures[key]
-            base = start[key].at_rest() if key in start else Position(LEAST, figures.removed)
+        for key, look in looks.items():
+            figures = look.figures
+            base = known.get(key, Position(LEAST, figures.removed))
             bound = self._options.end_of(key)
             if not bound.word and bound.id <= base.id:
                 continue  # read to the end that was asked for
-            loss = loss_since(key, base, figures)
-            if loss is not None:
-                base = self._after_loss(key, base, figures, loss)
+            moved = base
+            if key in known:
+                moved = self._settler.settled(key, base, look, start[key].seen)
+            if moved != base and self._targets is not None:  # its IDs and ranks may be others
+                self._targets[key] = (figures.last, figures.added)
             target, rank = figures.last, figures.added
             if self._targets is not None and self._targets[key][0] < target:
                 target, rank = self._targets[key]
             if not bound.word and bound.id < target:
                 target, rank = bound.id, -1
-            low = base.id if base.since is None else base.since
-            found[key] = Backlog(base, figures, target, rank, 0, low)
+            found[key] = Backlog(moved, figures, target, rank, moved=moved != base)
+        self._figures = {key: look.figures for key, look in looks.items()}
+        self._seen = {
+            key: seen for key, look in looks.items() if (seen := look.figures.sight()) is not None
+        }
         return self._counted(found)
 
-    def _after_loss(self, key: str, base: Position, figures: Figures, loss: Loss) -> Position:
-        if self._options.fail_on_loss:
-            raise DataLossError(f"{loss.text}. {GO_ON}")
-        if loss.text not in self._told:
-            self._told.add(loss.text)
-            log.warning("%s; failOnDataLoss is false, reading on", loss.text)
-        if not figures.exists:
-            return base
-        if loss.rows < 0:
-            return replace(base, n=figures.removed, since=LEAST)
-        return replace(base, n=figures.removed, lost=base.lost + loss.rows)
+    def _looks(self, known: Positions) -> dict[str, Look]:
+        """The streams that are subscribed to, and those that a pattern does not find any more."""
+        targets = self._targets
+        keys = [key for key in self.streams() if targets is None or key in targets]
+        found = self._server.looks(keys, known)
+        if self._options.pattern:
+            missing = sorted(set(known) - set(self.streams()))
+            for key in self._server.without_stream(missing):
+                found[key] = Look(Figures())
+                if targets is not None:
+                    targets.setdefault(key, (LEAST, 0))
+        return found
 
     def _counted(self, backlogs: dict[str, Backlog]) -> dict[str, Backlog]:
         waiting = {key: each for key, each in backlogs.items() if each.start < each.target}
@@ -315,41 +286,67 @@ class Planner:
         for (key, each), measure in zip(
             backlogs.items(), self._server.measure(ranges), strict=True
         ):
-            base = each.base
-            loss = loss_since(key, base, measure.figures)
-            if loss is not None:  # between the first question and this one
-                base = self._after_loss(key, base, measure.figures, loss)
+            base = self._missed_meanwhile(key, each, measure)
             rank = each.rank if key not in limited and each.rank >= 0 else measure.rank
             found[key] = replace(
-                base, id=targets[key], n=rank, cuts=measure.cuts, rows=measure.rows
+                base,
+                id=targets[key],
+                n=rank,
+                cuts=measure.cuts,
+                rows=measure.rows,
+                next=None,
+                seen=each.figures.sight(),
             )
         return found
+
+    def _missed_meanwhile(self, key: str, backlog: Backlog, measure: Measure) -> Position:
+        """The base of a batch, after what was removed up to the moment of its measure."""
+        base, figures = backlog.base, measure.figures
+        seen = backlog.figures.sight()
+        if seen is None or base.n < 0:
+            return base
+        there = () if seen.end is None else (seen.end,)
+        if numbers_contradict(seen, Look(figures, there)):
+            return base  # replaced since the first question: the tasks will see it, and tell
+        loss = removed_unread(key, base, figures)
+        if loss is None:
+            missing = measure.rank - base.n - measure.rows
+            loss = removed_amid(key, base, missing, figures)
+        return base if loss is None else self._settler.after_removal(base, figures, loss)
 
     def _end_by_walking(self, key: str, backlog: Backlog, share: int, parts: int) -> Position:
         options = self._options
         low = backlog.start
-        base = backlog.base
+        base = replace(backlog.base, next=None, seen=backlog.figures.sight())
+        first = max(low, backlog.figures.first)
+        # Of the entries from here on none was deleted by name, and the rank is exact.
+        exact = backlog.base.is_exact() and backlog.figures.max_deleted <= low
         if share >= backlog.rows:
-            whole = backlog.rank >= 0 and base.n >= 0 and backlog.figures.max_deleted <= low
-            return replace(
+            end = replace(
                 base,
                 id=backlog.target,
                 n=backlog.rank,
-                cuts=cuts_by_time(max(low, backlog.figures.first), backlog.target, parts),
-                rows=backlog.rank - base.n if whole and parts == 1 else -1,
+                cuts=cuts_by_time(first, backlog.target, parts),
+                rows=backlog.rank - base.n if backlog.rank >= 0 and exact and parts == 1 else -1,
             )
+            return end if end.n >= 0 else self._with_next(key, end)
         if share <= options.walk_limit:
             ids = self._server.walk(key, low, backlog.target, share, options.fetch_count)
             if not ids:
                 return replace(base, id=backlog.target, n=backlog.rank, rows=0)
             rank = base.n + len(ids) if base.n >= 0 else -1
-            return replace(base, id=ids[-1], n=rank, cuts=_cuts_of(ids, parts), rows=len(ids))
-        first = max(low, backlog.figures.first)
+            end = replace(base, id=ids[-1], n=rank, cuts=_cuts_of(ids, parts), rows=len(ids))
+            return end if exact else self._with_next(key, end)
         ms = first[0] + (backlog.target[0] - first[0]) * share // backlog.rows
-        end = min(max((ms, ID_MAX), (first[0], ID_MAX)), backlog.target)
-        log.info("stream %s: this batch ends at %s, by time", key, format_id(end))
-        rank = backlog.rank if end == backlog.target else -1
-        return replace(base, id=end, n=rank, cuts=cuts_by_time(first, end, parts))
+        place = min(max((ms, ID_MAX), (first[0], ID_MAX)), backlog.target)
+        log.info("stream %s: this batch ends at %s, by time", key, format_id(place))
+        end = replace(base, id=place, n=-1, cuts=cuts_by_time(first, place, parts))
+        if place == backlog.target and backlog.rank >= 0:
+            return replace(end, n=backlog.rank)
+        return self._with_next(key, end)
+
+    def _with_next(self, key: str, end: Position) -> Position:
+        return replace(end, next=self._server.first_behind(key, end.id))
 
     # For a batch read
 
@@ -376,13 +373,15 @@ class Planner:
             if low < high and figures[key].length:
                 ranges[key] = (low, high)
         if self._server.offers_ranks():
-            return self._pieces_by_rank(ranges)
+            return self._pieces_by_rank(ranges, figures)
         return self._pieces_by_time(ranges, figures)
 
     def _first(self, figures: Figures, bound: Bound) -> StreamID:
         return {"earliest": LEAST, "latest": figures.last}.get(bound.word, bound.id)
 
-    def _pieces_by_rank(self, ranges: Mapping[str, tuple[StreamID, StreamID]]) -> list[Piece]:
+    def _pieces_by_rank(
+        self, ranges: Mapping[str, tuple[StreamID, StreamID]], figures: Mapping[str, Figures]
+    ) -> list[Piece]:
         counts = self._server.count([(key, *pair) for key, pair in ranges.items()])
         total = sum(counts)
         wanted = [
@@ -392,7 +391,8 @@ class Planner:
         ]
         found: list[Piece] = []
         for (key, low, high, _), measure in zip(wanted, self._server.measure(wanted), strict=True):
-            found += _pieces_of(key, low, high, measure.cuts, measure.rows)
+            seen = figures[key].sight()
+            found += _pieces_of(key, low, high, measure.cuts, measure.rows, seen)
         return found
 
     def _pieces_by_time(
@@ -404,19 +404,19 @@ class Planner:
         for key, (low, high) in ranges.items():
             parts = parts_of(lengths[key], total, self._options)
             cuts = cuts_by_time(max(low, figures[key].first), high, parts)
-            found += _pieces_of(key, low, high, cuts, -1)
+            found += _pieces_of(key, low, high, cuts, -1, figures[key].sight())
         return found
 
 
 def _pieces_of(
-    key: str, low: StreamID, high: StreamID, cuts: Sequence[Cut], rows: int
+    key: str, low: StreamID, high: StreamID, cuts: Sequence[Cut], rows: int, seen: Sight | None
 ) -> list[Piece]:
     found: list[Piece] = []
     for cut in cuts:
-        found.append(Piece(key, low, cut.id, cut.rows))
+        found.append(Piece(key, low, cut.id, cut.rows, seen))
         low = cut.id
         rows = rows - cut.rows if rows >= 0 and cut.rows >= 0 else -1
-    found.append(Piece(key, low, high, rows))
+    found.append(Piece(key, low, high, rows, seen))
     return found
 
 

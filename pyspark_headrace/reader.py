@@ -6,9 +6,8 @@ So its constructor opens nothing, and what a planner needs is made when it is fi
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,18 +26,16 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_headrace.columnar import Page, read_page
-from pyspark_headrace.errors import DataLossError
 from pyspark_headrace.filters import Bounds
-from pyspark_headrace.ids import format_id, parse_id
+from pyspark_headrace.ids import parse_id
 from pyspark_headrace.mirror import mirror
 from pyspark_headrace.offsets import Offset, Piece, from_offset, pieces_between, to_offset
 from pyspark_headrace.options import ReadOptions
-from pyspark_headrace.planner import GO_ON, Planner
+from pyspark_headrace.planner import Planner
 from pyspark_headrace.resp import Link, Words
 from pyspark_headrace.server import Server, after, upto
 from pyspark_headrace.shape import Shape
-
-log = logging.getLogger("pyspark_headrace")
+from pyspark_headrace.watch import Watch
 
 _PUSHDOWN_WORKER: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
@@ -58,57 +55,47 @@ def read_piece(options: ReadOptions, shape: Shape, piece: Piece) -> Iterator[pa.
 
     Raises:
         DataLossError: there were fewer entries than when the piece was planned, because they were
-            trimmed in the meantime.
+            trimmed in the meantime, or because the stream is not what it was.
     """
     link = Link(options.connection)
+    watch = Watch(options, piece, link)
     count = options.fetch_count
     end = upto(piece.upto)
     low = piece.after
     rows = 0
+
+    def wanted() -> Words:
+        return ("XRANGE", piece.key, after(low), end, "COUNT", count)
+
     try:
         while True:
-            page = _page(link, ("XRANGE", piece.key, after(low), end, "COUNT", count))
+            words, then = wanted(), watch.questions()
+            page, replies = _page(link, words, then)
+            if not watch.allows(page, low, replies):
+                break
             if len(page):
                 low = parse_id(page.ids[-1])
                 rows += len(page)
             more = len(page) == count and low < piece.upto
             if more:
-                _ask_ahead(link, ("XRANGE", piece.key, after(low), end, "COUNT", count))
+                _ask_ahead(link, wanted(), then)
             if len(page):
                 yield shape.batch(piece.key, page)
             if not more:
                 break
-        if 0 <= rows < piece.rows:
-            _judge_missing(Server(link), options, piece, piece.rows - rows)
+        watch.finish(rows)
     finally:
         link.close()
 
 
-def _page(link: Link, words: Words) -> Page:
-    return read_page(link.run(lambda client: client.page(*words)))
+def _page(link: Link, words: Words, then: Sequence[Words]) -> tuple[Page, list[object]]:
+    data, replies = link.run(lambda client: client.page(words, then))
+    return read_page(data), replies
 
 
-def _ask_ahead(link: Link, words: Words) -> None:
+def _ask_ahead(link: Link, words: Words, then: Sequence[Words]) -> None:
     """Let the server write the next page while this one is turned into columns."""
-    link.run(lambda client: client.ask_page(*words))
-
-
-def _judge_missing(server: Server, options: ReadOptions, piece: Piece, missing: int) -> None:
-    """Tell whether entries that were planned were trimmed; deleting some by name is no loss.
-
-    Trimming takes the oldest first: as long as an entry before the piece lives, it took none of it.
-    """
-    figures = server.figures([piece.key])[piece.key]
-    if figures.length and figures.first <= piece.after:
-        return
-    deleted = figures.max_deleted > piece.after
-    text = (
-        f"stream {piece.key}: {'up to ' if deleted else ''}{missing} entries after "
-        f"{format_id(piece.after)} were removed between planning and reading"
-    )
-    if options.fail_on_loss:
-        raise DataLossError(f"{text}. {GO_ON}")
-    log.warning("%s; failOnDataLoss is false, reading on", text)
+    link.run(lambda client: client.ask_page(words, then))
 
 
 class BatchReader(DataSourceReader):

@@ -54,7 +54,7 @@ class Client:
     def __init__(self, connection: Connection) -> None:
         self._timeout_s = connection.timeout_ms / 1000
         self._reader = hiredis.Reader(replyError=ServerError)
-        self._asked: tuple[Word, ...] | None = None
+        self._asked: Words | None = None
         self._socket = _connect(connection, self._timeout_s)
         try:
             self._greet(connection)
@@ -121,34 +121,48 @@ class Client:
     # Pages: whole replies as bytes. A request is followed by ECHO with a word that nobody can
     # guess, so the end of a reply of any shape is known without reading through it.
 
-    def ask_page(self, *words: Word) -> None:
-        """Ask for a page ahead of time."""
+    def ask_page(self, words: Words, then: Sequence[Words] = ()) -> None:
+        """Ask for a page ahead of time, and for what is to be known right behind it."""
         self._token = secrets.token_hex(8).encode()
-        self.send(encode(words) + encode((b"ECHO", self._token)))
+        echo = encode((b"ECHO", self._token))
+        self.send(encode(words) + echo + b"".join(map(encode, then)))
         self._asked = words
 
-    def page(self, *words: Word) -> bytes:
+    def page(self, words: Words, then: Sequence[Words] = ()) -> tuple[bytes, list[object]]:
         """The bytes of one reply; that of ``ask_page`` where it asked for the same.
 
+        Returns:
+            The page, and the replies to what was asked behind it; errors stand among these.
+
         Raises:
-            ServerError: the reply is an error.
+            ServerError: the page is an error.
         """
         if self._asked is None:
-            self.ask_page(*words)
+            self.ask_page(words, then)
         elif self._asked != words:
             raise ConnectionError("another page is on its way")
         end = b"$16\r\n%b\r\n" % self._token
         chunks: list[bytes] = []
+        size = 0
         last = b""
-        while not last.endswith(end):
+        while True:
             chunk = self._receive()
             chunks.append(chunk)
-            last = (last + chunk)[-len(end) :] if len(chunk) < len(end) else chunk
+            near = last + chunk  # the end may have come in two chunks
+            at = near.find(end)
+            if at >= 0:
+                size += at - len(last)
+                break
+            size += len(chunk)
+            last = near[1 - len(end) :]
         self._asked = None
-        data = b"".join(chunks)[: -len(end)]
+        whole = b"".join(chunks)
+        self._reader.feed(whole[size + len(end) :])
+        replies = [self.read() for _ in then]
+        data = whole[:size]
         if data[:1] == b"-":
             raise ServerError(data[1:-2].decode("utf-8", "replace"))
-        return data
+        return data, replies
 
 
 def _connect(connection: Connection, timeout_s: float) -> socket.socket:

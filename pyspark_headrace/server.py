@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, cast
 
 from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.errors import HeadraceError, ServerError
 from pyspark_headrace.ids import GREATEST, LEAST, StreamID, format_id, parse_id
-from pyspark_headrace.offsets import Cut
+from pyspark_headrace.offsets import Cut, Mark, Position, Sight
 from pyspark_headrace.resp import Link, Words
 
 SCAN_COUNT: Final = 1000
+PAGE: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Figures:
         last: the last ID generated.
         first: of the first entry; 0-0 when there is none.
         max_deleted: the greatest ID that was deleted by name; trimming does not count.
+        oldest, newest: the first and the last entry; None when there is none.
     """
 
     exists: bool = False
@@ -33,11 +36,41 @@ class Figures:
     last: StreamID = LEAST
     first: StreamID = LEAST
     max_deleted: StreamID = LEAST
+    oldest: Mark | None = None
+    newest: Mark | None = None
 
     @property
     def removed(self) -> int:
         """Entries that were trimmed or deleted, ever; -1 when it is not known."""
         return -1 if self.added < 0 else self.added - self.length
+
+    def begins_behind(self, stream_id: StreamID) -> bool:
+        """Whether no entry is left up to an ID."""
+        return not self.length or self.first > stream_id
+
+    def sight(self) -> Sight | None:
+        """What to remember of it; None where there is nothing, or a server that does not count."""
+        if not self.exists or self.added < 0:
+            return None
+        return Sight(
+            self.added, self.removed, self.last, self.max_deleted, self.oldest, self.newest
+        )
+
+
+@dataclass(frozen=True)
+class Look:
+    """A stream, compared with what is remembered of it.
+
+    Attributes:
+        there: of the entries from the remembered newest one up to the remembered last ID, the first
+            two; empty when nothing was remembered.
+        upto, behind: entries up to a position, and behind it; -1 when they were not counted.
+    """
+
+    figures: Figures
+    there: tuple[Mark, ...] = ()
+    upto: int = -1
+    behind: int = -1
 
 
 def pairs_of(reply: object) -> dict[str, object]:
@@ -61,16 +94,44 @@ def figures_of(reply: object, key: str) -> Figures:
             return Figures()
         raise reply
     values = pairs_of(reply)
-    first_entry = values.get("first-entry")
-    first = LEAST if first_entry is None else parse_id(cast("list[bytes]", first_entry)[0])
+    oldest = _mark_or_none(values.get("first-entry"))
     return Figures(
         exists=True,
         length=cast("int", values["length"]),
         added=cast("int", values.get("entries-added", -1)),
         last=parse_id(cast("bytes", values["last-generated-id"])),
-        first=first,
+        first=LEAST if oldest is None else oldest.id,
         max_deleted=parse_id(cast("bytes", values.get("max-deleted-entry-id", b"0-0"))),
+        oldest=oldest,
+        newest=_mark_or_none(values.get("last-entry")),
     )
+
+
+def _mark_or_none(entry: object) -> Mark | None:
+    return None if entry is None else mark_of(entry)
+
+
+def mark_of(entry: object) -> Mark:
+    """By what an entry of a reply is known again."""
+    entry_id, words = cast("tuple[bytes, list[bytes]]", entry)
+    digest = blake2b(digest_size=8)
+    for word in words:
+        digest.update(b"%d:%b" % (len(word), word))
+    return Mark(parse_id(entry_id), digest.hexdigest())
+
+
+def newest_of(key: str, seen: Sight) -> Words:
+    """The question for the newest entry that was seen.
+
+    From there up to the last ID that was seen there can be no other entry in the same stream.
+    """
+    low = "-" if seen.end is None else format_id(seen.end.id)
+    return ("XRANGE", key, low, format_id(seen.last), "COUNT", 2)
+
+
+def marks_of(reply: object) -> tuple[Mark, ...]:
+    """The entries of a small range."""
+    return tuple(mark_of(entry) for entry in cast("list[object]", good(reply)))
 
 
 def after(stream_id: StreamID) -> str:
@@ -118,6 +179,64 @@ class Server:
         replies = self.link.pipeline([("XINFO", "STREAM", key) for key in keys])
         return {key: figures_of(reply, key) for key, reply in zip(keys, replies, strict=True)}
 
+    def looks(self, keys: Sequence[str], at: Mapping[str, Position]) -> dict[str, Look]:
+        """What every stream looks like, with what tells whether it still is the one it was.
+
+        Figures are asked for last. What was counted before them can only have become less, and
+        what was missing before them shows in them as removed.
+
+        Args:
+            at: the positions to compare with; ``seen`` in them is what is remembered.
+        """
+        ranks = self.offers_ranks()
+        asked: dict[str, list[Words]] = {}
+        for key in keys:
+            asked[key] = []
+            if key not in at:
+                continue
+            position = at[key]
+            if ranks:
+                asked[key].append(("XCOUNT", key, "-", format_id(position.id)))
+                asked[key].append(("XCOUNT", key, after(position.id), "+"))
+            if position.seen is not None:
+                asked[key].append(newest_of(key, position.seen))
+        words = [each for key in keys for each in (*asked[key], ("XINFO", "STREAM", key))]
+        replies = iter(self.link.pipeline(words))
+        found: dict[str, Look] = {}
+        for key in keys:
+            answers = [next(replies) for _ in asked[key]]
+            figures = figures_of(next(replies), key)
+            upto, behind = -1, -1
+            if ranks and answers:
+                upto, behind = (cast("int", good(answer)) for answer in answers[:2])
+            there: tuple[Mark, ...] = ()
+            if key in at and at[key].seen is not None:
+                there = marks_of(answers[-1])
+            found[key] = Look(figures, there, upto, behind)
+        return found
+
+    def without_stream(self, keys: Sequence[str]) -> list[str]:
+        """Those of the keys at which there is no stream."""
+        replies = self.link.pipeline([("TYPE", key) for key in keys]) if keys else []
+        kinds = [cast("bytes | str", good(reply)) for reply in replies]
+        return [
+            key for key, kind in zip(keys, kinds, strict=True) if kind not in (b"stream", "stream")
+        ]
+
+    def place_of(self, key: str, mark: Mark, most: int) -> int:
+        """How many entries there are up to one that is known; 0 when it is not there.
+
+        Args:
+            most: without XCOUNT: how far to walk; beyond that the answer is 0 too.
+        """
+        text = format_id(mark.id)
+        if marks_of(self.link.call("XRANGE", key, text, text)) != (mark,):
+            return 0
+        if self.offers_ranks():
+            return self.count([(key, LEAST, mark.id)])[0]
+        ids = self.walk(key, LEAST, mark.id, most, PAGE)
+        return len(ids) if ids and ids[-1] == mark.id else 0
+
     def matching(self, pattern: str) -> list[str]:
         """The names of the streams that a glob matches.
 
@@ -140,7 +259,7 @@ class Server:
     def count(self, ranges: Sequence[tuple[str, StreamID, StreamID]]) -> list[int]:
         """For each (key, after, upto): how many entries."""
         words = [("XCOUNT", key, after(low), upto(high)) for key, low, high in ranges]
-        return [cast("int", _good(reply)) for reply in self.link.pipeline(words)]
+        return [cast("int", good(reply)) for reply in self.link.pipeline(words)]
 
     def ends(self, wanted: Sequence[tuple[str, StreamID, StreamID, int]]) -> list[StreamID]:
         """For each (key, after, upto, rows): the ID of the entry so many rows on."""
@@ -150,7 +269,7 @@ class Server:
         ]
         found = []
         for (_, low, _, _), reply in zip(wanted, self.link.pipeline(words), strict=True):
-            shares = cast("list[list[bytes]]", _good(reply))
+            shares = cast("list[list[bytes]]", good(reply))
             found.append(parse_id(shares[0][1]) if shares else low)
         return found
 
@@ -171,12 +290,12 @@ class Server:
         replies = self.link.pipeline(words)
         found = []
         for number, (key, _, _, _) in enumerate(wanted):
-            info, beyond, shares = cast("list[object]", _good(replies[5 * number + 4]))
+            info, beyond, shares = cast("list[object]", good(replies[5 * number + 4]))
             figures = figures_of(info, key)
-            rank = -1 if figures.added < 0 else figures.added - cast("int", _good(beyond))
+            rank = -1 if figures.added < 0 else figures.added - cast("int", good(beyond))
             pieces = [
                 Cut(parse_id(share[1]), cast("int", share[2]))
-                for share in cast("list[list[bytes]]", _good(shares))
+                for share in cast("list[list[bytes]]", good(shares))
             ]
             rows = sum(piece.rows for piece in pieces)
             found.append(Measure(rows, tuple(pieces[:-1]), rank, figures))
@@ -198,10 +317,15 @@ class Server:
             low = found[-1]
         return found
 
+    def first_behind(self, key: str, place: StreamID) -> StreamID | None:
+        """The first entry behind a place, if there is one."""
+        ids = self.walk(key, place, GREATEST, 1, 1)
+        return ids[0] if ids else None
+
     def page(self, key: str, low: StreamID, high: StreamID, count: int) -> Page:
         """The first entries of a range."""
         words = ("XRANGE", key, after(low), upto(high), "COUNT", count)
-        return read_page(self.link.run(lambda client: client.page(*words)))
+        return read_page(self.link.run(lambda client: client.page(words))[0])
 
     def wait(self, positions: Iterable[tuple[str, StreamID]], wait_ms: int) -> bool:
         """Wait until one of the streams has an entry after its ID; False when time is up."""
@@ -233,7 +357,8 @@ def key_text(name: bytes) -> str:
         ) from None
 
 
-def _good(reply: object) -> object:
+def good(reply: object) -> object:
+    """A reply among others that is no error; else the error is raised."""
     if isinstance(reply, ServerError):
         raise reply
     return reply

@@ -12,8 +12,10 @@ from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.ids import LEAST, StreamID, format_id, parse_id
 from pyspark_headrace.offsets import (
     Cut,
+    Mark,
     Piece,
     Position,
+    Sight,
     from_offset,
     pieces_between,
     to_offset,
@@ -35,7 +37,15 @@ def positions(draw: st.DrawFn, ids: st.SearchStrategy[StreamID] = IDs) -> Positi
         rows=draw(count),
         since=draw(st.none() | ids),
         lost=draw(st.integers(0, 5)),
+        next=draw(st.none() | ids),
+        seen=draw(st.none() | sights(ids)),
     )
+
+
+def sights(ids: st.SearchStrategy[StreamID]) -> st.SearchStrategy[Sight]:
+    number = st.integers(0, 2**40)
+    mark = st.none() | st.builds(Mark, ids, st.text("0123456789abcdef", min_size=16, max_size=16))
+    return st.builds(Sight, number, number, ids, ids, mark, mark)
 
 
 @given(st.dictionaries(st.text(min_size=1), positions(), max_size=3))
@@ -70,7 +80,7 @@ def test_rows_of_pieces() -> None:
     start = {"a": Position((1, 0), 1)}
     cuts = (Cut((3, 0), 2), Cut((5, 0), 2))
     assert pieces_between(start, {"a": Position((7, 0), 6, cuts, 5)}) == [
-        Piece("a", (1, 0), (3, 0), 2),
+        Piece("a", (1, 0), (3, 0), 2, n=1),
         Piece("a", (3, 0), (5, 0), 2),
         Piece("a", (5, 0), (7, 0), 1),
     ]

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from pyspark_headrace.errors import DataLossError, HeadraceError
 from pyspark_headrace.ids import ID_MAX, LEAST, StreamID
-from pyspark_headrace.offsets import Positions, from_offset, pieces_between, to_offset
+from pyspark_headrace.loss import removed_unread
+from pyspark_headrace.offsets import Position, Positions, pieces_between
 from pyspark_headrace.options import READ, STREAM, read_options
-from pyspark_headrace.planner import Planner, cuts_by_time, fair_shares, loss_since, parts_of
+from pyspark_headrace.planner import Planner, cuts_by_time, fair_shares, parts_of
 from pyspark_headrace.resp import Link
-from pyspark_headrace.server import Server
-from support.client import RawClient
+from pyspark_headrace.server import Figures, Server
 from support.process import Process
+from support.spark_query import Query, add, numbers
 
 pytestmark = pytest.mark.once
 
@@ -31,45 +32,6 @@ def live(request: pytest.FixtureRequest) -> Process:
     name = {"ours": "server", "redis": "redis_server"}[request.param]
     process: Process = request.getfixturevalue(name)
     return process
-
-
-class Query:
-    """A streaming query without Spark: it plans, reads, and remembers what it has read."""
-
-    def __init__(self, process: Process, **options: object) -> None:
-        given_ = {name: str(value) for name, value in options.items()}
-        self.options = read_options(
-            {"port": str(process.port), "pollTimeoutMs": "0", "subscribe": "s", **given_}, STREAM
-        )
-        self.server = Server(Link(self.options.connection))
-        self.planner = Planner(self.options, self.server)
-        self.at = self.planner.initial()
-        self.read: dict[str, list[StreamID]] = {}
-        self.expected_rows: list[tuple[int, int]] = []
-
-    def step(self, most: int = 0) -> bool:
-        """One batch; False when there is none."""
-        found = self.planner.latest(self.at, most)
-        if found is None:
-            return False
-        found = from_offset(to_offset(found))
-        for piece in pieces_between(self.at, found):
-            ids = self.server.walk(piece.key, piece.after, piece.upto, 10**9, 1000)
-            self.expected_rows.append((piece.rows, len(ids)))
-            self.read.setdefault(piece.key, []).extend(ids)
-        self.at = found
-        return True
-
-    def close(self) -> None:
-        self.server.link.close()
-
-
-def add(client: RawClient, key: str, *ids: str) -> None:
-    client.pipeline(*[("XADD", key, each, "f", "v") for each in ids])
-
-
-def numbers(ids: list[StreamID]) -> list[int]:
-    return [ms for ms, _ in ids]
 
 
 Steps = st.lists(
@@ -236,29 +198,6 @@ def test_what_is_deleted_behind_an_entry_that_lives_is_no_loss(live: Process) ->
     assert numbers(query.read["s"]) == [2, 3, 4, 7, 8, 10]
 
 
-@pytest.mark.parametrize("last", ["5-1", "50-1"])
-def test_a_stream_that_was_made_anew(live: Process, last: str) -> None:
-    """With smaller IDs, or with greater ones but fewer entries."""
-    with live.client() as client:
-        add(client, "s", *[f"{n}-1" for n in range(1, 11)])
-        strict = Query(live, startingOffsets="earliest")
-        lenient = Query(live, startingOffsets="earliest", failOnDataLoss="false")
-        for query in (strict, lenient):
-            assert query.step()
-        client.call("DEL", "s")
-        with pytest.raises(DataLossError, match="it is gone"):
-            strict.step()
-        assert not lenient.step()
-        add(client, "s", "4-1", last)
-        with pytest.raises(DataLossError, match="deleted and made anew"):
-            strict.step()
-        assert lenient.step()
-        assert numbers(lenient.read["s"]) == [*range(1, 11), 4, int(last.partition("-")[0])]
-        assert not lenient.step()
-        for query in (strict, lenient):
-            query.close()
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -278,12 +217,7 @@ def test_where_a_query_starts(
 ) -> None:
     with live.client() as client:
         add(client, "s", *[f"{n}-1" for n in range(1, 11)])
-        given_ = {"port": str(live.port), "subscribe": "s", "pollTimeoutMs": "0", **options}
-        query = Query.__new__(Query)
-        query.options = read_options({k: v for k, v in given_.items() if v is not None}, STREAM)
-        query.server = Server(Link(query.options.connection))
-        query.planner = Planner(query.options, query.server)
-        query.at, query.read, query.expected_rows = query.planner.initial(), {}, []
+        query = Query(live, **options)
         query.step()
         assert numbers(query.read.get("s", [])) == expected
         client.call("XTRIM", "s", "MAXLEN", 1)  # what lies before the start is no loss
@@ -491,9 +425,6 @@ def test_numbers_of_pieces() -> None:
 
 def test_without_counters_no_loss_is_seen() -> None:
     """Redis before 7 does not count what was added."""
-    from pyspark_headrace.offsets import Position
-    from pyspark_headrace.server import Figures
-
     figures = Figures(True, 3, -1, (9, 0), (7, 0))
-    assert loss_since("s", Position((1, 0), 4), figures) is None
-    assert loss_since("s", Position((1, 0)), Figures(True, 3, 9, (9, 0), (7, 0))) is None
+    assert removed_unread("s", Position((1, 0), 4), figures) is None
+    assert removed_unread("s", Position((1, 0)), Figures(True, 3, 9, (9, 0), (7, 0))) is None

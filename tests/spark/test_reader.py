@@ -279,11 +279,12 @@ def test_a_stream_reader_travels_and_asks_nothing_before_it_must(server: Process
     )
     reader = source.streamReader(source.schema())
     start = reader.initialOffset()
-    assert start == {"k": {"s": {"id": "0-0", "n": 0}}, "v": 1}
+    seen = start["k"]["s"]["seen"]
+    assert start == {"k": {"s": {"id": "0-0", "n": 0, "seen": seen}}, "v": 1}
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMaxRows(3)
     end = reader.latestOffset(start, limit)
-    assert end == {"k": {"s": {"id": "3-1", "n": 3, "rows": 3}}, "v": 1}
+    assert end == {"k": {"s": {"id": "3-1", "n": 3, "rows": 3, "seen": seen}}, "v": 1}
     assert reader.reportLatestOffset() == {"k": {"s": {"id": "5-1", "n": 5}}, "v": 1}
     worker: StreamReader = pickle.loads(pickle.dumps(reader))
     batches = [batch for each in reader.partitions(start, end) for batch in worker.read(each)]
