@@ -288,6 +288,52 @@ def test_pending_bytes() -> None:
     assert drain(parser) == [[b"abc", b"x" * 100_000]]
 
 
+def test_words_of_an_unfinished_request_are_counted_once() -> None:
+    """However many have come in, one more costs the same; the client's buffer is bounded by it."""
+
+    def spent(words: int) -> float:
+        """What a hundred packets cost behind so many words of the same request."""
+        parser = RequestParser()
+        parser.feed(b"*2000000000\r\n")
+        for _ in range(words // 10_000):
+            parser.feed(b"$1\r\nk\r\n" * 10_000)
+            assert parser.take() == []
+        assert parser.pending_bytes == words
+        start = time.process_time()
+        for _ in range(100):
+            parser.feed(b"$1\r\nk\r\n" * 10)
+            assert parser.take() == []
+            assert parser.pending_bytes >= words
+        return time.process_time() - start
+
+    few = min(spent(10_000) for _ in range(3))
+    many = min(spent(1_000_000) for _ in range(3))
+    assert many < 10 * few
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"k", b"\r\n", b"$1\r\nk", b"x" * 99, BIG]), max_size=40),
+    st.lists(st.sampled_from([1, 7, 63, 64, 65, 200, 4096]), min_size=1, max_size=5),
+    st.integers(0, 60),
+)
+@settings(deadline=None)
+def test_many_words_however_they_come(words: list[bytes], sizes: list[int], odd: int) -> None:
+    """Those in the canonical form, which are taken together, and one that is not among them."""
+    request = [b"MSET", *words, b"end"]
+    parts = [b"*%d\r\n" % len(request)]
+    parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in request]
+    if odd < len(parts):
+        parts[odd] = parts[odd][:-2] + (b"\r!" if odd == 0 else b"ab")  # as Redis, we let it pass
+    wire = b"".join(parts) + encode("PING")
+    pieces: list[bytes] = []
+    at = 0
+    while at < len(wire):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(wire[at : at + size])
+        at += size
+    assert parse(pieces) == ([request, [b"PING"]], b"")
+
+
 def test_drained() -> None:
     def drained() -> bool:
         return parser.is_drained
