@@ -5,11 +5,11 @@ append-only file that waits until what was executed has been written (and under 
 always`` synced): a reply is a promise. That is at the end of the loop's turn, or at once for a
 client that is alone.
 
-Running stops early when a command blocks, when CLIENT PAUSE holds it back, or when the replies
-pile up because the peer does not read them. What is left of the requests waits in ``_queue``, and
-bytes that still arrive wait in the parser. They are read all the same: a peer may send all it has
-before it reads the first reply, and would wait for us as we for it. How much may wait is up to
-``client-query-buffer-limit``.
+Running stops early when a command blocks, when CLIENT PAUSE holds it back, when the replies pile up
+because the peer does not read them, or when it has taken long: then others have a turn of the loop
+first. What is left of the requests waits in ``_queue``, and bytes that still arrive wait in the
+parser. They are read all the same: a peer may send all it has before it reads the first reply, and
+would wait for us as we for it. How much may wait is up to ``client-query-buffer-limit``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ log: Final = logging.getLogger("headrace")
 
 OUTPUT_AHEAD_BYTES: Final = 16 * 1024 * 1024  # of unread replies at which running pauses
 LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
+FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one in the same turn
+PIECE: Final = 512  # requests that are run between two looks at the time
+TURN_NS: Final = 4_000_000  # after which running makes way for others
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
@@ -56,7 +59,10 @@ class Connection(Peer):
         self._server: Final = server
         self._transport: asyncio.Transport | None = None
         self._parser: Final = RequestParser(server.config.proto_max_bulk_len)
-        self._queue: list[list[bytes]] = []  # requests parsed and not run
+        self._queue: list[list[bytes]] = []  # requests parsed, of which some are not run
+        self._queue_at = 0  # the first of those
+        self._counted_at = -1  # the one from which on they were counted last
+        self._counted_bytes = 0  # what that came to
         self._stalled = False  # the peer does not read what we write
         self._resuming = False
         self._pausing = False  # the replies at hand are to be sent before more is run
@@ -113,8 +119,25 @@ class Connection(Peer):
         self._parser.feed(data)
         if self._queue or self._is_full() or session.special & HOLD:
             self._bound_input()
-        elif len(data) < LARGE_READ_BYTES or not self._bound_input():
+        elif len(data) < LARGE_READ_BYTES:
             self._run()
+        else:
+            if not self._bound_input():
+                self._run()
+            if len(data) >= FULL_READ_BYTES:
+                self._read_no_more_in_this_turn()
+
+    def _read_no_more_in_this_turn(self) -> None:
+        """Let others have theirs: libuv reads up to eight megabytes of a client in one go."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_again)
+
+    def _read_again(self) -> None:
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.resume_reading()
 
     def eof_received(self) -> bool:
         """The peer will send no more: close once it has its replies, which may be on hold."""
@@ -129,7 +152,7 @@ class Connection(Peer):
         """Forget the session, and break the cycles that the garbage collector may never meet."""
         self._server.session_closed(self.session)
         self.session.peer = NOBODY
-        self._queue.clear()
+        self._queue = []
         self._transport = None
 
     def pause_writing(self) -> None:
@@ -266,11 +289,20 @@ class Connection(Peer):
 
     def pending_input_bytes(self) -> int:
         """Bytes received and not run."""
-        size = self._parser.pending_bytes
-        for argv in self._queue:
-            for argument in argv:
-                size += len(argument)
-        return size
+        return self._parser.pending_bytes + self._queued_bytes()
+
+    def _queued_bytes(self) -> int:
+        """Bytes of the requests that are parsed and not run; counted once where none is."""
+        if not self._queue:
+            return 0
+        if self._counted_at != self._queue_at:
+            self._counted_at = self._queue_at
+            size = 0
+            for number in range(self._queue_at, len(self._queue)):
+                for argument in self._queue[number]:
+                    size += len(argument)
+            self._counted_bytes = size
+        return self._counted_bytes
 
     def bound_output(self) -> None:
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
@@ -306,9 +338,11 @@ class Connection(Peer):
         """Run all that can be run now, then send the replies."""
         session = self.session
         parser = self._parser
+        until_ns = self._server.clock_ns + TURN_NS
         try:
             while not self._is_full() and not session.special & HOLD:
                 requests = self._queue
+                at = self._queue_at
                 if requests:
                     self._queue = []
                 else:
@@ -316,7 +350,9 @@ class Connection(Peer):
                     requests = parser.take()
                     if not requests:
                         break
-                if not self._run_batch(requests) or parser.is_drained:
+                    at = 0
+                    self._asked_once = len(requests) == 1 or _are_a_transaction(requests)
+                if not self._run_batch(requests, at, until_ns) or parser.is_drained:
                     break
         except ProtocolError as error:
             line = errors.PROTOCOL % error.text
@@ -348,15 +384,30 @@ class Connection(Peer):
             return
         session.special |= CLOSING
 
-    def _run_batch(self, requests: list[list[bytes]]) -> bool:
-        """Run requests in order; False when more must not be run now."""
+    def _run_batch(self, requests: list[list[bytes]], at: int, until_ns: int) -> bool:
+        """Run requests from a place on, in order; False when more must not be run now.
+
+        Args:
+            until_ns: the moment from which others are to have their turn.
+        """
         session = self.session
-        self._asked_once = len(requests) == 1 or _are_a_transaction(requests)
-        done = execute(self._server, session, requests)
-        session.commands += done
-        if done < len(requests):
-            self._queue = requests[done:]
-        self._pausing = session.answered_bytes > OUTPUT_PAUSE_BYTES
+        server = self._server
+        size = len(requests)
+        answered_bytes = 0
+        while True:
+            end = min(size, at + PIECE)
+            done = execute(server, session, requests, at, end)
+            session.commands += done - at
+            at = done
+            answered_bytes += session.answered_bytes
+            if answered_bytes > OUTPUT_PAUSE_BYTES or server.clock_ns >= until_ns:
+                self._pausing = True
+            if at < end or at >= size or self._pausing:
+                break
+        if at < size:
+            self._queue = requests
+            self._queue_at = at
+            self._counted_at = -1
         return not (self._pausing or session.special & HOLD)
 
     def _send(self) -> None:

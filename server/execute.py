@@ -40,8 +40,10 @@ from server.state import MONITORED, Server
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
 
 
-def execute(server: Server, session: Session, requests: list[list[bytes]]) -> int:
-    """Run requests in order and answer them in ``session.out``; how many are done with.
+def execute(
+    server: Server, session: Session, requests: list[list[bytes]], at: int, size: int
+) -> int:
+    """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
 
     The others are to be offered again: one was held back or made the session wait, or the answers
     have come to more than ``OUTPUT_PAUSE_BYTES``.
@@ -49,8 +51,6 @@ def execute(server: Server, session: Session, requests: list[list[bytes]]) -> in
     ``server.clock_ns`` is the time of the first command, and afterwards that when the last ended.
     """
     session.answered_bytes = 0
-    size = len(requests)
-    at = 0
     while at < size and not (session.special & HOLD or session.answered_bytes > OUTPUT_PAUSE_BYTES):
         argv = requests[at]
         name = argv[0]

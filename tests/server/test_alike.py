@@ -133,9 +133,8 @@ class Side:
     def run(self, requests: list[list[bytes]]) -> bytes:
         """What the client gets."""
         self.session.out.clear()
-        assert execute(self.server, self.session, [list(words) for words in requests]) == len(
-            requests
-        )
+        copies = [list(words) for words in requests]
+        assert execute(self.server, self.session, copies, 0, len(copies)) == len(copies)
         return b"".join(self.session.out)
 
     def streams(self) -> list[object]:
@@ -351,9 +350,9 @@ def test_time_stands_still_in_a_transaction() -> None:
 def test_what_a_client_sees_of_itself_counts_before_it_is_sent() -> None:
     side = Side()
     big = [b"ECHO", b"x" * 100_000]
-    assert execute(side.server, side.session, [big] * 30) == 11
+    assert execute(side.server, side.session, [big] * 30, 0, 30) == 11
     side.run([[b"MONITOR"]])
-    assert execute(side.server, side.session, [big] * 30) == 6
+    assert execute(side.server, side.session, [big] * 30, 0, 30) == 6
 
 
 def entries(count: int, key: str = "s") -> list[tuple[Argument, ...]]:

@@ -107,7 +107,7 @@ def run_all(server: Server, session: Session, *lines: str) -> None:
     for line in lines:
         server.refresh_clock()
         session.out.clear()
-        assert execute(server, session, [line.encode().split()]) == 1
+        assert execute(server, session, [line.encode().split()], 0, 1) == 1
         assert not b"".join(session.out).startswith(b"-"), (line, session.out)
 
 
