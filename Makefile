@@ -40,7 +40,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo judges test check lint types test-compiled test-pure fuzz bench bench-quick bench-durability flame link-order clean
+.PHONY: help install run demo judges test check lint types test-compiled test-pure fuzz bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,12 @@ flame: install $(BENCH_REQUIREMENTS) ## where the time goes, as a picture (needs
 
 link-order: install $(BENCH_REQUIREMENTS) ## which functions the linker puts side by side, as perf meets them
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.link_order $(ARGS)
+
+instructions: install $(BENCH_REQUIREMENTS) ## per command, counted by valgrind; ARGS="--server before=COMMAND"
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.instructions $(ARGS)
+
+soak: install $(BENCH_REQUIREMENTS) ## 20 minutes of all kinds of clients: does memory grow? ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.soak $(ARGS)
 
 bench-durability: install $(BENCH_REQUIREMENTS) ## what durability costs, beside redis-server; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
