@@ -405,7 +405,7 @@ def bad_client_attribute(word: bytes) -> bytes:
 
 def no_latency_samples(event: bytes) -> bytes:
     """For LATENCY GRAPH of an event that was never slow."""
-    return b"ERR No samples available for event '%b'" % event
+    return b"ERR No samples available for event '%b'" % event.partition(b"\0")[0]
 
 
 # Consumer groups

@@ -170,7 +170,7 @@ def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOpti
 
 
 def _positive(text: bytes, refusal: bytes) -> int:
-    number = parse_integer(text)
-    if number is None or number <= 0:
+    number = integer(text)
+    if number <= 0:
         raise CommandError(refusal)
     return number

@@ -16,6 +16,7 @@ from compat.errors import (
     UNBLOCKED,
     CommandError,
     bad_client_attribute,
+    bad_subcommand,
     unknown_client_attribute,
     unknown_client_type,
 )
@@ -181,7 +182,7 @@ def client_pause(call: Call) -> object:
     """
     argv = call.argv
     if len(argv) > 4:
-        raise CommandError(SYNTAX)
+        raise CommandError(bad_subcommand(b"client", argv[1]))
     mode = argv[3].lower() if len(argv) == 4 else b"all"
     if mode not in (b"write", b"all"):
         raise CommandError(BAD_PAUSE_MODE)
@@ -204,7 +205,7 @@ def client_unblock(call: Call) -> object:
     """
     argv = call.argv
     if len(argv) > 4:
-        raise CommandError(SYNTAX)
+        raise CommandError(bad_subcommand(b"client", argv[1]))
     reason = argv[3].lower() if len(argv) == 4 else b"timeout"
     if reason not in (b"timeout", b"error"):
         raise CommandError(BAD_UNBLOCK_REASON)

@@ -29,6 +29,7 @@ from storage.stream.stream import Stream
 
 _MODES: Final = (b"silent", b"fail", b"fatal")
 AS_THE_MODE: Final = -1
+_NUMIDS_MAX: Final = 2**31 - 1
 
 
 class _Options:
@@ -76,7 +77,7 @@ def _read(argv: list[bytes]) -> _Options:
         more = len(argv) - 1 - at
         if word == b"ids" and more and not options.ids:
             count = parse_integer(argv[at + 1])
-            if count is None or count <= 0:
+            if count is None or not 0 < count <= _NUMIDS_MAX:
                 raise CommandError(XNACK_NUMIDS)
             if count > more - 1:
                 raise CommandError(XNACK_NUMIDS_MISMATCH)

@@ -129,7 +129,7 @@ class PendingRange:
     """What XPENDING was asked to list.
 
     Attributes:
-        min_idle_ms: leave out what was delivered more lately; 0 leaves nothing out.
+        min_idle_ms: leave out what was delivered more lately; 0 or less leaves nothing out.
         start, end: the IDs, both included.
         count: the most entries.
         consumer: whose; None is everyone's.
@@ -199,7 +199,7 @@ def pending_range(call: Call) -> list[Nack]:
         consumer = group.consumers.get(wanted.consumer)
         if consumer is None:
             return []
-    if wanted.min_idle_ms:
+    if wanted.min_idle_ms > 0:
         latest_ms = call.now_ms - wanted.min_idle_ms
         return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
     pel = group.pel if consumer is None else consumer.pel

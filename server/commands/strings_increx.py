@@ -34,11 +34,13 @@ from storage.keyspace import NO_EXPIRY, Entry
 
 
 class _Options:
-    """What INCREX was asked for; the numbers are not looked at yet.
+    """What INCREX was asked for; the bounds are not looked at yet.
 
     Attributes:
         by: ``BYINT``, ``BYFLOAT`` or empty.
-        increment, lower, upper: the numbers; a bound that was not given is None.
+        increment: of an integer.
+        float_increment: of ``BYFLOAT``; None without it.
+        lower, upper: bounds; one that was not given is None.
         saturate: stop at the bound rather than leave everything as it is.
         enx: a deadline that is there stays.
         expiry: the time and its unit.
@@ -46,7 +48,8 @@ class _Options:
 
     def __init__(self) -> None:
         self.by = b""
-        self.increment = b"1"
+        self.increment = 1
+        self.float_increment: LongDouble | None = None
         self.lower: bytes | None = None
         self.upper: bytes | None = None
         self.saturate = False
@@ -66,7 +69,9 @@ def increx(call: Call) -> object:
     Complexity: O(1).
     """
     options = _options(call.argv)
-    return _add_float(call, options) if options.by == b"BYFLOAT" else _add_integer(call, options)
+    if options.float_increment is not None:
+        return _add_float(call, options, options.float_increment)
+    return _add_integer(call, options)
 
 
 def _options(argv: list[bytes]) -> _Options:
@@ -79,7 +84,7 @@ def _options(argv: list[bytes]) -> _Options:
         option = args.option()
         if option in (b"BYINT", b"BYFLOAT") and not options.by:
             options.by = option
-            options.increment = args.word()
+            _take_increment(options, args.word())
         elif option == b"LBOUND" and options.lower is None:
             options.lower = args.word()
         elif option == b"UBOUND" and options.upper is None:
@@ -90,20 +95,34 @@ def _options(argv: list[bytes]) -> _Options:
             options.enx = True
         elif options.expiry.ttl or not options.expiry.take_ttl(args, option, b"PERSIST"):
             raise CommandError(SYNTAX)
-    if options.enx and options.expiry.ttl == b"PERSIST":
-        raise CommandError(SYNTAX)
-    if options.enx and not options.expiry.ttl:
-        raise CommandError(ENX_WITHOUT_EXPIRY)
+        if options.enx and options.expiry.ttl == b"PERSIST":
+            raise CommandError(SYNTAX)
     return options
 
 
+def _take_increment(options: _Options, word: bytes) -> None:
+    if options.by == b"BYINT":
+        options.increment = _integer(word, b"Increment")
+        return
+    options.float_increment = _float(word, b"Increment")
+    if options.float_increment.infinite:
+        raise CommandError(INCREMENT_INFINITE)
+
+
+def _deadline_ms(call: Call, options: _Options) -> int:
+    """When the key is to expire; looked at when the numbers are known to be right, as in Redis."""
+    if options.enx and not options.expiry.ttl:
+        raise CommandError(ENX_WITHOUT_EXPIRY)
+    return options.expiry.deadline_ms(call)
+
+
 def _add_integer(call: Call, options: _Options) -> object:
-    operand = _integer(options.increment, b"Increment")
+    operand = options.increment
     lower = INT64_MIN if options.lower is None else _integer(options.lower, b"LBOUND")
     upper = INT64_MAX if options.upper is None else _integer(options.upper, b"UBOUND")
     if lower > upper:
         raise CommandError(BOUNDS_CROSSED)
-    moment_ms = options.expiry.deadline_ms(call)
+    moment_ms = _deadline_ms(call, options)
     found = writable(call, call.argv[1])
     old = 0 if found is None else integer_of(found.value)
     total = old + operand
@@ -125,15 +144,12 @@ def _integer(word: bytes, what: bytes) -> int:
     return value
 
 
-def _add_float(call: Call, options: _Options) -> object:
-    operand = _float(options.increment, b"Increment")
-    if operand.infinite:
-        raise CommandError(INCREMENT_INFINITE)
+def _add_float(call: Call, options: _Options, operand: LongDouble) -> object:
     lower = long_double.LEAST if options.lower is None else _float(options.lower, b"LBOUND")
     upper = long_double.GREATEST if options.upper is None else _float(options.upper, b"UBOUND")
     if long_double.exceeds(lower, upper):
         raise CommandError(BOUNDS_CROSSED)
-    moment_ms = options.expiry.deadline_ms(call)
+    moment_ms = _deadline_ms(call, options)
     found = writable(call, call.argv[1])
     old = long_double.from_integer(0) if found is None else long_double_of(found.value)
     if old is None:

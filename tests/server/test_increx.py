@@ -112,6 +112,15 @@ def test_out_of_bounds_nothing_happens(
         (("PERSIST", "EX", 10), SYNTAX),
         (("ENX", "PERSIST"), SYNTAX),
         (("ENX",), WireError(b"ERR ENX flag requires an expiration")),
+        # The increment is looked at where it stands, the bounds at the end, and then the expiry.
+        (("BYINT", "x", "FOO"), WireError(b"ERR Increment is not an integer or out of range")),
+        (("BYFLOAT", "inf", "FOO"), WireError(b"ERR BYFLOAT increment cannot be Infinity")),
+        (("LBOUND", "x", "FOO"), SYNTAX),
+        (("ENX", "LBOUND", "x"), WireError(b"ERR LBOUND is not an integer or out of range")),
+        (
+            ("ENX", "LBOUND", 2, "UBOUND", 1),
+            WireError(b"ERR LBOUND can't be greater than UBOUND"),
+        ),
         (("BYINT", "1.5"), WireError(b"ERR Increment is not an integer or out of range")),
         (("BYFLOAT", "abc"), WireError(b"ERR Increment is not a valid float")),
         (("BYFLOAT", "-inf"), WireError(b"ERR BYFLOAT increment cannot be Infinity")),

@@ -247,6 +247,12 @@ def test_errors(run: Client) -> None:
             "ERR MAXCOUNT must be greater than or equal to COUNT"
         ),
         "XREADGROUP GROUP g a MAXSIZE 0 STREAMS s >": "ERR MAXSIZE must be a positive integer",
+        "XREADGROUP GROUP g a MAXCOUNT x STREAMS s >": (
+            "ERR value is not an integer or out of range"
+        ),
+        "XREAD MAXSIZE 9223372036854775808 STREAMS s 0": (
+            "ERR value is not an integer or out of range"
+        ),
         "XREAD GROUP g a STREAMS s >": (
             "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead."
         ),
@@ -323,6 +329,16 @@ def test_changes_are_counted_by_stream(run: Client) -> None:
         now = dirty(run)
         assert now - before == changes, line
         before = now
+
+
+@pytest.mark.parametrize("idle", [-(2**63), -1, 0, 1, 2**63 - 1])
+def test_pending_entries_by_any_idle_time(run: Client, idle: int) -> None:
+    """Less than nothing is as without IDLE."""
+    run("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
+    run("XCLAIM s g a 0 1-0 2-0 IDLE 1000000 JUSTID")
+    found = [row[0] for row in run.rows(f"XPENDING s g IDLE {idle} - + 10")]
+    assert found == ([] if idle > 1 else [b"1-0", b"2-0"])
+    assert [row[0] for row in run.rows(f"XPENDING s g IDLE {idle} - + 10 a")] == found
 
 
 def test_events(run: Client, client3: RawClient) -> None:
@@ -765,6 +781,7 @@ def test_xnack_errors(run: Client) -> None:
         "XNACK s g FAIL IDS 1 1 2": "ERR Unrecognized XNACK option '2'",
         "XNACK s g FAIL IDS 1 1 RETRYCOUNT": "ERR Unrecognized XNACK option 'RETRYCOUNT'",
         "XNACK s g FAIL IDS 0 1": "ERR numids must be a positive integer",
+        "XNACK s g FAIL IDS 2147483648 1": "ERR numids must be a positive integer",
         "XNACK s g FAIL IDS x 1": "ERR numids must be a positive integer",
         "XNACK s g FAIL IDS 3 1 2": "ERR number of IDs doesn't match numids",
         "XNACK s g FAIL IDS 1 1 RETRYCOUNT -1": "ERR Invalid RETRYCOUNT value, must be >= 0",

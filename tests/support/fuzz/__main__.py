@@ -14,6 +14,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=(__doc__ or "").strip())
     parser.add_argument("--malformed", action="store_true", help="broken bytes on our server alone")
+    parser.add_argument("--extremes", action="store_true", help="extreme numbers in every command")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--commands", type=int, default=20_000, help="how many at least")
     parser.add_argument("--minutes", type=float, default=0, help="go on for so long")
@@ -32,7 +33,10 @@ def main() -> int:
         parser.error("no redis-server found to compare with: `make judges` fetches one")
     with Duel(judge) as duel:
         fuzz = Fuzz(duel, options.seed, options.differences)
-        played = fuzz.run(options.commands, options.minutes, options.session)
+        if options.extremes:
+            played = fuzz.run_extremes(options.commands)
+        else:
+            played = fuzz.run(options.commands, options.minutes, options.session)
         print(f"{played} sessions, {duel.player.calls} calls, {len(fuzz.scripts)} differences")
         print(f"known differences met:\n{fuzz.tolerated()}", end="")
         duel.check_log()

@@ -14,6 +14,7 @@ from compat.command_docs import DOCS
 from support import build
 from support.client import parse
 from support.clock import Clock
+from support.fuzz.extremes import ALL, Extremes
 from support.fuzz.play import Difference, Player
 from support.fuzz.shrink import shortest
 from support.fuzz.steps import Sessions, Step
@@ -164,6 +165,22 @@ class Fuzz:
                 rate = player.calls / (time.monotonic() - started)
                 print(f"session {number}: {player.calls} calls, {rate:.0f}/s", flush=True)
         return number - first
+
+    def run_extremes(self, commands: int) -> int:
+        """Play sessions of extreme numbers until so many calls are made; how many were played."""
+        goal = self._duel.player.calls + commands
+        number = 0
+        while self._duel.player.calls < goal:
+            extremes = Extremes(self._seed + number, self._duel.names())
+            for name in extremes.names:
+                steps = extremes.session(name, 2, len(ALL))
+                found = self._duel.fails(steps)
+                if found is not None:
+                    self._tell(number, steps, found)
+                    if len(self.scripts) >= self._most:
+                        return number + 1
+            number += 1
+        return number
 
     def _tell(self, number: int, steps: list[Step], found: Difference) -> None:
         """Make the session small, and print the script that shows the difference."""

@@ -84,6 +84,10 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
         return "8.10.2 leaves its reply out of EXEC; we hide its words from MONITOR always"
     if upper[0] in (b"WAIT", b"WAITAOF") and any(len(word) > 9 for word in words[1:-1]):
         return "8.10.2 cuts the number of replicas off at 32 bits"
+    if upper[0] == b"XAUTOCLAIM" and any(len(word) > 6 for word in words[6:]):
+        return "8.10.2 asks for memory for all that COUNT allows, and may be given none"
+    if upper[:2] == [b"CLIENT", b"SETINFO"] and b"\0" in words[-1]:
+        return "8.10.2 takes a name with a NUL and looks at what stands before it"
     return None
 
 
