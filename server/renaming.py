@@ -26,35 +26,37 @@ def rename_commands(renamed: list[tuple[bytes, bytes]]) -> str:
             continue
         if new.lower() in TABLE:
             return f"Target command name already exists: {os.fsdecode(new)}"
-        TABLE[new.lower()] = _recorded_by_name(row)
+        TABLE[new.lower()] = _recorded_by_name(row, new.lower())
     return ""
 
 
-def _recorded_by_name(row: Command) -> Command:
+def _recorded_by_name(row: Command, first: bytes) -> Command:
     """A row that does the same for requests with another first word."""
     run = row.run
     if run is not None and row.flags & WRITE:
-        run = _named(run, row.name.partition(b"|")[0].upper())
+        run = _named(run, row.name.partition(b"|")[0].upper(), first)
     renamed = Command(
         row.name, run, row.arity, row.flags, row.keys, row.acl, row.tips, row.find_keys
     )
     if not row.flags & WRITE:
         renamed.run_alike = row.run_alike
     for name, child in row.subcommands.items():
-        renamed.subcommands[name] = _recorded_by_name(child)
+        renamed.subcommands[name] = _recorded_by_name(child, first)
     return renamed
 
 
-def _named(run: Handler, name: bytes) -> Handler:
-    """``run`` with the name in the place of the first word, for records are made of the request.
+def _named(run: Handler, name: bytes, other: bytes) -> Handler:
+    """``run`` with ``name`` in the place of ``other``, for records are made of the request.
 
-    Whoever looks at the request afterwards finds the words that the client sent.
+    Whoever looks at the request afterwards finds the words that the client sent. A request that is
+    run again, for it has waited, is in words of the command's own.
     """
 
     def run_named(call: Call) -> object:
         first = call.argv[0]
-        words = [name, *call.argv[1:]]
-        call.argv = words
+        if first.lower() != other:
+            return run(call)
+        call.argv = [name, *call.argv[1:]]
         try:
             return run(call)
         finally:

@@ -15,6 +15,7 @@ from support import build
 from support.client import Argument, RawClient, to_bytes
 from support.process import Process
 from support.random_commands import do_things
+from support.waiting import wait_until
 
 MORE: list[list[Argument]] = [
     ["XADD", "p", "1-1", "f", "v"],
@@ -127,6 +128,25 @@ def test_names_that_change_places(fresh_server: Factory, tmp_path: Path) -> None
     server.restart(crash=True)
     assert server.call("GET", "n") == b"1"
     assert server.call("EXISTS", "gone") == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("XREADGROUP", "GROUP", "g", "c"), ("XREAD-GROUP", "GROUP", "g", "NAME", "c")]
+)
+def test_who_waits_under_another_name_is_served(
+    fresh_server: Factory, words: tuple[str, ...]
+) -> None:
+    server = fresh_server("--appendonly", "yes", config=f"rename-command {words[0]} take\n")
+    with server.client() as client, server.client() as other:
+        other.call("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+        client.send_command("take", *words[1:], "BLOCK", 0, "STREAMS", "s", ">")
+        wait_until(lambda: other.call("INFO", "clients").find(b"blocked_clients:1") >= 0)
+        other.call("XADD", "s", "1-1", "f", "v")
+        assert b"1-1" in client.read()
+    server.restart(crash=True)
+    pending = server.call("XPENDING", "s", "g")
+    assert isinstance(pending, list)
+    assert pending[0] == 1
 
 
 def test_a_file_of_redis_with_other_names(fresh_server: Factory, tmp_path: Path) -> None:
