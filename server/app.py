@@ -145,7 +145,7 @@ class App(Host):
             for session in list(self.server.sessions.values()):
                 session.peer.abort()
             await asyncio.sleep(0)
-            self._end(loop)
+            self._signals.ignore(loop)
             return 1
         self.server.set_special(LOADING_DATA, False)
         if not self.server.stopping:
@@ -157,7 +157,7 @@ class App(Host):
             await self._stopped.wait()
             gc.callbacks.remove(self.server.latency.collector)
         code = await self._shut_down()
-        self._end(loop)
+        self._signals.ignore(loop)
         return code
 
     def _on_signal(self, number: int) -> None:
@@ -198,11 +198,6 @@ class App(Host):
         log.info("Headrace is now ready to exit, bye bye...")
         return 1 if failed else self.exit_code
 
-    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Clear away what tells of a running server; the process is about to end."""
-        self._signals.ignore(loop)
-        remove_pid_file(self.config)
-
     def _leave(self) -> None:
         """Clear away what would be left behind, for the process ends at once."""
         discard_unfinished(self.server)
@@ -236,7 +231,10 @@ def run(config: Config) -> int:
         config.port,
     )
     try:
-        uvloop = importlib.import_module("uvloop")
-    except ImportError:
-        return asyncio.run(app.serve())
-    return int(uvloop.run(app.serve()))
+        try:
+            uvloop = importlib.import_module("uvloop")
+        except ImportError:
+            return asyncio.run(app.serve())
+        return int(uvloop.run(app.serve()))
+    finally:
+        remove_pid_file(config)

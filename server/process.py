@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from server import log
@@ -18,6 +19,8 @@ from server.supervision import is_supervised
 def start(words: list[bytes]) -> int:
     """Serve as the words of a command line say, until told to stop; the exit code."""
     hide_passwords(words)
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the start without a traceback
     try:
         config = load_config(words)
     except ConfigError as error:
