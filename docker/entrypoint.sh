@@ -1,27 +1,44 @@
 #!/bin/sh
 # Start the server, or any other command: `docker run IMAGE [file.conf] [--option value ...]`.
+# Also as people write it for the image of Redis: `docker run IMAGE redis-server /etc/redis.conf`.
 set -eu
 
 case "${1:-}" in
-'' | -* | *.conf) set -- headrace "$@" ;;
+'' | -* | *.conf | check-aof | check-snapshot | import | export) set -- headrace "$@" ;;
+redis-server)
+    shift
+    set -- headrace "$@"
+    ;;
 esac
 
-# A container is reached from outside, so it listens everywhere unless told otherwise. What the
-# user's file or options say comes later, or is left alone, and wins.
-if [ "$1" = headrace ] && [ "${2:-}" != - ]; then # standard input cannot be looked into
+[ "$1" = headrace ] || exec "$@"
+case "${2:-}" in
+check-aof | check-snapshot | import | export | --version | -v | --help | -h) exec "$@" ;;
+esac
+
+# A container is reached from outside, so it listens everywhere unless told otherwise. Whatever the
+# user says, wherever it stands, comes later and wins.
+file=
+last=
+for word in "$@"; do last=$word; done
+case "${2:-}" in
+'' | -*) ;;
+*) file=$2 ;;
+esac
+says() { [ -n "$file" ] && grep -Eiqs "$1" "$file"; }
+if [ "${2:-}" = - ] || [ "$last" = - ] || [ -n "${HEADRACE_DEFAULTS:-}" ] ||
+    says "^[[:space:]]*(include[[:space:]]|[^[:space:]#]*[\"'])"; then
+    # Standard input, and the files that a file includes, are only known to the server.
+    HEADRACE_DEFAULTS="bind * -::*
+protected-mode no
+${HEADRACE_DEFAULTS:-}"
+    export HEADRACE_DEFAULTS
+else
     shift
-    config=
-    case "${1:-}" in
-    '' | -*) ;;
-    *)
-        config=$1
-        shift
-        ;;
-    esac
-    settings() { [ -n "$config" ] && grep -Eiq "^[[:space:]]*$1[[:space:]]" "$config"; }
-    settings protected-mode || set -- --protected-mode no "$@"
-    settings bind || set -- --bind '* -::*' "$@"
-    [ -z "$config" ] || set -- "$config" "$@"
+    [ -z "$file" ] || shift
+    says '^[[:space:]]*protected-mode[[:space:]]' || set -- --protected-mode no "$@"
+    says '^[[:space:]]*bind[[:space:]]' || set -- --bind '* -::*' "$@"
+    [ -z "$file" ] || set -- "$file" "$@"
     set -- headrace "$@"
 fi
 

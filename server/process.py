@@ -9,7 +9,7 @@ import sys
 from server import log
 from server.command_line import hide_passwords
 from server.config.config import Config
-from server.config.files import Arguments, ConfigError, Loader
+from server.config.files import DEFAULTS, Arguments, ConfigError, Loader
 from server.file_limit import clients_possible
 from server.kernel import OomScore, disable_huge_pages
 from server.renaming import rename_commands
@@ -37,7 +37,7 @@ def load_config(words: list[bytes]) -> Config:
     arguments = Arguments(words)
     stdin = sys.stdin.buffer.read() if arguments.from_stdin else b""
     config = Config()
-    Loader(config).load(arguments, stdin)
+    Loader(config).load(arguments, stdin, os.environb.get(DEFAULTS.encode(), b""))
     return config
 
 

@@ -12,10 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import Factory
 
 from support.build import ROOT
 from support.client import RawClient
-from support.process import free_port
+from support.process import Process, claim_port, free_port
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
@@ -44,6 +45,12 @@ def test_every_copy_has_its_source_and_is_not_ignored() -> None:
         assert any(fnmatch.fnmatch(top, pattern) for pattern in allowed), source
 
 
+def test_the_image_has_redis_cli() -> None:
+    """``docker exec NAME redis-cli ping`` is what people write."""
+    last = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert "redis-tools" in last
+
+
 def test_every_package_is_copied() -> None:
     import tomllib
 
@@ -62,15 +69,18 @@ def test_the_image_is_what_it_promises() -> None:
     assert "healthcheck.py" in instructions("HEALTHCHECK")[0]
 
 
-def entrypoint(*arguments: str, path: Path) -> list[str]:
+def entrypoint(*arguments: str, path: Path, defaults: str = "") -> list[str]:
     """What the entry point would execute: programs on ``path`` print their command line."""
+    variables = {"HEADRACE_DEFAULTS": defaults} if defaults else {}
     done = subprocess.run(
         [ROOT / "docker/entrypoint.sh", *arguments],
-        env={"PATH": f"{path}:{os.environ['PATH']}"},
+        env={"PATH": f"{path}:{os.environ['PATH']}", **variables},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=True,
     )
+    assert done.stderr == ""
     return done.stdout.splitlines()
 
 
@@ -90,11 +100,28 @@ OPEN = ["headrace", "--bind", "* -::*", "--protected-mode", "no"]
     [
         ([], OPEN),
         (["headrace"], OPEN),
+        (["redis-server"], OPEN),
         (["--appendonly", "yes"], [*OPEN, "--appendonly", "yes"]),
         (["headrace", "--port", "7"], [*OPEN, "--port", "7"]),
+        (["redis-server", "--save", "60 1"], [*OPEN, "--save", "60 1"]),
         (["--bind", "10.0.0.1"], [*OPEN, "--bind", "10.0.0.1"]),
         (["-"], ["headrace", "-"]),
+        (["redis-server", "--port", "7", "-"], ["headrace", "--port", "7", "-"]),
         (["echo", "hello"], ["hello"]),
+        *[
+            (before + words, ["headrace", *words])
+            for before in ([], ["headrace"], ["redis-server"])
+            for words in (
+                ["check-aof", "--fix", "/data"],
+                ["check-snapshot", "/data/dump.hrs"],
+                ["import", "/old", "--dir", "/data/new"],
+                ["export", "--to", "resp", "--from", "/data", "-"],
+                ["--version"],
+                ["-v"],
+                ["--help"],
+                ["-h"],
+            )
+        ],
     ],
 )
 def test_entrypoint(arguments: list[str], command: list[str], stub: Path) -> None:
@@ -104,19 +131,125 @@ def test_entrypoint(arguments: list[str], command: list[str], stub: Path) -> Non
 def test_entrypoint_leaves_the_users_file_alone(stub: Path, tmp_path: Path) -> None:
     config = tmp_path / "my.conf"
     config.write_text("port 7\n# bind 1.2.3.4\n")
-    assert entrypoint(str(config), "--port", "8", path=stub) == [
-        *["headrace", str(config), "--bind", "* -::*", "--protected-mode", "no", "--port", "8"]
-    ]
+    for before in ([], ["headrace"], ["redis-server"]):
+        assert entrypoint(*before, str(config), "--port", "8", path=stub) == [
+            *["headrace", str(config), "--bind", "* -::*", "--protected-mode", "no", "--port", "8"]
+        ]
     config.write_text("bind 10.0.0.1\nprotected-mode yes\n")
     assert entrypoint("headrace", str(config), path=stub) == ["headrace", str(config)]
+    config.write_text("\tBIND 10.0.0.1\n")
+    assert entrypoint(str(config), path=stub) == [
+        *["headrace", str(config), "--protected-mode", "no"]
+    ]
+
+
+def started(server: Process, stdin: bytes, *words: str) -> Process:
+    """A server started by the image's entry point."""
+    program = server.directory / "bin" / "headrace"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m server "$@"\n')
+    program.chmod(0o755)
+    (server.directory / "stdin").write_bytes(stdin)
+    with server.log_path.open("ab") as log, (server.directory / "stdin").open("rb") as given:
+        server._process = subprocess.Popen(
+            [ROOT / "docker/entrypoint.sh", *words],
+            cwd=server.directory,
+            env={**server.variables(), "PATH": f"{program.parent}:{os.environ['PATH']}"},
+            stdin=given,
+            stdout=log,
+            stderr=log,
+        )
+    server.wait_until_ready()
+    return server
+
+
+def settings(server: Process) -> list[object]:
+    return [
+        server.call("CONFIG", "GET", name)[1]  # type: ignore[index]
+        for name in ("bind", "protected-mode", "port")
+    ]
+
+
+OPENED = [b"* -::*", b"no"]
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "included", "stdin", "seen"),
+    [
+        (["redis-server"], "port {port}\n", "", "", OPENED),
+        (["headrace"], "include more\nport {port}\n", "save ''\n", "", OPENED),
+        ([], "include more\nport {port}\n", "bind 127.0.0.1\n", "", [b"127.0.0.1", b"no"]),
+        ([], "include mo*e\n'port' {port}\n", "protected-mode yes\n", "", [b"* -::*", b"yes"]),
+        ([], "'bind' 127.0.0.1\nport {port}\n", "", "", [b"127.0.0.1", b"no"]),
+        (["-"], "", "", "port {port}\n", OPENED),
+        (["-", "--save", ""], "", "", "port {port}\nbind 127.0.0.1\n", [b"127.0.0.1", b"no"]),
+        (["redis-server", "--protected-mode", "yes", "-"], "", "", "bind 127.0.0.1\nport {port}",
+         [b"127.0.0.1", b"yes"]),
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_whatever_the_user_says_wins(
+    fresh_server: Factory, words: list[str], file: str, included: str, stdin: str, seen: list[bytes]
+) -> None:
+    """In which file or stream it may stand; and all else is as in the image."""
+    port, claim = claim_port()
+    server = fresh_server(port=port, start=False)
+    (server.directory / "more").write_text(included)
+    if file:
+        (server.directory / "my.conf").write_text(file.format(port=port))
+        words = [*words, "my.conf"]
+    with claim:
+        started(server, stdin.format(port=port).encode(), *words)
+    assert settings(server) == [*seen, b"%d" % port]
+    assert health(HEADRACE_PID=str(server.pid)) == 0
+    server.stop()  # the signal reaches it: the entry point is the server
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
+def test_as_another_user_in_a_folder_that_cannot_be_written(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    server = fresh_server(start=False)
+    server.directory.chmod(0o755)
+    os.chown(server.directory, 0, 0)
+    words = ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups"]
+    server.command = lambda: [*words, sys.executable, "-P", "-m", "server"]  # type: ignore[method-assign]
+    server.options = ("--save", "")
+    server.start()
+    assert server.call("SET", "k", "v") == b"OK"
+    server.stop()
 
 
 def health(**variables: str) -> int:
     command = [sys.executable, "-P", str(ROOT / "docker/healthcheck.py")]
+    environment = {key: value for key, value in os.environ.items() if key != "HEADRACE_PORT"}
     done = subprocess.run(
-        command, env={**os.environ, **variables}, capture_output=True, check=False, timeout=30
+        command, env={**environment, **variables}, capture_output=True, check=False, timeout=30
     )
+    assert done.returncode == 0 or done.stderr
+    assert b"Traceback" not in done.stderr
     return done.returncode
+
+
+def test_health_is_asked_for_where_the_server_listens(fresh_server: Factory) -> None:
+    """Whatever said where: an option, a file, CONFIG SET; with a password, or a socket alone."""
+    server = fresh_server("--requirepass", "secret", "--bind", "127.0.0.1 ::1")
+    pid = str(server.pid)
+    assert health(HEADRACE_PID=pid) == 0
+    assert health(HEADRACE_PORT=str(free_port())) == 1
+    assert health(HEADRACE_PORT=str(server.port), HEADRACE_PID="0") == 0
+    assert health(HEADRACE_PID=str(os.getpid())) == 1  # it listens nowhere
+    assert health(HEADRACE_PID="999999999") == 1
+    server.stop()
+    socket_server = fresh_server(
+        "--port", "0", "--unixsocket", "a socket", "--bind", "127.0.0.1", start=False
+    )
+    socket_server.spawn()
+    deadline = time.monotonic() + 30
+    while health(HEADRACE_PID=str(socket_server.pid)) != 0:
+        assert time.monotonic() < deadline, socket_server.log()
+        time.sleep(0.05)
+    socket_server.kill()
 
 
 @pytest.mark.slow

@@ -30,6 +30,8 @@ time by CONFIG SET.
   clients alone: files hold the command's own name and are read under any configuration.
 - Every parameter can be an option: `--port 6380`. Options have the last word. With `-` as first or
   last word, standard input is read between the file and the options.
+- Lines in the environment variable `HEADRACE_DEFAULTS` are read before all others. An image gives
+  its own defaults by it.
 - A password on the command line is shown as `*` in the list of processes once the server has begun.
   It is safer in a file that nobody else may read, or on standard input.
 - A memory size is a number of bytes, or one with a unit: `k`, `m`, `g` count in thousands, `kb`,

@@ -22,6 +22,7 @@ from server.config.config import Config
 from server.config.parameters import ALL, BY_NAME, is_sensitive
 
 _NAME: Final = re.compile(rb"[^ \t='\"]*")
+DEFAULTS: Final = "HEADRACE_DEFAULTS"  # the variable whose lines come before all others
 MAX_INCLUDE_DEPTH: Final = 16
 BAD_QUOTES: Final = "Unbalanced quotes in configuration line"
 BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
@@ -122,11 +123,13 @@ class Loader:
         self.config = config
         self._save_seen = False
 
-    def load(self, arguments: Arguments, stdin: bytes) -> None:
-        """Read the file, then standard input, then the options.
+    def load(self, arguments: Arguments, stdin: bytes, defaults: bytes = b"") -> None:
+        """Read the defaults, the file, standard input, and then the options.
 
         Raises: ConfigError for the first line that cannot be used.
         """
+        self.load_text(defaults, f"the environment variable {DEFAULTS}", 0)
+        self._save_seen = False  # save points of a file take the place of those before
         if arguments.file:
             self.config.file = os.path.abspath(arguments.file)
             try:
