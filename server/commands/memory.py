@@ -41,7 +41,7 @@ def memory_usage(call: Call) -> object:
         if samples < 0:
             raise CommandError(SYNTAX)
     key = call.argv[2]
-    found = call.db.entry(key, call.now_ms)
+    found = call.db.entries.get(key)  # as in Redis, even if its time is over
     if found is None:
         return None
     size = ENTRY_BYTES + _BYTES_HEADER + len(key) + value_bytes(found.value, samples)

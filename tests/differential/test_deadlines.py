@@ -94,3 +94,8 @@ def test_msetex_tells_the_deadline_first(duel: Duel) -> None:
             0 MSETEX 2 k w m w NX PX 10
         """)
     )
+
+
+@pytest.mark.judge
+def test_memory_usage_finds_what_is_over(duel: Duel) -> None:
+    duel.player.play(steps_of("0 SET k v PX 1\n tick 5\n 0 MEMORY USAGE k\n 0 GET k"))

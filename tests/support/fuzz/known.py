@@ -207,12 +207,17 @@ KNOWN: Final = (
 
 
 def without_misses(events: list[bytes]) -> list[bytes]:
-    """Events without those that tell how often somebody who waits has looked.
+    """Events, or messages of them, without those that tell how often somebody who waits has looked.
 
     Redis runs a client that waits again whenever one of its keys is written to, we when there is
     something for it.
     """
-    return [event for event in events if b" keymiss " not in event]
+    return [event for event in events if b"keymiss" not in event]
+
+
+def told_later(reply: bytes) -> bool:
+    """Whether this reply to somebody who waits comes from us when there is something for it."""
+    return reply.startswith(b"-WRONGTYPE")
 
 
 def reason(words: tuple[bytes, ...], ours: bytes, real: bytes) -> str | None:
