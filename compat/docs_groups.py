@@ -14,7 +14,7 @@ DOCS: Final[dict[str, Doc]] = {
         "5.0.0",
         "O(log N) for each ID, N being the pending entries of the group",
         "Acknowledges entries, which are pending no more, and counts those that were.",
-        "key group ID...",
+        "key group id...",
     ),
     "xautoclaim": Doc(
         _GROUP,
@@ -29,7 +29,7 @@ DOCS: Final[dict[str, Doc]] = {
         "5.0.0",
         "O(log N) for each ID, N being the pending entries of the group",
         "Gives a consumer pending entries of others, with a time and count of delivery if asked.",
-        "key group consumer min-idle-time ID... [IDLE=ms:integer]"
+        "key group consumer min-idle-time id... [IDLE=ms:integer]"
         " [TIME=unix-time-milliseconds:unix-time] [RETRYCOUNT=count:integer] [FORCE] [JUSTID]"
         " [LASTID=lastid]",
     ),

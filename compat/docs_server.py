@@ -103,7 +103,7 @@ DOCS: Final[dict[str, Doc]] = {
         "7.0.0",
         "O(1)",
         "Deletes every function library; there is none.",
-        _FLUSH,
+        "[flush-type(ASYNC | SYNC)]",
     ),
     "function|help": Doc("scripting", "7.0.0", "O(1)", "Lists the subcommands."),
     "flushall": Doc(

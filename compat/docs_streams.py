@@ -10,10 +10,7 @@ _GROUP: Final = "stream"
 _RANGE_COST: Final = "O(N) for N entries answered, wherever the range lies"
 _RANGE_HISTORY: Final = (("6.2.0", "A bound may be exclusive."),)
 _REFERENCES: Final = "condition(KEEPREF | DELREF | ACKED)"
-_PRODUCER: Final = (
-    "idmp(idmpauto-with-pid('IDMPAUTO'=idmpauto-token pid<producer-id>)"
-    " | idmp-with-pid-iid('IDMP'=idmp-token pid<producer-id> iid<idempotent-id>))@8.6.0"
-)
+_PRODUCER: Final = "idmp(IDMPAUTO=pid | IDMP=idmp(pid iid))@8.6.0"
 _TRIM: Final = (
     "strategy(MAXLEN | MINID@6.2.0) [operator('='=equal | '~'=approximately)] threshold"
     " [LIMIT=count:integer@6.2.0]"
@@ -46,7 +43,7 @@ DOCS: Final[dict[str, Doc]] = {
         "8.6.0",
         "O(1); what is forgotten is let go of later",
         "Limits for how long, and how many, idempotent IDs of a producer a stream remembers.",
-        "key [IDMP-DURATION=duration:integer] [IDMP-MAXSIZE=maxsize:integer]",
+        "key [IDMP-DURATION=idmp-duration:integer] [IDMP-MAXSIZE=idmp-maxsize:integer]",
     ),
     "xdel": Doc(
         _GROUP,
@@ -64,11 +61,10 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "xidmprecord": Doc(
         _GROUP,
-        "8.8.0",
+        "8.6.2",
         "O(log N) for a stream of N entries",
         "Makes the idempotent ID of an entry known; the append-only file consists of these.",
         "key pid iid stream-id",
-        internal=True,
     ),
     "xinfo": Doc(
         _GROUP, "5.0.0", "Depends on subcommand.", "Holds the commands that look into streams."

@@ -78,6 +78,8 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
     upper = [word.upper() for word in words]
     if b"GET" in upper[3:] and any(word in (b"IFDEQ", b"IFDNE") for word in upper[3:]):
         return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
+    if upper[0] == b"XAUTOCLAIM" and any(len(word) > 6 for word in words[6:]):
+        return "Redis refuses a COUNT for which it has no memory"
     if {b"BLOCK", b"CLAIM"} <= set(upper):
         return "Redis runs it again as time goes by, which the consumer's idle time shows"
     if b"AUTH" in upper and (upper[0] == b"HELLO" or len(words) > 2):

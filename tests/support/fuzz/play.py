@@ -167,7 +167,8 @@ class Player:
         for side in self.sides:
             side.wires[client].send(words)
         pushes = b"SUBSCRIBE" in name
-        answered = [side.answer(client, pushes) for side in self.sides]
+        may_wait = not name.startswith(b"FLUSH")
+        answered = [side.answer(client, pushes, may_wait) for side in self.sides]
         if trace:
             print(f"{step}\n  ours {self.ours.wires[client].peek()!r}"
                   f"\n  real {self.real.wires[client].peek()!r}")  # fmt: skip

@@ -11,7 +11,8 @@ from support.fuzz.calls import Calls
 from support.fuzz.words import MOVES_MS
 
 CLIENTS: Final = 4
-_WAITING: Final = (2, 3)  # those that may wait, and listen: the others go on
+_WAITING: Final = (2, 3)  # those that may wait: the others go on
+LISTENER: Final = 3
 ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
 
 
@@ -129,15 +130,18 @@ class _Session:
         if kind < 0.095:
             return call(client, b"HELLO", chance.choice((b"2", b"3")))
         if kind < 0.11:
-            return call(3, b"RESET")
+            self._in_transaction[LISTENER] = False
+            return call(LISTENER, b"RESET")
         if kind < 0.15 or (self._in_transaction[client] and kind < 0.3):
             return self._transaction(client)
         words = known.calmed(self._calls.next())
         name = words[0].upper()
-        if b"SUBSCRIBE" in name and self._in_transaction[client]:
-            return tick(0)  # more replies in EXEC than it promises
         if known.waits(words):
             client = chance.choice(_WAITING)
+        elif b"SUBSCRIBE" in name and chance.random() < 0.9:
+            client = LISTENER  # for it can do little else while it speaks RESP2
+        if b"SUBSCRIBE" in name and self._in_transaction[client]:
+            return tick(0)  # more replies in EXEC than it promises
         return call(client, *words)
 
     def _transaction(self, client: int) -> Step:

@@ -37,7 +37,7 @@ SHORT_MS: Final = (0, 1, 1, 2, 5, 10, 20, 100, 1000)  # lengths of time that mov
 MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 999, 1000, 1001, 2000, -1, -5)
 
 _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
-    "group": (b"g", b"g", b"g", b"h", b"none"),
+    "group": (b"g",) * 12 + (b"h", b"h", b"none"),
     "consumer": (b"c", b"c", b"d", b"d", b"e"),
     "field": (b"f", b"f", b"g", b"value", b""),
     "value": (b"v", b"w", b"1", b"10", b"-3", b"1.5", b"", b"value", b"9223372036854775807"),
@@ -49,14 +49,16 @@ _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "shardchannel": (b"a", b"b"),
     "cursor": (b"0", b"0", b"0", b"1"),
     "type": (b"string", b"stream", b"STRING", b"list", b"hash", b"nosuch", b"stringx", b""),
-    "count": (b"1", b"1", b"2", b"2", b"3", b"10", b"0", b"-1"),
+    "count": (b"1", b"1", b"1", b"2", b"2", b"3", b"5", b"10", b"100", b"0", b"-1"),
     "numlocal": (b"0", b"0", b"1"),
     "numreplicas": (b"0", b"0", b"1"),
     "duration": (b"1", b"5", b"100", b"86400", b"0", b"86401"),
-    "maxsize": (b"1", b"2", b"100", b"0", b"10000", b"10001"),
+    "maxsize": (b"1", b"30", b"43", b"50", b"80", b"100", b"200", b"1000", b"0"),
+    "maxcount": (b"1", b"1", b"2", b"2", b"3", b"5", b"0"),
+    "idmp-maxsize": (b"1", b"2", b"100", b"0", b"10000", b"10001"),
     "protover": (b"2", b"3", b"3", b"4"),
     "parameter": (b"stream-node-max-entries", b"stream-node-max-bytes", b"nosuch"),
-    "index": (b"0", b"0", b"1", b"1", b"2", b"3", b"4"),
+    "index": (b"0", b"0", b"0", b"0", b"1", b"1", b"2", b"3", b"4"),
     "username": (b"default", b"nobody"),
     "clientname": (b"me", b"", b"a b"),
     "connection-name": (b"me", b"", b"a b"),
@@ -76,10 +78,10 @@ _LIKE: Final = {
     "ttl": "length_ms", "timeout": "length_ms",
     "seconds": "length_s",
     "unix-time-seconds": "moment_s", "unix-time-milliseconds": "moment_ms",
-    "threshold": "threshold",
+    "threshold": "threshold", "idmp-duration": "duration",
     "ifeq-value": "value", "ifne-value": "value", "lowerbound": "integer", "upperbound": "integer",
     "index1": "index", "index2": "index", "db": "index", "destination-db": "index",
-    "index": "index", "maxcount": "count", "numids": "count", "numkeys": "count",
+    "index": "index", "numids": "count", "numkeys": "count",
 }  # fmt: skip
 
 
@@ -94,16 +96,16 @@ class Words:
         now_ms: what the servers' clock will show when the call is made.
     """
 
-    def __init__(self, chance: Random, wrong: float = 0.04) -> None:
+    def __init__(self, chance: Random, wrong: float = 0.02) -> None:
         self._chance: Final = chance
         self._wrong: Final = wrong
         self._next_id = 1
+        self._by_clock = chance.random() < 0.3  # whether IDs are mostly those that the clock gives
         self.now_ms = START_MS
 
-    def start(self) -> None:
-        """Forget what earlier calls were: all keys are gone."""
-        self._next_id = 1
-        self.now_ms = START_MS
+    def takes_producers(self) -> bool:
+        """Whether to name a producer, which goes with IDs that the clock gives."""
+        return self._by_clock or self._chance.random() < 0.05
 
     def pick(self, pool: Sequence[bytes]) -> bytes:
         return self._chance.choice(pool)
@@ -152,8 +154,9 @@ class Words:
         """An ID that an entry has, had, or might come to have."""
         chance = self._chance
         kind = chance.random()
-        if kind < 0.08:
-            return b"%d-%d" % (self.now_ms - chance.choice((0, 1, 5)), chance.randint(0, 1))
+        if kind < (0.8 if self._by_clock else 0.01):
+            ms = chance.choice((START_MS, self.now_ms, self.now_ms - 1, self.now_ms - 5))
+            return b"%d-%d" % (ms, chance.choice((0, 0, 0, 1, 1, 2, 3)))
         if kind < 0.14:
             return b"0" if chance.random() < 0.5 else b"0-0"
         ms = chance.randint(1, max(2, self._next_id))
@@ -163,9 +166,9 @@ class Words:
         """An ID to append at, above the last one more often than not."""
         chance = self._chance
         kind = chance.random()
-        if kind < 0.06:
+        if kind < (0.8 if self._by_clock else 0.01):
             return b"*"
-        if kind < 0.25:
+        if kind < 0.1:
             return self.entry_id()
         self._next_id += chance.choice((0, 1, 1, 1))
         return b"%d-*" % self._next_id if kind < 0.35 else b"%d-1" % self._next_id
