@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,7 +41,7 @@ class LineFormatter(logging.Formatter):
         hides_data: what an exception says of itself is left out, for that may be a client's data.
     """
 
-    hides_data = False
+    hides_data: ClassVar[bool] = False
 
     def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  (logging's name)
         """The traceback."""
