@@ -16,6 +16,7 @@ was. So it is refused, with file and offset, like any other damage.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -25,10 +26,11 @@ from typing import Final, NoReturn
 from compat.errors import CommandError
 from persistence.directory import AofDirectory, is_end_of_data
 from persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
-from persistence.files import sync_file
+from persistence.files import read_head, sync_file
+from persistence.rdb.head import HEAD_BYTES, is_rdb
 from persistence.reader import AofReader
 from persistence.snapshot.decode import KEEP_ALL, Decoder
-from persistence.snapshot.file import is_snapshot
+from persistence.snapshot.file import is_snapshot, rdb_refusal
 from persistence.snapshot.layout import MAGIC
 from persistence.snapshot.loader import SnapshotLoader
 from protocol.replies import ErrorReply
@@ -46,6 +48,7 @@ log: Final = logging.getLogger("headrace")
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
+REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless told otherwise
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
 _CONTROLS: Final = (b"select", b"exec", b"discard")  # the latter two have no business here
@@ -387,7 +390,11 @@ def adopt_dump(server: Server, directory: AofDirectory) -> None:
         PersistenceError: the snapshot cannot be read.
     """
     dump = dump_path(server)
-    if directory.holds_no_data() and os.path.exists(dump) and is_snapshot(dump):
+    if not directory.holds_no_data():
+        return
+    if not os.path.exists(dump):
+        warn_of_rdb(server)
+    elif is_snapshot(dump):
         directory.adopt_snapshot(dump)
         log.info("%s is the base of the new append-only file", os.fsdecode(dump))
 
@@ -401,6 +408,7 @@ async def load_dump(server: Server) -> None:
     path = dump_path(server)
     size_bytes = file_size(path)
     if size_bytes < 0:
+        warn_of_rdb(server)
         return
     if not is_snapshot(path):
         raise PersistenceError(
@@ -408,6 +416,15 @@ async def load_dump(server: Server) -> None:
             f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
         )
     await load(server, Loader(server, [path], size_bytes, True))
+
+
+def warn_of_rdb(server: Server) -> None:
+    """Say so where Redis's own snapshot lies in a folder that a server begins empty in."""
+    path = os.path.join(os.path.abspath(server.config.dir), REDIS_DUMP)
+    with contextlib.suppress(OSError, PersistenceError):
+        head = read_head(path, HEAD_BYTES)
+        if is_rdb(head):
+            log.warning("Starting empty: %s", rdb_refusal(path, head))
 
 
 def file_size(path: bytes) -> int:

@@ -320,6 +320,19 @@ def test_notes_that_carry_no_keys_are_passed(fresh_server: Factory, tmp_path: Pa
     assert b"1 x note of a module on a key" in done.stderr
 
 
+@pytest.mark.parametrize("options", [(), AOF], ids=["no file", "append-only file"])
+def test_a_server_that_begins_empty_tells_of_what_redis_left(
+    fresh_server: Factory, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "dump.rdb").write_bytes(b"VALKEY080" + NOTE + END)
+    server = fresh_server(*options, directory=tmp_path)
+    assert f"Starting empty: {tmp_path}/dump.rdb is a snapshot of Valkey 10.0.1" in server.log()
+    server.call("SET", "k", "v")
+    server.call("SAVE")
+    server.restart()
+    assert server.log().count("Starting empty") == 1
+
+
 def test_a_folder_of_valkey_is_not_called_damaged(fresh_server: Factory, tmp_path: Path) -> None:
     folder = tmp_path / FOLDER
     folder.mkdir()
