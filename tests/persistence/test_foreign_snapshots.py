@@ -20,9 +20,9 @@ from support.interchange import (
     stream,
     string,
 )
-from support.judges import NAMES, Judge
 from support.process import Process
 from support.tools import tool
+from support.writers import NAMES, Writer
 
 from .test_serving import FOLDER, MANIFEST, contents, fill, wait_until
 
@@ -33,20 +33,20 @@ LIBRARY = "#!lua name=lib\nredis.register_function('f', function() return 1 end)
 
 
 @pytest.fixture(params=NAMES)
-def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
-    with Judge(request.param, *AOF) as server:
+def writer(request: pytest.FixtureRequest) -> Iterator[Writer]:
+    with Writer(request.param, *AOF) as server:
         yield server
 
 
 @pytest.fixture
-def newest() -> Iterator[Judge]:
-    with Judge("redis-8.10", *AOF) as server:
+def newest() -> Iterator[Writer]:
+    with Writer("redis-8.10", *AOF) as server:
         yield server
 
 
-def shown_name(judge: Judge) -> str:
+def shown_name(writer: Writer) -> str:
     """What messages call a server."""
-    facts = judge.info("server")
+    facts = writer.info("server")
     if "valkey_version" in facts:
         return "Valkey " + facts["valkey_version"]
     return "Redis " + facts["redis_version"]
@@ -65,29 +65,28 @@ def call_all(client: RawClient, *requests: tuple[Argument, ...]) -> None:
         assert not client.call(*words).startswith(b"-"), words[:2]
 
 
-def save(judge: Judge, form: str) -> Path:
+def save(writer: Writer, form: str) -> Path:
     """Have a server write its snapshot, alone or as the base of its folder; what to import."""
     if form == "dump":
-        judge.call("SAVE")
-        return judge.directory / "dump.rdb"
-    judge.call("BGREWRITEAOF")
-    wait_until(judge, "aof_rewrite_in_progress", "0")
-    wait_until(judge, "aof_last_bgrewrite_status", "ok")
-    return judge.directory
+        writer.call("SAVE")
+        return writer.directory / "dump.rdb"
+    writer.call("BGREWRITEAOF")
+    wait_until(writer, "aof_rewrite_in_progress", "0")
+    wait_until(writer, "aof_last_bgrewrite_status", "ok")
+    return writer.directory
 
 
-@pytest.mark.judge
 @pytest.mark.parametrize("form", ["dump", "base"])
 def test_what_each_server_saved_is_taken_over(
-    judge: Judge, fresh_server: Factory, tmp_path: Path, form: str
+    writer: Writer, fresh_server: Factory, tmp_path: Path, form: str
 ) -> None:
-    with judge.client() as client:
+    with writer.client() as client:
         fill(client)
         client.call("SELECT", 0)
         fill_groups(client)
-    source = save(judge, form)
-    before = everything(judge)
-    judge.kill()
+    source = save(writer, form)
+    before = everything(writer)
+    writer.kill()
     done = tool("import", str(source), "--dir", str(tmp_path / "new"))
     assert done.returncode == 0, done.stderr
     ours = fresh_server(*AOF, directory=tmp_path / "new")
@@ -95,18 +94,17 @@ def test_what_each_server_saved_is_taken_over(
     if form == "base":
         checked = tool("check-aof", str(source))
         assert checked.returncode == 0
-        assert f"valid snapshot of {'Valkey' if 'valkey' in judge.name else 'Redis'}".encode() in (
+        assert f"valid snapshot of {'Valkey' if 'valkey' in writer.name else 'Redis'}".encode() in (
             checked.stdout
         )
 
 
-@pytest.mark.judge
-def test_what_stays_behind_is_named(judge: Judge, fresh_server: Factory, tmp_path: Path) -> None:
+def test_what_stays_behind_is_named(writer: Writer, fresh_server: Factory, tmp_path: Path) -> None:
     """Values of all types that the server has, with the strings between them."""
     known = {
-        name.split("|")[0] for name in _names(judge) if name.startswith(("ar", "v", "him", "hpex"))
+        name.split("|")[0] for name in _names(writer) if name.startswith(("ar", "v", "him", "hpex"))
     }
-    with judge.client() as client:
+    with writer.client() as client:
         call_all(
             client,
             ("SET", "kept", "1"),
@@ -154,8 +152,8 @@ def test_what_stays_behind_is_named(judge: Judge, fresh_server: Factory, tmp_pat
             )
             counts["hash"] += 2
         call_all(client, ("SELECT", 9), ("SET", "kept as well", "1"))
-    source = save(judge, "dump")
-    name = shown_name(judge)
+    source = save(writer, "dump")
+    name = shown_name(writer)
     new = tmp_path / "new"
     done = tool("import", str(source), "--dir", str(new))
     assert done.returncode == 1
@@ -171,7 +169,7 @@ def test_what_stays_behind_is_named(judge: Judge, fresh_server: Factory, tmp_pat
     assert ours.call("PEXPIRETIME", "kept too") == 4_000_000_000_000
     assert ours.info("keyspace")["db9"].startswith("keys=1,")
     started = fresh_server(
-        *("--dbfilename", "dump.rdb"), directory=judge.directory, start=False, check_log=False
+        *("--dbfilename", "dump.rdb"), directory=writer.directory, start=False, check_log=False
     )
     started.spawn()
     assert started.wait() == 1
@@ -179,15 +177,14 @@ def test_what_stays_behind_is_named(judge: Judge, fresh_server: Factory, tmp_pat
     assert "headrace import" in started.log()
 
 
-def _names(judge: Judge) -> list[str]:
-    names = judge.call("COMMAND", "LIST")
+def _names(writer: Writer) -> list[str]:
+    names = writer.call("COMMAND", "LIST")
     assert isinstance(names, list)
     return [name.decode() for name in names]
 
 
-@pytest.mark.judge
 def test_idempotent_ids_and_released_entries(
-    newest: Judge, fresh_server: Factory, tmp_path: Path
+    newest: Writer, fresh_server: Factory, tmp_path: Path
 ) -> None:
     with newest.client() as client:
         call_all(
@@ -245,8 +242,7 @@ def hash_of(kind: int, key: bytes, body: bytes) -> bytes:
     return bytes([kind]) + string(key) + body
 
 
-@pytest.mark.judge
-def test_forms_of_versions_between(newest: Judge, fresh_server: Factory, tmp_path: Path) -> None:
+def test_forms_of_versions_between(newest: Writer, fresh_server: Factory, tmp_path: Path) -> None:
     """What no server at hand writes, but the newest reads."""
     never = length(0)
     early = length(2) + never + string(b"a") + string(b"1") + length(4_000_000_000_000)

@@ -1,4 +1,4 @@
-"""Real servers of several versions and makers, by their names."""
+"""Real servers of several versions and makers, whose files are read here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.process import Process
 NAMES: Final = ("redis-7.0", "redis-8.0", "redis-8.10", "valkey-9.1")
 
 
-def judge_path(name: str) -> Path:
+def writer_path(name: str) -> Path:
     """Where a server of ``NAMES`` is: in HEADRACE_JUDGES, or where ``make judges`` puts it.
 
     Without it the test is skipped, except in CI.
@@ -28,11 +28,11 @@ def judge_path(name: str) -> Path:
     pytest.skip(f"{path} is not there: make judges")
 
 
-class Judge(Process):
+class Writer(Process):
     """A real server of one version; it saves nothing by itself."""
 
     def __init__(self, name: str, *options: str, directory: Path | None = None) -> None:
-        self._program = judge_path(name)
+        self._program = writer_path(name)
         super().__init__(*options, directory=directory)
         self.name = name
 
