@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from compat.stream_ids import parse_id
 from support.client import WireError, parse
 
 # Never called: they end, stop or slow a server, or need a second one.
@@ -80,6 +81,8 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
         return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
     if upper[0] == b"XAUTOCLAIM" and any(len(word) > 6 for word in words[6:]):
         return "Redis refuses a COUNT for which it has no memory"
+    if upper[0] == b"XACK" and len(words) > 4 and parse_id(words[3]) is None:
+        return "a consumer before the IDs is taken, docs/consumer-groups.md"
     if {b"BLOCK", b"CLAIM"} <= set(upper):
         return "Redis runs it again as time goes by, which the consumer's idle time shows"
     if b"AUTH" in upper and (upper[0] == b"HELLO" or len(words) > 2):

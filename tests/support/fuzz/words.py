@@ -34,7 +34,7 @@ WRONG: Final = (*EXTREMES, *ODD)
 
 SMALL: Final = (b"0", b"1", b"1", b"2", b"2", b"3", b"5", b"10", b"-1", b"100")
 SHORT_MS: Final = (0, 1, 1, 2, 5, 10, 20, 100, 1000)  # lengths of time that moves of the clock meet
-MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 999, 1000, 1001, 2000, -1, -5)
+MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 999, 1000, 1001, 2000)
 
 _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "group": (b"g",) * 12 + (b"h", b"h", b"none"),
