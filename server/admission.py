@@ -184,6 +184,8 @@ def refuse(
         session.end_transaction()
         server.unwatch(session)
         line = errors.exec_refused(line)
+        if server.monitors:  # they were shown MULTI
+            server.feed_monitors(session, argv)
     server.stats.count_error(line)
     return ErrorReply(line)
 
