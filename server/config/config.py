@@ -39,7 +39,7 @@ class Config:
     Attributes:
         on_change: functions to call at run time when a parameter has changed, by its name.
         file: absolute path of the configuration file; empty when there is none.
-        ignored: names met while loading that mean nothing here.
+        ignored: names met while loading, with another value than the default, that change nothing.
         renamed_commands: (name, new name or empty) of ``rename-command``, in order.
     """
 

@@ -48,7 +48,7 @@ INERT_HEAD: Final = """
 ## Known, without effect
 
 These belong to Redis and change nothing here. They are checked as Redis does, can be set and read,
-and the log names those that a configuration sets. Nothing is lost by that:
+and the log names those that a configuration sets to something else. Nothing is lost by that:
 """
 
 REFUSED_HEAD: Final = """

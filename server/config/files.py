@@ -205,7 +205,9 @@ class Loader:
                 value = [*config.save, *value]
             self._save_seen = True
         config.store(row, value)
-        if not config.is_active(row) and row.wire not in config.ignored:
+        if config.is_active(row) or value == row.default:
+            return
+        if row.wire not in config.ignored:
             config.ignored.append(row.wire)
 
     def _include(self, pattern: bytes, depth: int) -> None:

@@ -397,7 +397,8 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         "daemonize",
         False,
         flags=IMMUTABLE,
-        doc="Go to the background, unless somebody supervises the process.",
+        doc="Go to the background, unless somebody supervises the process. A container ends then, "
+        "as it does with Redis.",
     ),
     Choice(
         "supervised",

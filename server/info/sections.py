@@ -20,6 +20,7 @@ from server.info.client_line import is_subscriber
 from server.info.memory_section import memory
 from server.info.persistence_section import persistence
 from server.session import PAUSED
+from server.state import NO_REPLICAS
 
 if TYPE_CHECKING:
     from server.state import Server
@@ -177,9 +178,11 @@ def stats(server: Server) -> Lines:
 
 def replication(server: Server) -> Lines:
     """Section ``replication``: a master without replicas."""
+    good = [b"min_slaves_good_slaves:0"] if server.special & NO_REPLICAS else []
     return [
         b"role:master",
         b"connected_slaves:0",
+        *good,
         b"master_failover_state:no-failover",
         b"master_replid:" + server.replication_id,
         b"master_replid2:" + _NO_REPLICATION_ID,

@@ -245,7 +245,10 @@ def test_writes_are_refused_where_replicas_are_asked_for(
         ("MULTI",), ("SET", "a", 1), ("EXEC",), ("EXPIRE", "s", 10), ("PUBLISH", "a", "b"),
     ):  # fmt: skip
         pair.both(*request)
+    assert ours.info("replication")["min_slaves_good_slaves"] == "0"
+    assert list(real.info("replication"))[:3] == list(ours.info("replication"))[:3]
     pair.both("CONFIG", "SET", "min-slaves-max-lag", 0)
+    assert "min_slaves_good_slaves" not in ours.info("replication")
     pair.both("SET", "a", 1)
     pair.close()
     ours.wait_for_log("there are no replicas, so all writes are refused")
