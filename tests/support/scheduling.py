@@ -12,6 +12,7 @@ WITH_SPARK = {
     "tests/spark/test_database.py",
     "tests/spark/test_docs.py",
     "tests/spark/test_jobs.py",
+    "tests/spark/test_replaced_with_spark.py",
     "tests/spark/test_with_spark.py",
 }
 
