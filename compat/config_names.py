@@ -1,10 +1,11 @@
-"""What Redis 7.0 to 8.8 can be told in its configuration and what means nothing here.
+"""What Redis 7.0 to 8.10 can be told in its configuration and what means nothing here.
 
 A parameter of ``INERT`` is read, checked and shown as Redis does and changes nothing, so that a
 configuration made for Redis starts this server and CONFIG GET and SET of it work. Each group says
 why nothing is lost by that. What would change who may do what, where the data is or what becomes of
 it is refused, never ignored.
-Source: config.c of Redis 7.0 and 7.4; the release notes of 8.0 to 8.8 for what came later.
+Source: config.c of Redis 7.0 and 7.4; the release notes of 8.0 to 8.8, CONFIG GET
+of 8.10.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from compat.parameters import (
 
 NO_CLUSTER: Final = "cluster mode is not supported"
 NO_TLS: Final = "TLS is not supported; put a TLS proxy in front, or use a Unix socket"
+NO_PRELOADING: Final = "a file to load at the start is not supported"
 NO_ACL_FILE: Final = "ACL files are not supported; use requirepass"
 
 # Directives of Redis that are no parameters. Each is refused with the reason given: to ignore it
@@ -80,7 +82,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
             Memory("repl-backlog-size", MB, 1, LONG_MAX),
             Integer("repl-backlog-ttl", 3600, 0, LONG_MAX),
-            YesNo("repl-rdb-channel", False),
+            YesNo("repl-rdb-channel", True),
             Memory("replica-full-sync-buffer-limit", 0, 0, LONG_MAX),
             ReplicaOf("replicaof", b"", flags=IMMUTABLE | MULTI, alias="slaveof"),
         ),
@@ -88,6 +90,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
         "Cluster mode is refused, so nothing of it runs.",
         (
+            YesNo("cluster-bus-port-protected-mode", False),
             YesNo("cluster-require-full-coverage", True),
             YesNo("cluster-replica-no-failover", False, alias="cluster-slave-no-failover"),
             YesNo("cluster-enabled", False, flags=IMMUTABLE, unsupported=NO_CLUSTER),
@@ -125,6 +128,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
         "TLS is refused, see below.",
         (
+            Text("tls-expected-peer-name"),
             Integer("max-new-tls-connections-per-cycle", 1, 1, 1000),
             Integer("tls-port", 0, 0, 65535, unsupported=NO_TLS),
             Integer("tls-session-cache-size", 20480, 0, INT_MAX, unsupported=NO_TLS),
@@ -161,6 +165,15 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
         "There are no keys of the types that it is about, and no hash tables of Redis's.",
         (
+            YesNo("vset-force-single-threaded-execution", False),
+            Integer("array-slice-size", 4096, 256, 65536),
+            Integer("array-sparse-kmin", 5, 0, 256),
+            Integer("array-sparse-kmax", 10, 0, 256),
+            Integer("hash-min-template-entries", 0, 0, LONG_MAX),
+            Integer("hash-max-template-entries", 0, 0, LONG_MAX),
+            Integer("hash-rdb-load-min-template-entries", 0, 0, LONG_MAX),
+            Integer("hash-rdb-load-max-template-entries", 0, 0, LONG_MAX),
+            Integer("hash-rdb-load-template-disassembly-threshold", 0, 0, LONG_MAX),
             YesNo("activerehashing", True),
             Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX, alias="list-max-ziplist-size"),
             Integer("list-compress-depth", 0, 0, INT_MAX),
@@ -231,8 +244,8 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
         (
             "What it is about is not there: ACL users, scripts, modules, client-side caching, "
-            "words that are compared by a locale, connections that the server opens, a logo, a "
-            "test of the memory, a warning to silence."
+            "backups by BACKUP, words that are compared by a locale, connections that the server "
+            "opens, a logo, a test of the memory, a warning to silence."
         ),
         (
             YesNo("always-show-logo", False, flags=IMMUTABLE),
@@ -242,6 +255,9 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Text("bind-source-addr"),
             Text("locale-collate"),
             Choice("enable-module-command", b"no", (b"no", b"yes", b"local"), flags=IMMUTABLE),
+            Text("backupdirname", b"backupdir", flags=IMMUTABLE),
+            Integer("backup-sealed-ttl", 0, 0, LONG_MAX),
+            Text("preload-file", flags=IMMUTABLE, unsupported=NO_PRELOADING),
             Integer("acllog-max-len", 128, 0, LONG_MAX),
             Integer("busy-reply-threshold", 5000, 0, LONG_MAX, alias="lua-time-limit"),
             Integer("tracking-table-max-keys", 1000000, 0, LONG_MAX),

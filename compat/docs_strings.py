@@ -9,8 +9,7 @@ from compat.doc_notation import Doc
 _GROUP: Final = "string"
 _SUBSTRING_COST: Final = "O(N) for a reply of N bytes"
 _COMPARE: Final = (
-    "IFEQ=ifeq-value{0} | IFNE=ifne-value{0}"
-    " | IFDEQ=ifdeq-digest:integer{0} | IFDNE=ifdne-digest:integer{0}"
+    "IFEQ=ifeq-value{0} | IFNE=ifne-value{0} | IFDEQ=ifdeq-digest{0} | IFDNE=ifdne-digest{0}"
 )
 _EXPIRATION: Final = (
     "EX=seconds:integer{0} | PX=milliseconds:integer{0}"
@@ -62,7 +61,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Sets a string and answers with what it was.",
         "key value",
         deprecated_since="6.2.0",
-        replaced_by="`SET` with the `GET` option",
+        replaced_by="`SET` with the `!GET` argument",
     ),
     "incr": Doc(_GROUP, "1.0.0", "O(1)", "Adds one to a number.", "key"),
     "incrby": Doc(
@@ -106,7 +105,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Sets a string that expires some milliseconds from now.",
         "key milliseconds:integer value",
         deprecated_since="2.6.12",
-        replaced_by="`SET` with the `PX` option",
+        replaced_by="`SET` with the `PX` argument",
     ),
     "set": Doc(
         _GROUP,
@@ -130,7 +129,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Sets a string that expires some seconds from now.",
         "key seconds:integer value",
         deprecated_since="2.6.12",
-        replaced_by="`SET` with the `EX` option",
+        replaced_by="`SET` with the `EX` argument",
     ),
     "setnx": Doc(
         _GROUP,
@@ -139,7 +138,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Sets a string if the key is not there yet.",
         "key value",
         deprecated_since="2.6.12",
-        replaced_by="`SET` with the `NX` option",
+        replaced_by="`SET` with the `NX` argument",
     ),
     "setrange": Doc(
         _GROUP,

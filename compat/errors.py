@@ -65,7 +65,9 @@ def not_in_subscriber(full_name: bytes) -> bytes:
 
 
 def unknown_command(argv: list[bytes]) -> bytes:
-    """For a name that is no command, with the first of its arguments."""
+    """For a name that is no command, with the first of its arguments if it has any."""
+    if len(argv) == 1:
+        return b"ERR unknown command '%b'" % _shortened(argv[0], 128)
     shown = b""
     for argument in argv[1:]:
         if len(shown) >= 128:

@@ -50,10 +50,11 @@ def parse_unsigned(word: bytes) -> int | None:
     Looser than ``parse_integer``, as C's strtoull is: white space in front, a sign, leading zeros
     and whatever follows a NUL are taken; a canonical negative number is not.
     """
+    word = word.partition(b"\0")[0]
     exact = parse_integer(word)
     if exact is not None:
         return exact if exact >= 0 else None
-    word = word.partition(b"\0")[0].lstrip(b" \t\n\v\f\r")
+    word = word.lstrip(b" \t\n\v\f\r")
     if not word:
         return None
     digits = word[1:] if word[0] in b"+-" else word

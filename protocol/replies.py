@@ -222,15 +222,21 @@ def write_request(out: BytesWriter, argv: list[bytes]) -> None:
         write_bulk(out, argument)
 
 
+_WHOLE: Final = float(1 << 62)
+
+
 def double(value: float) -> bytes:
     """A double as the fewest digits that tell it from all others; ``inf``, ``-inf``, ``nan``.
 
-    Powers of ten are written out as Redis's fpconv_dtoa does: seven zeros at most.
+    Whole numbers are written as integers up to 2 ** 62, as Redis does since 7.2; powers of ten
+    beyond as its fpconv_dtoa writes them out: seven zeros at most.
     """
     if isinf(value):
         return b"inf" if value > 0 else b"-inf"
     if isnan(value):
         return b"nan"
+    if -_WHOLE <= value <= _WHOLE and value.is_integer():
+        return b"%d" % int(value)
     sign = b"-" if copysign(1.0, value) < 0 else b""
     mantissa, _, power = repr(abs(value)).encode().partition(b"e")
     whole, _, fraction = mantissa.partition(b".")

@@ -185,7 +185,7 @@ def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     config = server.config
     threshold_us = config.slowlog_log_slower_than
     if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
-        server.slowlog.add(call.argv, at_s, usec, call.session, config.slowlog_max_len)
+        server.slowlog.add(call.argv, at_s, usec, call.session, config)
     event = b"fast-command" if row.flags & FAST else b"command"
     server.latency.sample(event, at_s, usec // 1000)
 

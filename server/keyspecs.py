@@ -13,7 +13,9 @@ from typing import Final
 from server.registry import Command, KeySpec
 
 _NOT_KEY: Final = "NOT_KEY"
+_INCOMPLETE: Final = "INCOMPLETE"
 _VARIABLE_FLAGS: Final = "VARIABLE_FLAGS"
+_CONDITIONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
 _VALUES_OF_OPTION: Final = {
     b"BLOCK": 1,
     b"CLAIM": 1,
@@ -56,7 +58,7 @@ def key_positions(row: Command, argv: list[bytes]) -> list[int]:
 def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
     """The keys of a request, each with the flags of the key spec that it belongs to."""
     if row.find_keys is not None:
-        flags = row.keys[0].flags if row.keys else []
+        flags = [flag for flag in row.keys[0].flags if flag != _INCOMPLETE] if row.keys else []
         return [KeyUse(position, flags) for position in row.find_keys(argv)]
     uses: list[KeyUse] = []
     for spec in row.keys:
@@ -140,11 +142,22 @@ def xread_keys(argv: list[bytes]) -> list[int]:
 
 
 def _set_flags(argv: list[bytes]) -> list[str]:
-    """What SET does with its key: only with GET does it read it."""
-    for word in argv[3:]:
-        if word.upper() == b"GET":
-            return ["RW", "ACCESS", "UPDATE"]
-    return ["OW", "UPDATE"]
+    """What SET does with its key: with GET it answers what was there, for a condition it looks."""
+    if any(word.upper() == b"GET" for word in argv[3:]):
+        return ["RW", "ACCESS", "UPDATE"]
+    return ["RW", "UPDATE"] if _has_condition(argv[3:]) else ["OW", "UPDATE"]
 
 
-_VARIABLE: Final[dict[bytes, Callable[[list[bytes]], list[str]]]] = {b"set": _set_flags}
+def _delex_flags(argv: list[bytes]) -> list[str]:
+    """What DELEX does with its key: without a condition it looks at nothing."""
+    return ["RW", "DELETE"] if _has_condition(argv[2:]) else ["RM", "DELETE"]
+
+
+def _has_condition(options: list[bytes]) -> bool:
+    return any(word.upper() in _CONDITIONS for word in options)
+
+
+_VARIABLE: Final[dict[bytes, Callable[[list[bytes]], list[str]]]] = {
+    b"set": _set_flags,
+    b"delex": _delex_flags,
+}

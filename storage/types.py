@@ -2,7 +2,7 @@
 
 A string is ``bytes``, or ``int`` where it spells a 64-bit integer canonically, or a ``bytearray``
 once APPEND or SETRANGE has written into it: appending then costs the bytes appended, not the bytes
-there. Redis tells these three apart too: embstr (raw above 44 bytes), int and raw.
+there. Redis tells these three apart too: embstr, int and raw.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from storage.stream.stream import Stream
 STRING: Final = b"string"
 STREAM: Final = b"stream"
 
-_EMBEDDED_BYTES: Final = 44  # the longest string that Redis keeps in its object
+# Redis keeps a string in one object with its key up to so many bytes of both.
+_EMBEDDED_BYTES: Final = 41
 
 
 def type_name(value: object) -> bytes:
@@ -38,13 +39,13 @@ def string_length(value: object) -> int:
     return len(b"%d" % value) if isinstance(value, int) else -1
 
 
-def encoding(value: object) -> bytes:
-    """The name of a value's representation, as OBJECT ENCODING answers it."""
+def encoding(key: bytes, value: object) -> bytes:
+    """The name of the representation of a key's value, as OBJECT ENCODING answers it."""
     if isinstance(value, Stream):
         return STREAM
     if isinstance(value, int):
         return b"int"
-    if isinstance(value, bytes) and len(value) <= _EMBEDDED_BYTES:
+    if isinstance(value, bytes) and len(key) + len(value) <= _EMBEDDED_BYTES:
         return b"embstr"
     return b"raw"
 

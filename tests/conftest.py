@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import build, clock
+from support import build, clock, judges
 from support.client import RawClient
 from support.clock import Clock
-from support.process import Pair, Process, RedisProcess, ServerProcess, judge_program
+from support.judges import JUDGES, Judge
+from support.process import Pair, Process, RedisProcess, ServerProcess
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -33,8 +34,29 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(wrong)) from None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what a real server judges with each of them: with the older ones on one build only."""
+    if "judge" in metafunc.fixturenames:
+        chosen = JUDGES if judges.required() else judges.present() or JUDGES[:1]
+        marks = [() if judge is JUDGES[0] else (pytest.mark.once,) for judge in chosen]
+        each = zip(chosen, marks, strict=True)
+        judged = [pytest.param(judge, id=judge.name, marks=marks) for judge, marks in each]
+        metafunc.parametrize("judge", judged, indirect=True)
+
+
+def judged_too_early(item: pytest.Item) -> bool:
+    """Whether the item's judge is older than the version that the test is about."""
+    judge = item.callspec.params.get("judge") if hasattr(item, "callspec") else None
+    if not isinstance(judge, Judge):
+        return False
+    return any(judge.follows < mark.args for mark in item.iter_markers("since"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that several workers end together."""
+    early = [item for item in items if judged_too_early(item)]
+    config.hook.pytest_deselected(items=early)
+    items[:] = [item for item in items if not judged_too_early(item)]
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
@@ -68,12 +90,13 @@ def pytest_runtest_makereport(
 class Factory:
     """Starts servers for one test, and ends them with it."""
 
-    def __init__(self, kind: type[ServerProcess | RedisProcess]) -> None:
+    def __init__(self, kind: type[ServerProcess | RedisProcess], **always: object) -> None:
         self._kind = kind
+        self._always = always
         self.started: list[Process] = []
 
     def __call__(self, *options: str, start: bool = True, **settings: object) -> Process:
-        process = self._kind(*options, **settings)  # type: ignore[arg-type]
+        process = self._kind(*options, **self._always, **settings)  # type: ignore[arg-type]
         self.started.append(process)
         return process.start() if start else process
 
@@ -131,38 +154,42 @@ def fresh_server() -> Iterator[Factory]:
     factory.finish()
 
 
-@pytest.fixture(scope="session")
-def _judge() -> None:
-    if judge_program() is not None:
-        return
-    missing = "no redis-server found to compare with"
-    if os.environ.get("CI") or os.environ.get("HEADRACE_REQUIRE_JUDGE"):
-        pytest.fail(missing)
-    pytest.skip(missing)
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> str:
+    """Where the real server lies that judges this test; each test runs once for each of them."""
+    judge: Judge = getattr(request, "param", JUDGES[0])
+    program = judge.program()
+    if program is None:
+        judges.missing(f"no {judge.name} to compare with: `make judges` brings it")
+    return program
 
 
 @pytest.fixture(scope="session")
-def _shared_redis(_judge: None) -> Iterator[RedisProcess]:
-    process = RedisProcess()
+def _shared_judges() -> Iterator[dict[str, RedisProcess]]:
+    processes: dict[str, RedisProcess] = {}
     try:
-        yield process
+        yield processes
     finally:
-        process.discard()
+        for process in processes.values():
+            process.discard()
 
 
 @pytest.fixture
-def redis_server(_shared_redis: RedisProcess) -> RedisProcess:
-    """The real Redis, shared by the tests and emptied before each."""
-    if not _shared_redis.running:
-        _shared_redis.start()
-    _shared_redis.call("FLUSHALL")
-    return _shared_redis
+def redis_server(judge: str, _shared_judges: dict[str, RedisProcess]) -> RedisProcess:
+    """A real server, shared by the tests that it judges and emptied before each."""
+    if judge not in _shared_judges:
+        _shared_judges[judge] = RedisProcess(program=judge)
+    process = _shared_judges[judge]
+    if not process.running:
+        process.start()
+    process.call("FLUSHALL")
+    return process
 
 
 @pytest.fixture
-def fresh_redis(_judge: None) -> Iterator[Factory]:
-    """Starts real Redis servers of the test's own."""
-    factory = Factory(RedisProcess)
+def fresh_redis(judge: str) -> Iterator[Factory]:
+    """Starts real servers of the test's own."""
+    factory = Factory(RedisProcess, program=judge)
     yield factory
     factory.finish()
 
@@ -170,7 +197,7 @@ def fresh_redis(_judge: None) -> Iterator[Factory]:
 @pytest.fixture
 def pair(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
     """A RESP2 connection to each server; ``pair.both(...)`` compares raw replies."""
-    both = Pair(server.client(), redis_server.client())
+    both = Pair.of(server, redis_server)
     yield both
     both.close()
 
@@ -178,7 +205,7 @@ def pair(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
 @pytest.fixture
 def pair3(server: ServerProcess, redis_server: RedisProcess) -> Iterator[Pair]:
     """As ``pair``, in RESP3."""
-    both = Pair(server.client(resp3=True), redis_server.client(resp3=True))
+    both = Pair.of(server, redis_server, resp3=True)
     yield both
     both.close()
 

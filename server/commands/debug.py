@@ -134,7 +134,7 @@ def _object(call: Call) -> object:
         b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
         % (
             id(found.value),
-            encoding(found.value),
+            encoding(found.key, found.value),
             value_bytes(found.value, 0) if text is None else len(text) + 1,
             found.access_ms // 1000 & _LRU_MASK,
             idle_s,

@@ -112,7 +112,7 @@ class _Reading:
     "XREADGROUP",
     arity=-7,
     flags=BLOCKING | WRITE | MOVABLEKEYS,
-    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=4, last=-1, limit=2),),
+    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=4, last=-1, limit=2),),
     acl=("stream",),
     find_keys=xread_keys,
 )

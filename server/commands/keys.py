@@ -39,8 +39,6 @@ _READ: Final = (KeySpec("RO", last=-1),)
 _INSPECTED: Final = (KeySpec("RO", begin=2),)
 _VOLATILE_ANSWER: Final = ("nondeterministic_output",)
 _NONE: Final = Status(b"none")
-_SHARED_INTEGERS: Final = 10_000  # Redis has one object for each of these
-_SHARED_COUNT: Final = (1 << 31) - 1
 _FIRST_FREQUENCY: Final = 5  # what Redis gives a new key
 
 
@@ -252,7 +250,7 @@ container("OBJECT")
 def object_encoding(call: Call) -> object:
     """``OBJECT ENCODING key``. Reply: the name of the representation, or nil."""
     found = _inspect(call)
-    return None if found is None else encoding(found.value)
+    return None if found is None else encoding(found.key, found.value)
 
 
 @command(
@@ -264,14 +262,8 @@ def object_encoding(call: Call) -> object:
     tips=_VOLATILE_ANSWER,
 )
 def object_refcount(call: Call) -> object:
-    """``OBJECT REFCOUNT key``. Reply: 1; as in Redis a great number for a small integer; or nil."""
-    found = _inspect(call)
-    if found is None:
-        return None
-    value = found.value
-    if isinstance(value, int) and 0 <= value < _SHARED_INTEGERS:
-        return _SHARED_COUNT
-    return 1
+    """``OBJECT REFCOUNT key``. Reply: 1, for no two keys share a value; or nil."""
+    return None if _inspect(call) is None else 1
 
 
 @command(

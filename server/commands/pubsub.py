@@ -11,11 +11,21 @@ from compat.glob import Glob
 from protocol.replies import Push, Replies
 from server.call import Call
 from server.commands.help import show_help
-from server.registry import FAST, LOADING, NOSCRIPT, PUBSUB, STALE, KeySpec, command, container
+from server.registry import (
+    DENYOOM,
+    FAST,
+    LOADING,
+    NOSCRIPT,
+    PUBSUB,
+    STALE,
+    KeySpec,
+    command,
+    container,
+)
 from server.session import Session
 
 
-@command("SUBSCRIBE", arity=-2, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
+@command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def subscribe(call: Call) -> object:
     """``SUBSCRIBE channel ...``. Reply: for each channel (subscribe, channel, subscriptions)."""
     told: list[object] = []
@@ -25,7 +35,7 @@ def subscribe(call: Call) -> object:
     return Replies(told)
 
 
-@command("PSUBSCRIBE", arity=-2, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
+@command("PSUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def psubscribe(call: Call) -> object:
     """``PSUBSCRIBE pattern ...``. Reply: for each pattern (psubscribe, pattern, subscriptions)."""
     told: list[object] = []
@@ -38,7 +48,7 @@ def psubscribe(call: Call) -> object:
 @command(
     "SSUBSCRIBE",
     arity=-2,
-    flags=PUBSUB | NOSCRIPT | LOADING | STALE,
+    flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE,
     keys=(KeySpec("NOT_KEY", last=-1),),
 )
 def ssubscribe(call: Call) -> object:

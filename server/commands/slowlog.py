@@ -27,8 +27,8 @@ container("SLOWLOG")
 def slowlog_get(call: Call) -> object:
     """``SLOWLOG GET [count]``; -1 is all of them.
 
-    Reply: list, newest first, of number, time in seconds since 1970, microseconds, words,
-    the client's address and its name.
+    Reply: list, newest first, of number, time in seconds since 1970, microseconds, words (as many
+    as are kept), the client's address, its name, and how many words there were.
     """
     argv = call.argv
     log = call.server.slowlog
@@ -51,6 +51,7 @@ def _shown(entry: SlowCommand) -> list[object]:
         entry.argv,
         entry.address,
         entry.name,
+        entry.words,
     ]
 
 

@@ -164,7 +164,7 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
     "XREAD",
     arity=-4,
     flags=BLOCKING | READONLY | MOVABLEKEYS,
-    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=1, last=-1, limit=2),),
+    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=1, last=-1, limit=2),),
     acl=("stream",),
     find_keys=xread_keys,
 )

@@ -60,7 +60,13 @@ def digest(call: Call) -> object:
     return None if value is None else digest_of(value)
 
 
-@command("DELEX", arity=-2, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("string",))
+@command(
+    "DELEX",
+    arity=-2,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW DELETE VARIABLE_FLAGS"),),
+    acl=("string",),
+)
 def delex(call: Call) -> object:
     """``DELEX key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]``.
 

@@ -87,6 +87,8 @@ class Config:
     notify_keyspace_events: int
     slowlog_log_slower_than: int
     slowlog_max_len: int
+    slowlog_entry_max_argc: int
+    slowlog_entry_max_string_len: int
     latency_monitor_threshold: int
     latency_tracking: bool
     latency_tracking_info_percentiles: list[float]
@@ -232,6 +234,7 @@ def _check_names(
 ) -> list[bytes]:
     """The names in lower case, once all of them may be set; raises for the first that may not."""
     names: list[bytes] = []
+    rows: list[Parameter] = []
     for given, _ in pairs:
         name = given.lower()
         row = BY_NAME.get(name)
@@ -244,11 +247,12 @@ def _check_names(
             reason = IS_PROTECTED
         elif loading and row.flags & NOT_WHILE_LOADING:
             raise CommandError(LOADING)
-        elif name in names:
+        elif row in rows:  # by its other name, too
             reason = IS_DUPLICATE
         if reason:
             raise CommandError(config_set_failed(given, reason.encode()))
         names.append(name)
+        rows.append(row)
     return names
 
 

@@ -28,7 +28,7 @@ BAD_PERCENTILES: Final = "Invalid latency-tracking-info-percentiles parameters"
 PERCENTILES_OUT_OF_RANGE: Final = (
     "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
 )
-BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocSTIV'."
+BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'."
 
 SavePoints = list[tuple[int, int]]
 
@@ -227,7 +227,7 @@ class KeyspaceEvents(Parameter):
 
     def range_text(self) -> str:
         """The letters."""
-        return "letters of `Ag$lshzxeKEtmdnocSTIV`"
+        return "letters of `Ag$lshzxeKEtmdnocaSTIV`"
 
 
 class Directory(Parameter):

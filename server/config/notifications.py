@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from server.effects import (
+    EVENT_ARRAY,
     EVENT_EVICTED,
     EVENT_EXPIRED,
     EVENT_GENERIC,
@@ -40,6 +41,7 @@ ALL_CLASSES: Final = (
     | EVENT_EVICTED
     | EVENT_STREAM
     | EVENT_MODULE
+    | EVENT_ARRAY
 )
 
 # In the order in which CONFIG GET shows them; what ``A`` covers comes first, and the classes up
@@ -55,6 +57,7 @@ _CLASSES: Final[list[tuple[bytes, int]]] = [
     (b"e", EVENT_EVICTED),
     (b"t", EVENT_STREAM),
     (b"d", EVENT_MODULE),
+    (b"a", EVENT_ARRAY),
     (b"n", EVENT_NEW),
     (b"o", EVENT_OVERWRITTEN),
     (b"c", EVENT_TYPE_CHANGED),

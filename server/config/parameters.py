@@ -344,6 +344,20 @@ WATCHING: Final[tuple[Parameter, ...]] = (
     ),
     Integer("slowlog-max-len", 128, 0, LONG_MAX, doc="How many slow commands are remembered."),
     Integer(
+        "slowlog-entry-max-argc",
+        32,
+        2,
+        INT_MAX,
+        doc="How many words of a slow command are remembered.",
+    ),
+    Integer(
+        "slowlog-entry-max-string-len",
+        128,
+        1,
+        LONG_MAX,
+        doc="How many bytes of each of these words.",
+    ),
+    Integer(
         "latency-monitor-threshold",
         0,
         0,

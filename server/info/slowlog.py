@@ -6,22 +6,28 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from server.config.config import Config
     from server.session import Session
-
-MOST_ARGUMENTS: Final = 32
-MOST_BYTES: Final = 128
 
 
 class SlowCommand:
-    """One logged command; ``argv`` is shortened as Redis shortens it."""
+    """One logged command; of ``words`` in all ``argv`` has those kept, shortened as in Redis."""
 
     def __init__(
-        self, number: int, at_s: int, usec: int, argv: list[bytes], address: bytes, name: bytes
+        self,
+        number: int,
+        at_s: int,
+        usec: int,
+        argv: list[bytes],
+        words: int,
+        address: bytes,
+        name: bytes,
     ) -> None:
         self.number: Final = number
         self.at_s: Final = at_s
         self.usec: Final = usec
         self.argv: Final = argv
+        self.words: Final = words
         self.address: Final = address
         self.name: Final = name
 
@@ -33,14 +39,17 @@ class SlowLog:
         self.commands: deque[SlowCommand] = deque()
         self.next_number = 0
 
-    def add(self, argv: list[bytes], at_s: int, usec: int, session: Session, most: int) -> None:
-        """Log a command and forget the oldest beyond ``most``; 0 is no log at all."""
+    def add(
+        self, argv: list[bytes], at_s: int, usec: int, session: Session, config: Config
+    ) -> None:
+        """Log a command, and forget the oldest where there are too many."""
+        most = config.slowlog_max_len
         if not most:
             return
-        shortened = _shorten(argv)
-        self.commands.appendleft(
-            SlowCommand(self.next_number, at_s, usec, shortened, session.address, session.name)
-        )
+        kept = _shorten(argv, config.slowlog_entry_max_argc, config.slowlog_entry_max_string_len)
+        number = self.next_number
+        address, name = session.address, session.name
+        self.commands.appendleft(SlowCommand(number, at_s, usec, kept, len(argv), address, name))
         self.next_number += 1
         self.trim(most)
 
@@ -50,14 +59,14 @@ class SlowLog:
             self.commands.pop()
 
 
-def _shorten(argv: list[bytes]) -> list[bytes]:
-    kept = argv
-    if len(argv) > MOST_ARGUMENTS:
-        rest = len(argv) - MOST_ARGUMENTS + 1
-        kept = [*argv[: MOST_ARGUMENTS - 1], b"... (%d more arguments)" % rest]
-    return [
-        argument
-        if len(argument) <= MOST_BYTES
-        else b"%b... (%d more bytes)" % (argument[:MOST_BYTES], len(argument) - MOST_BYTES)
-        for argument in kept
+def _shorten(argv: list[bytes], most_words: int, most_bytes: int) -> list[bytes]:
+    dropped = 0 if len(argv) <= most_words else len(argv) - most_words + 1
+    kept = [
+        word
+        if len(word) <= most_bytes
+        else b"%b... (%d more bytes)" % (word[:most_bytes], len(word) - most_bytes)
+        for word in argv[: len(argv) - dropped]
     ]
+    if dropped:
+        kept.append(b"... (%d more arguments)" % dropped)
+    return kept

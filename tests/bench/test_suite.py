@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 from bench import load, measure, peers, results, scale, suite, workloads
 from bench.results import Results
 from bench.session import Session
-from support import build
+from support import build, judges
 from support.reports import rows
 
 pytestmark = pytest.mark.once
@@ -123,6 +124,13 @@ def _own_cores() -> Iterator[None]:
 # Small runs
 
 
+@pytest.fixture
+def _redis_server() -> None:
+    """The suite measures the redis-server that is on the PATH."""
+    if shutil.which("redis-server") is None:
+        judges.missing("no redis-server on the PATH")
+
+
 def run_suite(output: Path, *words: str) -> Results:
     """The suite as ``make bench`` starts it: ours in the build under test, and redis-server."""
     variables = build.environment()
@@ -142,7 +150,7 @@ def run_suite(output: Path, *words: str) -> Results:
 
 
 @pytest.mark.judge
-@pytest.mark.usefixtures("_judge")
+@pytest.mark.usefixtures("_redis_server")
 def test_every_workload_runs_on_both_servers(tmp_path: Path) -> None:
     words = ["--parts", "commands,durability,half-load", "--clients", "2", "--depth", "3"]
     found = run_suite(tmp_path, *words)
@@ -172,7 +180,7 @@ def test_every_workload_runs_on_both_servers(tmp_path: Path) -> None:
 
 
 @pytest.mark.judge
-@pytest.mark.usefixtures("_judge")
+@pytest.mark.usefixtures("_redis_server")
 def test_scale(tmp_path: Path) -> None:
     found = run_suite(tmp_path, "--scale", "--scale-most", "1000")
     assert [cell.missing for cell in found.cells] == [""] * len(found.cells)

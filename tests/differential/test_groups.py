@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from support.client import Argument, RawClient, Status, parse
+from support.client import Argument, Status, parse
 from support.groups import (
     FAR_MS,
     GREATEST,
@@ -151,10 +151,7 @@ def stocked(
     request: pytest.FixtureRequest, server: ServerProcess, redis_server: RedisProcess
 ) -> Iterator[Pair]:
     """A stream ``s`` whose group ``g`` has two consumers; of what they hold 2-2 was deleted."""
-    pair = Pair(
-        RawClient(server.port, resp3=request.param),
-        RawClient(redis_server.port, resp3=request.param),
-    )
+    pair = Pair.of(server, redis_server, resp3=request.param)
     pair.both("SET", "str", "x")
     pair.both("XGROUP", "CREATE", "t", "none", 0, "MKSTREAM")
     for number in range(1, 10):

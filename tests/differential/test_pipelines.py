@@ -493,7 +493,7 @@ def test_any_pipelines(server: ServerProcess, redis_server: RedisProcess) -> Non
     class Here(Machine):
         @staticmethod
         def connect(resp3: bool) -> Pair:
-            return Pair(*[RawClient(p.port, resp3=resp3) for p in (server, redis_server)])
+            return Pair.of(server, redis_server, resp3=resp3)
 
     try:
         run_state_machine_as_test(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.judge
 def subscriber(
     request: pytest.FixtureRequest, server: ServerProcess, redis_server: RedisProcess
 ) -> Iterator[Pair]:
-    both = Pair(server.client(resp3=request.param), redis_server.client(resp3=request.param))
+    both = Pair.of(server, redis_server, resp3=request.param)
     yield both
     both.close()
     for process in (server, redis_server):  # nobody may still be listening in the next test
@@ -178,8 +178,12 @@ def test_keyspace_events(subscriber: Pair, pair: Pair) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        "K", "KEA", "AKE", "Elg", "KEg$lshzxetd", "KEg$lshzxet", "Km", "AKEm", "gxKE", "E$", "x",
+        "K", "KEA", "AKE", "Elg", "KEg$lshzxet", "Km", "AKEm", "gxKE", "E$", "x",
         "A", "Kq", "k", "An",
+        *[
+            pytest.param(flags, marks=pytest.mark.since(8, 10))
+            for flags in ("KEg$lshzxetd", "KEg$lshzxetda", "a", "KAa", "KAnoc")
+        ],
     ],
 )  # fmt: skip
 def test_notify_flags(pair: Pair, flags: str) -> None:

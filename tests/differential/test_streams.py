@@ -87,10 +87,7 @@ WRONG_CALLS = [
 def stocked(
     request: pytest.FixtureRequest, server: ServerProcess, redis_server: RedisProcess
 ) -> Iterator[Pair]:
-    pair = Pair(
-        RawClient(server.port, resp3=request.param),
-        RawClient(redis_server.port, resp3=request.param),
-    )
+    pair = Pair.of(server, redis_server, resp3=request.param)
     pair.both("SET", "str", "x")
     for number in range(1, 10):
         pair.both("XADD", "s", f"{number}-{number}", "field", f"value {number}", "n", number)

@@ -6,6 +6,7 @@ import contextlib
 import time
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from support.client import RawClient, Status, WireError
 from support.process import Pair
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.judge
 def script(pair: Pair, *lines: str) -> None:
     for line in lines:
         pair.both(*line.split(" "))
+
+
+def not_as_valkey(*lines: str) -> ParameterSet:
+    return pytest.param([*lines], marks=pytest.mark.since(8, 0))
 
 
 @pytest.mark.parametrize("resp3", [False, True])
@@ -38,22 +43,22 @@ def test_replies(pair: Pair, pair3: Pair, resp3: bool) -> None:
         ["DISCARD x"],
         ["WATCH"],
         ["UNWATCH x"],
-        ["MULTI", "MULTI", "SET a 1", "EXEC"],
-        ["MULTI", "WATCH a", "SET a 1", "EXEC"],
+        not_as_valkey("MULTI", "MULTI", "SET a 1", "EXEC"),
+        not_as_valkey("MULTI", "WATCH a", "SET a 1", "EXEC"),
         ["MULTI", "UNWATCH", "EXEC"],
-        ["MULTI", "NOSUCH", "SET a 1", "EXEC", "GET a", "PING"],
+        ["MULTI", "NOSUCH x", "SET a 1", "EXEC", "GET a", "PING"],
         ["MULTI", "SET a", "SET a 1", "EXEC", "GET a"],
         ["MULTI", "CONFIG NOSUCH x", "EXEC"],
         ["MULTI", "CONFIG", "EXEC"],
         ["MULTI", "EXEC x", "EXEC", "PING"],
-        ["MULTI", "NOSUCH", "DISCARD", "MULTI", "PING", "EXEC"],
+        ["MULTI", "NOSUCH x", "DISCARD", "MULTI", "PING", "EXEC"],
         ["MULTI", "SET a x", "INCR a", "SET b 1", "EXEC", "GET b"],
         ["SET s x", "MULTI", "XADD s * f v", "XLEN s", "GET s", "EXEC"],
         ["MULTI", "SELECT 5", "SET a 1", "EXEC", "GET a", "SELECT 0", "GET a", "SELECT 5", "GET a"],
         ["MULTI", "SELECT 99", "SET a 1", "EXEC", "GET a"],
         ["MULTI", "PING", "RESET", "EXEC", "PING"],
-        ["MULTI", "SHUTDOWN", "EXEC"],
-        ["MULTI", "SHUTDOWN x", "EXEC"],
+        not_as_valkey("MULTI", "SHUTDOWN", "EXEC"),
+        not_as_valkey("MULTI", "SHUTDOWN x", "EXEC"),
         ["multi", "eXeC"],
         ["MULTI", "XREAD BLOCK 0 STREAMS s $", "EXEC"],
         ["MULTI", "FLUSHALL", "DBSIZE", "EXEC"],
@@ -121,7 +126,7 @@ def test_watch(pair: Pair, watch: str, change: str, prepare: str) -> None:
 def second(pair: Pair) -> Pair:
     """Another connection to each server."""
     ours, real = [client.sock.getpeername()[1] for client in (pair.ours, pair.real)]
-    return Pair(RawClient(ours), RawClient(real))
+    return Pair(RawClient(ours), RawClient(real), pair.version)
 
 
 def test_watch_in_another_database(pair: Pair) -> None:
@@ -134,7 +139,7 @@ def test_unwatch_and_discard_forget(pair: Pair) -> None:
     script(pair, "WATCH a", "SET a 2", "MULTI", "DISCARD", "MULTI", "PING", "EXEC")
     script(pair, "WATCH a", "SET a 3", "WATCH b", "MULTI", "PING", "EXEC")
     script(pair, "WATCH a", "MULTI", "SET a 4", "EXEC", "MULTI", "PING", "EXEC")
-    script(pair, "WATCH a", "SET a 3", "MULTI", "NOSUCH", "EXEC")
+    script(pair, "WATCH a", "SET a 3", "MULTI", "NOSUCH x", "EXEC")
 
 
 def test_a_watched_key_that_expires(pair: Pair) -> None:
@@ -178,11 +183,12 @@ def test_stale_keys_are_no_keys(pair: Pair, lines: list[str]) -> None:
         script(pair, "DEBUG SET-ACTIVE-EXPIRE 1")
 
 
+@pytest.mark.since(8, 0)  # Valkey asks for a password first
 def test_exec_before_auth(pair: Pair) -> None:
     script(pair, "CONFIG SET requirepass secret")
     try:
         other = second(pair)
-        script(other, "EXEC", "MULTI", "DISCARD", "EXEC x", "NOSUCH")
+        script(other, "EXEC", "MULTI", "DISCARD", "EXEC x", "NOSUCH x")
         other.close()
     finally:
         script(pair, "CONFIG SET requirepass ")
@@ -205,7 +211,7 @@ def test_commands_count_in_their_own_rows(pair: Pair) -> None:
 def test_monitor_sees_what_runs_in_its_order(pair: Pair) -> None:
     watcher = second(pair)
     script(watcher, "MONITOR")
-    script(pair, "MULTI", "SET a 1", "SELECT 3", "GET a", "EXEC", "SELECT 0", "MULTI", "NOSUCH")
+    script(pair, "MULTI", "SET a 1", "SELECT 3", "GET a", "EXEC", "SELECT 0", "MULTI", "NOSUCH x")
     script(pair, "EXEC", "ECHO end")
     seen: list[list[bytes]] = []
     for client in (watcher.ours, watcher.real):
@@ -271,6 +277,7 @@ def test_wrong_places_are_errors_of_their_own(pair: Pair) -> None:
     reply = pair.ours.pipeline(("MULTI",), ("INCR", "a", "b"), ("EXEC",))
     assert reply[1].startswith(b"-ERR wrong number")
     assert reply[2] == b"-EXECABORT Transaction discarded because of previous errors.\r\n"
-    assert pair.ours.call_parsed("NOSUCH") == WireError(
-        b"ERR unknown command 'NOSUCH', with args beginning with: "
+    assert pair.ours.call_parsed("NOSUCH", "x") == WireError(
+        b"ERR unknown command 'NOSUCH', with args beginning with: 'x' "
     )
+    pair.both("NOSUCH", since=(8, 10))

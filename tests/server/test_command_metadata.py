@@ -19,30 +19,13 @@ from support.process import Pair, RedisProcess, ServerProcess
 
 FIELDS = ("name", "arity", "flags", "first", "last", "step", "categories", "tips", "specs")
 
-# What the table says otherwise than a Redis older than 7.2, because it follows newer ones.
-SINCE_7_2 = {
-    ("client|setname", "tips"): "a cluster sends it to all nodes",
-    (
-        "command|getkeys",
-        "arity",
-    ): "a command without arguments may be asked about",
-    ("command|getkeysandflags", "arity"): "as COMMAND GETKEYS",
-    ("config|resetstat", "tips"): "a cluster sends it to all nodes",
-    ("config|rewrite", "tips"): "a cluster sends it to all nodes",
-    ("latency|reset", "tips"): "the counts of the nodes are added up",
-    ("msetnx", "tips"): "its keys must be in one slot",
-    ("randomkey", "tips"): "the reply of one node is picked",
-    ("scan", "tips"): "cursors of several nodes need care",
-    ("wait", "categories"): "it is blocking",
-    ("wait", "flags"): "it is blocking, and scripts may call it",
-}
-# Options newer than the newest Redis that has come to judge here (7.4), by command.
-NEWER_OPTIONS = {
-    "set": {b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"},
-    "xadd": {b"KEEPREF", b"DELREF", b"ACKED"},
-    "xread": {b"MAXCOUNT", b"MAXSIZE"},
-    "xtrim": {b"KEEPREF", b"DELREF", b"ACKED"},
-}
+NEWER_USES = [
+    "set k v IFEQ a", "set k v ifne a", "set k v EX 1 IFDEQ a", "set k v IFDNE a",
+    "set k v IFEQ get", "set k v get ifeq a", "set k v nx", "delex k", "delex k IFEQ v",
+    "delex k ifne v", "delex k IFDEQ v", "delex k IFDNE v", "delex k v IFEQ", "delex k FOO v",
+    "msetex 2 a v b w NX", "increx k", "digest k", "xread streams a b 0 0",
+    "xreadgroup group g c streams a b > >",
+]  # fmt: skip
 
 
 def all_rows() -> list[Command]:
@@ -51,10 +34,6 @@ def all_rows() -> list[Command]:
         rows.append(row)
         rows.extend(row.subcommands.values())
     return rows
-
-
-def is_recent(redis: RedisProcess) -> bool:
-    return redis.version >= (7, 2)
 
 
 def test_every_row_is_documented_and_every_document_has_a_row() -> None:
@@ -100,6 +79,7 @@ def spec_of(spec: object) -> dict[object, object]:
     return {k: sorted(v) if k == b"flags" else v for k, v in spec.items() if k != b"notes"}
 
 
+@pytest.mark.since(8, 10)
 def test_info_is_that_of_redis(server: ServerProcess, redis_server: RedisProcess) -> None:
     names = [row.name for row in all_rows()]
     with server.client(resp3=True) as ours, redis_server.client(resp3=True) as real:
@@ -115,36 +95,24 @@ def test_info_is_that_of_redis(server: ServerProcess, redis_server: RedisProcess
         for field in FIELDS:
             if fields[field] != expected[field]:
                 found[name.decode(), field] = (fields[field], expected[field])
-    allowed = {} if is_recent(redis_server) else SINCE_7_2
-    assert {key: value for key, value in found.items() if key not in allowed} == {}
+    assert found == {}
 
 
-def tokens_of(arguments: object) -> set[bytes]:
-    assert isinstance(arguments, list)
-    found: set[bytes] = set()
-    for argument in arguments:
-        if b"token" in argument:
-            found.add(argument[b"token"])
-        found |= tokens_of(argument.get(b"arguments", []))
-    return found
-
-
-def without(arguments: object, tokens: set[bytes]) -> object:
-    """A tree of arguments less those with the given tokens, and less what that leaves empty."""
+def shown(arguments: object) -> object:
+    """A tree of arguments less what is said of them, and less what our notation has no word for."""
     assert isinstance(arguments, list)
     kept = []
     for argument in arguments:
-        argument = dict(argument)
-        if argument.get(b"token") in tokens:
-            continue
+        argument = {name: value for name, value in argument.items() if name != b"summary"}
         if b"arguments" in argument:
-            argument[b"arguments"] = without(argument[b"arguments"], tokens)
-            if not argument[b"arguments"]:
-                continue
+            argument[b"arguments"] = shown(argument[b"arguments"])
+        if b"flags" in argument:
+            argument[b"flags"] = [flag for flag in argument[b"flags"] if flag != b"multiple_token"]
         kept.append(argument)
     return kept
 
 
+@pytest.mark.since(8, 10)
 def test_documented_arguments_are_those_of_redis(
     server: ServerProcess, redis_server: RedisProcess
 ) -> None:
@@ -157,20 +125,10 @@ def test_documented_arguments_are_those_of_redis(
     assert set(here) == set(names)
     for name, theirs in there.items():
         mine = here[name]
-        newer = NEWER_OPTIONS.get(name.decode(), set())
-        arguments = mine.get(b"arguments", [])
-        expected = theirs.get(b"arguments", [])
-        assert mine[b"group"] == theirs[b"group"], name
-        if is_recent(redis_server):
-            assert mine[b"since"] == theirs[b"since"], name
-            assert without(arguments, newer) == without(expected, newer), name
-            for key in (b"doc_flags", b"deprecated_since"):
-                assert mine.get(key) == theirs.get(key), name
-            for key in (b"complexity", b"replaced_by"):
-                assert (key in mine) == (key in theirs), name
-        else:
-            # Up to 7.0 other names were given to arguments, not other words to options.
-            assert tokens_of(expected) <= tokens_of(arguments), name
+        assert shown(mine.get(b"arguments", [])) == shown(theirs.get(b"arguments", [])), name
+        for key in (b"group", b"since", b"doc_flags", b"deprecated_since", b"replaced_by"):
+            assert mine.get(key) == theirs.get(key), (name, key)
+        assert (b"complexity" in mine) == (b"complexity" in theirs), name
         if b"subcommands" in mine:
             assert all(child.startswith(name + b"|") for child in mine[b"subcommands"])
 
@@ -204,6 +162,7 @@ def as_pairs(flat: object) -> list[tuple[object, object]]:
     return list(zip(flat[::2], flat[1::2], strict=True))
 
 
+@pytest.mark.since(8, 0)  # Valkey has flags of its own
 @pytest.mark.parametrize("name", ["get", "MSET", "rename", "expire", "ping", "type", "watch"])
 def test_info_bytes(pair: Pair, pair3: Pair, name: str) -> None:
     pair.both("COMMAND", "INFO", name)
@@ -295,6 +254,10 @@ def test_filtered_list(pair: Pair, wanted: tuple[str, str]) -> None:
         "COMMAND GETKEYSANDFLAGS del a b",
         "COMMAND GETKEYSANDFLAGS ping x",
         "COMMAND GETKEYSANDFLAGS get a b",
+        *[
+            pytest.param(f"COMMAND GETKEYSANDFLAGS {line}", marks=pytest.mark.since(8, 10))
+            for line in NEWER_USES
+        ],
     ],
 )
 def test_keys_and_errors_are_those_of_redis(pair: Pair, pair3: Pair, request_line: str) -> None:

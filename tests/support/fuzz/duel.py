@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,14 +10,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from compat.command_docs import DOCS
-from support import build
 from support.client import parse
 from support.clock import Clock
 from support.fuzz.extremes import ALL, Extremes
 from support.fuzz.play import Difference, Player
 from support.fuzz.shrink import shortest
 from support.fuzz.steps import Sessions, Step
-from support.process import RedisProcess, ServerProcess, judge_program
+from support.judges import present
+from support.process import RedisProcess, ServerProcess
 
 SESSION_STEPS: Final = 240
 _LIKE: Final = 4  # differences that look alike are made small so often: their causes may differ
@@ -38,17 +37,6 @@ replay(
 '''
 
 
-class Judge(RedisProcess):
-    """A real server, from a given program."""
-
-    def __init__(self, program: str, environment: dict[str, str]) -> None:
-        super().__init__("--databases", "4", environment=environment)
-        self._program: Final = program
-
-    def command(self) -> list[str]:
-        return [self._program, "--save", "", "--enable-debug-command", "yes"]
-
-
 class Duel:
     """Both servers under one clock.
 
@@ -63,7 +51,7 @@ class Duel:
             "--enable-debug-command", "yes", "--databases", "4",
             environment=environment, debug=False,
         )  # fmt: skip
-        self._real: Final = Judge(judge, environment)
+        self._real: Final = RedisProcess("--databases", "4", program=judge, environment=environment)
         self.judge: Final = Path(judge).name
 
     def __enter__(self) -> Self:
@@ -217,7 +205,6 @@ def replay(steps: list[Step], judge: str = "") -> None:
 
 
 def find_judge() -> str | None:
-    """The server to compare with: ``HEADRACE_JUDGE``, Redis 8.10 as ``make judges`` fetches it."""
-    if "HEADRACE_JUDGE" in os.environ:
-        return judge_program()
-    return shutil.which(str(build.ROOT / ".judges/bin/redis-8.10")) or judge_program()
+    """The server to compare with: ``HEADRACE_JUDGE``, or the newest of those that are there."""
+    chosen = os.environ.get("HEADRACE_JUDGE")
+    return chosen or next((judge.program() for judge in present()), None)
