@@ -265,7 +265,10 @@ def range_end(text: bytes) -> tuple[int, int]:
 
 
 def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
-    """``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand last."""
+    """``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand last.
+
+    Of several IDS the last one counts, and what the others name is not looked at.
+    """
     mode = KEEPREF
     mode_seen = False
     ids: list[bytes] | None = None
@@ -275,7 +278,7 @@ def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
             mode_seen = True
             mode = REFERENCE_MODES[word]
             at += 1
-        elif word == b"ids" and ids is None and at + 1 < len(argv):
+        elif word == b"ids" and at + 1 < len(argv):
             count = parse_integer(argv[at + 1])
             if count is None or count <= 0:
                 raise CommandError(errors.NUMIDS_NOT_POSITIVE)

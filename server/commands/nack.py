@@ -75,7 +75,7 @@ def _read(argv: list[bytes]) -> _Options:
     while at < len(argv):
         word = argv[at].lower()
         more = len(argv) - 1 - at
-        if word == b"ids" and more and not options.ids:
+        if word == b"ids" and more:  # of several the last one counts
             count = parse_integer(argv[at + 1])
             if count is None or not 0 < count <= _NUMIDS_MAX:
                 raise CommandError(XNACK_NUMIDS)

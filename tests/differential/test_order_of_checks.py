@@ -31,6 +31,25 @@ CALLS = """
     XADD k 0-0 f v
     XADD k 0-0 f
     XADD t 5-* f
+    XDELEX s IDS 1 1-1 IDS 1 2-1
+    XDELEX s IDS 1 x IDS 1 1-1
+    XDELEX s IDS 1 1-1 IDS 1 x
+    XDELEX s IDS 1 1-1 IDS x
+    XDELEX s IDS 1 1-1 IDS 2 1-1
+    XDELEX s IDS 1 1-1 IDS
+    XDELEX s IDS 1 1-1 ACKED IDS 1 2-1 KEEPREF
+    XDELEX s KEEPREF KEEPREF IDS 1 1-1
+    XACKDEL s g IDS 1 1-1 IDS 1 2-1
+    XACKDEL s g IDS 1 x DELREF IDS 1 2-1
+    XACKDEL s g IDS 1 1-1 IDS 1 x
+    XACKDEL s none IDS 1 1-1 IDS x
+    XNACK s g FAIL IDS 1 1-1 IDS 1 2-1
+    XNACK s g FAIL IDS 1 x IDS 1 1-1
+    XNACK s g FAIL IDS 1 1-1 IDS 1 x
+    XNACK s g FAIL IDS 1 1-1 IDS 2 1-1
+    XNACK s g FAIL IDS 1 1-1 IDS
+    XNACK s g FAIL IDS 1 1-1 RETRYCOUNT 1 IDS 1 2-1 FORCE RETRYCOUNT 2
+    XNACK s g FAIL RETRYCOUNT IDS 1 1-1
     XTRIM s MAXLEN -1 FOO
     XTRIM s LIMIT 1
     XTRIM s LIMIT 0
@@ -44,5 +63,11 @@ CALLS = """
 
 @pytest.mark.parametrize("line", [line.strip() for line in CALLS.strip().splitlines()])
 def test_the_first_complaint(duel: Duel, line: str) -> None:
-    before = steps_of("0 SET k 5\n 0 XADD s 1-1 f v")
+    before = steps_of("""
+        0 SET k 5
+        0 XADD s 1-1 f v
+        0 XADD s 2-1 f v
+        0 XGROUP CREATE s g 0
+        0 XREADGROUP GROUP g c STREAMS s >
+    """)
     duel.player.play([*before, call(0, *line.encode().split())])

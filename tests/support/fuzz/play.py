@@ -99,6 +99,7 @@ class Player:
         self.tolerated: dict[str, int] = {}
         for side in self.sides:
             side.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+            side.call("DEBUG", "PAUSE-CRON", "1")  # which looks at the time when it likes to
 
     def _both_know(self, events: str) -> bool:
         replies = [s.call("CONFIG", "SET", "notify-keyspace-events", events) for s in self.sides]
