@@ -13,7 +13,7 @@ from persistence.errors import CorruptAOF, os_refusal
 from persistence.files import sync_file, sync_folder
 from persistence.reader import AofReader
 from persistence.snapshot.check import Unsound, check_stream
-from persistence.snapshot.decode import KEEP_ALL, Decoder
+from persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
 from persistence.snapshot.loader import SnapshotLoader
 from storage.keyspace import NO_EXPIRY, Keyspace
 from storage.stream.stream import Stream
@@ -115,7 +115,7 @@ class SnapshotCheck(SoundDecoder):
     """
 
     def __init__(self) -> None:
-        super().__init__([], 0, KEEP_ALL)
+        super().__init__([], INT64_MAX, KEEP_ALL)
         self.strings = 0
         self.streams = 0
         self.mortal = 0

@@ -82,7 +82,8 @@ class Decoder:
 
     Args:
         databases: where keys go.
-        now_ms: the time of last access they get.
+        now_ms: the present. Keys get it as their time of last access, and what the snapshot says
+            to have happened later (the clock may have been set back since) happened now.
         drop_before_ms: keys with a deadline before this are left out; ``KEEP_ALL`` leaves none out.
 
     Attributes:
@@ -462,7 +463,7 @@ class Decoder:
             added_ms = (ms + table[row + 3]) % WRAP
             if not iid or seq < 0 or added_ms > INT64_MAX:
                 raise self.malformed("an iid, its entry and its time")
-            stream.record_iid(pid, iid, ms, seq, added_ms)
+            stream.record_iid(pid, iid, ms, seq, min(added_ms, self._now_ms))
         idmp = stream.idmp
         if idmp is None or idmp.producers[pid].count != count:
             raise self.malformed("each iid once, and no more than the stream may have")
@@ -500,8 +501,8 @@ class Decoder:
             name = self._cut(table[row])
             if name in group.consumers:
                 raise self.malformed("each consumer once")
-            consumer = group.create_consumer(name, table[row + 1])
-            consumer.active_ms = table[row + 2]
+            consumer = group.create_consumer(name, min(table[row + 1], self._now_ms))
+            consumer.active_ms = min(table[row + 2], self._now_ms)
             self._members.append(consumer)
         self._consumers_left -= len(table) // CONSUMER_ROW
 
@@ -510,6 +511,7 @@ class Decoder:
         if group is None or self._consumers_left:
             raise self.malformed("a group and its consumers before their pending entries")
         members = self._members
+        now_ms = self._now_ms
         ms = 0
         seq = 0
         delivery_ms = 0
@@ -529,5 +531,6 @@ class Decoder:
                 delivery_ms -= WRAP
             number = table[row + 2]
             owner = None if number == 0 else members[number - 1]
-            group.restore_pending(ms, seq, owner, delivery_ms, table[row + 4])
+            delivered_ms = min(now_ms, delivery_ms)
+            group.restore_pending(ms, seq, owner, delivered_ms, table[row + 4])
         self._pending_left -= len(table) // PENDING_ROW

@@ -33,8 +33,8 @@ class BadValue(Exception):
 class _OneValue(Decoder):
     """Decodes one value, to be found in ``value``."""
 
-    def __init__(self) -> None:
-        super().__init__([], 0, KEEP_ALL)
+    def __init__(self, now_ms: int) -> None:
+        super().__init__([], now_ms, KEEP_ALL)
         self.value: object = None
         self.places_itself = True
         self.begin_value()
@@ -84,14 +84,17 @@ def check_footer(data: bytes) -> None:
         raise BadFooter
 
 
-def load_value(data: bytes) -> object:
+def load_value(data: bytes, now_ms: int) -> object:
     """The value that ``dump_value`` turned into these bytes, whose footer is right.
+
+    Args:
+        now_ms: the present, as for ``Decoder``.
 
     Raises:
         BadValue: there is none.
     Complexity: O(its size), for every entry is looked at.
     """
-    decoder = _OneValue()
+    decoder = _OneValue(now_ms)
     decoder.take(data, len(data) - FOOTER_BYTES)
     try:
         while decoder.step():

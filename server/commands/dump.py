@@ -91,7 +91,7 @@ def restore(call: Call) -> object:
     moment_ms = Args(call.argv, 2).integer()
     if moment_ms < 0:
         raise CommandError(INVALID_TTL)
-    value = _value(call.argv[3])
+    value = _value(call.argv[3], call.now_ms)
     if moment_ms and not options.absolute:
         moment_ms += call.now_ms
         if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
@@ -133,10 +133,10 @@ def _tell(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: b
         call.changed_in(call.db, None, b"", EVENT_GENERIC, more, 0)
 
 
-def _value(data: bytes) -> object:
+def _value(data: bytes, now_ms: int) -> object:
     try:
         check_footer(data)
-        return load_value(data)
+        return load_value(data, now_ms)
     except BadFooter:
         raise CommandError(BAD_DUMP_FOOTER) from None
     except BadValue:

@@ -41,12 +41,14 @@ from support.snapshots import (
     snapshot,
 )
 
+LATE_MS = 2**63 - 1  # whatever happened, it was before
+
 
 def load(
     path: Path, drop_before_ms: int = KEEP_ALL, count: int = 16
 ) -> tuple[list[Keyspace], Decoder]:
     dbs = databases(count)
-    decoder = Decoder(dbs, 1, drop_before_ms)
+    decoder = Decoder(dbs, LATE_MS, drop_before_ms)
     loader = SnapshotLoader(os.fsencode(path), decoder)
     try:
         while loader.step():
@@ -186,7 +188,7 @@ def test_any_stream_round_trips(
             stream.delete(*ids[number])
     data = dump_value(stream)
     check_footer(data)
-    twin = load_value(data)
+    twin = load_value(data, LATE_MS)
     assert isinstance(twin, Stream)
     assert plain_stream(twin) == plain_stream(stream)
     assert dump_value(twin) == data
@@ -269,7 +271,7 @@ def test_the_formats_before_are_read(path: Path, version: int) -> None:
     value = dump_value(b"text")
     before = sealed(value[:-FOOTER_BYTES] + struct.pack("<H", version))
     check_footer(before)
-    assert load_value(before) == b"text"
+    assert load_value(before, LATE_MS) == b"text"
 
 
 def test_other_files_are_named(path: Path) -> None:
@@ -311,7 +313,7 @@ def test_values_go_there_and_back() -> None:
     for value in (b"", b"text", 0, -(2**63), 2**63 - 1, *odd_streams().values()):
         data = dump_value(value)
         check_footer(data)
-        back = load_value(data)
+        back = load_value(data, LATE_MS)
         if isinstance(value, Stream):
             assert isinstance(back, Stream)
             assert plain_stream(back) == plain_stream(value)
@@ -335,7 +337,7 @@ def test_a_damaged_value_has_no_footer() -> None:
 @pytest.mark.parametrize("limits", [(0, 100), (86_401, 100), (100, 0), (100, 10_001)])
 def test_limits_of_iids_that_no_command_sets(limits: tuple[int, int]) -> None:
     with pytest.raises(BadValue, match="limits of iids that can be set"):
-        load_value(dump_value(Stream(*limits)))
+        load_value(dump_value(Stream(*limits)), LATE_MS)
 
 
 IDS = b"\x9a\x05\x00" + b"\x01\x00" * 4  # 5-0 to 9-0
@@ -368,7 +370,7 @@ def test_a_payload_that_others_spelled_is_read_in_part(
     (block,) = stream.index.blocks
     block.payload = ids + (values or block.payload[block.ids_bytes :])
     block.ids_bytes = len(ids)
-    back = load_value(dump_value(stream))
+    back = load_value(dump_value(stream), LATE_MS)
     assert isinstance(back, Stream)
     for number in range(5):
         (part,) = back.parts((5 + number, 0), (5 + number, 0), 1, False)
@@ -381,7 +383,7 @@ def test_a_payload_that_is_nested_without_end_is_refused() -> None:
     block.payload = IDS + b"\x91" * 5000 + b"\x90"
     block.ids_bytes = len(IDS)
     with pytest.raises(BadValue, match="block 0 cannot be decoded"):
-        load_value(dump_value(stream))
+        load_value(dump_value(stream), LATE_MS)
 
 
 @pytest.mark.parametrize("kind", [b"read", b"even"])
@@ -394,7 +396,7 @@ def test_a_value_that_no_server_writes_is_refused_or_sound(kind: bytes) -> None:
             data = sealed(body[:place] + bytes([value]) + body[place + 1 :])
             check_footer(data)
             try:
-                back = load_value(data)
+                back = load_value(data, LATE_MS)
             except BadValue:
                 refused += 1
                 continue
