@@ -40,7 +40,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo judges test check lint types test-compiled test-pure fuzz bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ test-pure: ## run all tests against the pure build
 # Beside a real server: HEADRACE_JUDGE, the one that `make judges` fetches, or that on the PATH.
 fuzz: install ## calls by chance, ours and a real server's compared under one clock; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.fuzz $(ARGS)
+
+torture: install ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)
 
 # From the checkout, which holds the benchmarks; the servers they start run the installed build.
 bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help

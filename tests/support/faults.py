@@ -47,8 +47,13 @@ class Rule:
 class FaultyServer(ServerProcess):
     """Our server on a faulty disk."""
 
-    def __init__(self, *options: str, check_log: bool = True) -> None:
-        super().__init__(*options, debug=False, check_log=check_log)
+    def __init__(
+        self,
+        *options: str,
+        check_log: bool = True,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(*options, debug=False, check_log=check_log, environment=environment)
         self._rules = self.directory / "rules.json"
         self._journal = self.directory / "synced.txt"
 

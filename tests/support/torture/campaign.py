@@ -1,0 +1,164 @@
+"""A campaign: a server that is ended and started again, beside a twin that never ends.
+
+The server gets pipelines of commands, and the clock it sees stands still within each. The twin,
+which keeps no files, is given the same commands at the same times: what the server had acknowledged
+at its end, and then, one by one, what was on its way. After one of these the server that came back
+has to hold the same as the twin, or something was lost, doubled, half done or out of order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from support.clock import Clock
+from support.faults import FaultyServer
+from support.process import ServerProcess
+from support.torture.rounds import POWER, Plan, Rewriter, end_server, plan
+from support.torture.state import DATABASES, differences, state
+from support.torture.work import MOVES_MS, Pipeline, Work, command_names
+
+ROUNDS: Final = 10  # of one campaign; the next one begins with nothing
+
+
+_FIRST: Final = [b"SET", b"m", b"1"]
+
+
+class Failure(Exception):
+    """Something was lost or refused; the text says what."""
+
+
+class Campaign:
+    """Some rounds with one folder.
+
+    Args:
+        seed, number: which campaign; it makes the same choices again.
+        with_aof: keep an append-only file; otherwise a snapshot that is written at the end.
+    """
+
+    def __init__(self, seed: int, number: int, with_aof: bool) -> None:
+        self._chance: Final = Random(f"{seed} {number}")
+        self._with_aof: Final = with_aof
+        self._clock: Final = Clock()
+        self._twin_clock: Final = Clock()
+        kept = ("--appendonly", "yes") if with_aof else ("--save", "3600 1")
+        options = ("--databases", str(DATABASES), "--stream-node-max-entries", "7", "--hz", "50")
+        self.server: Final = FaultyServer(
+            *kept, *options, environment=self._clock.environment, check_log=True
+        )
+        self._twin: Final = ServerProcess(
+            "--save", "", *options, environment=self._twin_clock.environment, debug=False
+        )
+        self._plan: Plan | None = None
+        self.commands = 0
+
+    def __enter__(self) -> Self:
+        self._twin.start()
+        writing, reading = command_names(self._twin)
+        self._writing = {name.encode() for name in writing}
+        self._work = Work(self._chance, writing | reading)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.server.discard()
+        self._twin.discard()
+        for clock in (self._clock, self._twin_clock):
+            clock.__exit__(None, None, None)
+
+    def run(self, rounds: int = ROUNDS) -> None:
+        """Play all rounds. Raises: Failure."""
+        self._start()
+        for number in range(rounds):
+            self._plan = plan(self._chance, self._with_aof)
+            try:
+                self._round(self._plan)
+            except Failure as failure:
+                raise Failure(f"round {number} ({self._plan}): {failure}") from failure
+
+    def keep(self, folder: Path) -> None:
+        """Copy the server's files and its log, to be looked at."""
+        self.server.kill()
+        shutil.copytree(self.server.directory, folder, dirs_exist_ok=True)
+
+    # A round
+
+    def _round(self, chosen: Plan) -> None:
+        with self.server.client() as client:
+            client.call("CONFIG", "SET", "appendfsync", chosen.policy)
+        self.server.disk(*([chosen.rule] if chosen.rule else []))
+        rewriter = Rewriter(self.server.port, chosen.rewrites)
+        sent, replies = self._load(chosen)
+        rewriter.end()
+        self.server.wait()
+        if chosen.end == POWER and chosen.rule is None:
+            self.server.cut_power()
+        self.server.disk()
+        self._start()
+        self._compare(sent, replies)
+
+    def _start(self) -> None:
+        try:
+            self.server.start()
+        except RuntimeError as refusal:
+            raise Failure(f"the server does not start: {refusal}") from refusal
+
+    def _load(self, chosen: Plan) -> tuple[list[Pipeline], list[bytes]]:
+        """Send pipelines until the end; all that was sent, and the replies that came."""
+        sent: list[Pipeline] = []
+        replies: list[bytes] = []
+        with contextlib.suppress(OSError), self.server.client() as client:
+            for number in range(chosen.pipelines):
+                self._clock.advance(self._chance.choice(MOVES_MS))
+                pipeline = self._work.next(self._clock.now_ms)
+                if not number:  # so that all from rounds before is synced, where the policy says so
+                    pipeline = Pipeline(self._clock.now_ms, [_FIRST])
+                sent.append(pipeline)
+                client.send(pipeline.encoded())
+                if number == chosen.pipelines - 1:
+                    time.sleep(chosen.wait_s)
+                    end_server(self.server, chosen.end)
+                for _ in pipeline.commands:
+                    replies.append(client.read())
+        end_server(self.server, chosen.end)
+        return sent, replies
+
+    # The twin
+
+    def _compare(self, sent: list[Pipeline], replies: list[bytes]) -> None:
+        """Bring the twin to where the server is. Raises: Failure."""
+        with self.server.client() as client:
+            ours = state(client)
+        left = len(replies)
+        shown = ""
+        with self._twin.client() as twin, self._twin.client() as looking:
+            for pipeline in sent:
+                self._twin_clock.set(pipeline.at_ms)
+                for words in pipeline.commands:
+                    if not left:
+                        shown = differences(ours, state(looking))
+                        if not shown:
+                            return
+                    reply = twin.call(*words)
+                    self.commands += 1
+                    if left:
+                        left -= 1
+                        self._compare_reply(words, replies[-left - 1], reply)
+            shown = differences(ours, state(looking)) and shown
+        if shown:
+            raise Failure(f"what is there is not what was acknowledged:\n{shown}")
+
+    def _compare_reply(self, words: list[bytes], ours: bytes, twin: bytes) -> None:
+        """What the server had said must be what the twin says, where both changed something."""
+        names = {words[0].lower(), b"|".join(words[:2]).lower()}
+        if names & self._writing and ours != twin:
+            raise Failure(f"{words} was answered {ours!r}, the twin says {twin!r}")
