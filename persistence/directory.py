@@ -29,6 +29,7 @@ from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
     remove_file,
+    sync_file,
     sync_folder,
 )
 from persistence.manifest import BASE, AofFile, Manifest
@@ -204,6 +205,22 @@ class AofDirectory:
         base = self.manifest.base
         base_bytes = self.size_of([base]) if base is not None else 0
         return AppendOnlyFile(self.file_path(last), self.size_of(files[:-1]), base_bytes)
+
+    def sync(self) -> None:
+        """Wait until all that the manifest names is on the disk.
+
+        A process that was killed may have left to the system what it wrote. What is added from now
+        on may be synced sooner than that, and a power cut would leave a gap between the two.
+
+        Raises:
+            OSError: nobody knows what is on the disk.
+        """
+        for file in self.manifest.to_load():
+            fd = os.open(self.file_path(file), os.O_RDONLY)
+            try:
+                sync_file(fd)
+            finally:
+                os.close(fd)
 
     def add_incr(self) -> bytes:
         """Create a new incr file and name it in the manifest; its path."""

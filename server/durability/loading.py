@@ -376,6 +376,7 @@ async def start_persistence(server: Server) -> None:
     adopt_dump(server, directory)
     if await load(server, directory_loader(server, directory)):
         try:
+            directory.sync()
             server.aof = directory.open_last()
             rewriting.timestamps_changed()
             directory.delete_history()

@@ -80,6 +80,17 @@ def test_a_power_cut_takes_nothing_under_always() -> None:
             load.check()
 
 
+def test_a_power_cut_takes_nothing_that_was_loaded() -> None:
+    """What a process that was killed had left to the system is on the disk once it is served."""
+    with faulty_server("no") as server:
+        server.call("SET", "a", 1)
+        server.restart(crash=True)
+        assert server.call("GET", "a") == b"1"
+        server.cut_power()
+        server.start()
+        assert server.call("GET", "a") == b"1"
+
+
 def test_a_power_cut_takes_little_under_everysec() -> None:
     """Two syncs later what was acknowledged is on the disk; what is there is what was, once."""
     chance = random.Random()
