@@ -44,9 +44,10 @@ __attribute__((constructor)) static void open_clock(void)
 
 static int64_t read_held(void)
 {
-    if (!__atomic_load_n(&shared->held_ns, __ATOMIC_ACQUIRE))
-        return 0;
+    int64_t held_ns = __atomic_load_n(&shared->held_ns, __ATOMIC_ACQUIRE);
     int64_t step_ns = __atomic_load_n(&shared->step_ns, __ATOMIC_ACQUIRE);
+    if (!held_ns || !step_ns)
+        return held_ns;
     return __atomic_fetch_add(&shared->held_ns, step_ns, __ATOMIC_ACQ_REL);
 }
 

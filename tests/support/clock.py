@@ -8,7 +8,6 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -18,7 +17,9 @@ from typing import Final, Self
 from support import build
 
 _SOURCE: Final = build.ROOT / "tests" / "support" / "clock.c"
-_LAYOUT: Final = struct.Struct("=qq")  # held_ns, step_ns
+_SIZE: Final = 16  # two integers
+_HELD_NS: Final = 0  # their places
+_STEP_NS: Final = 1
 _MIDDLE_NS: Final = 500_500
 START_MS: Final = 1_800_000_000_000  # where a clock stands that was not set
 
@@ -59,9 +60,11 @@ class Clock:
             check=True,
         )
         path = self._directory / "clock"
-        path.write_bytes(bytes(_LAYOUT.size))
+        path.write_bytes(bytes(_SIZE))
         with path.open("r+b") as file:
-            self._page: Final = mmap.mmap(file.fileno(), _LAYOUT.size)
+            self._page: Final = mmap.mmap(file.fileno(), _SIZE)
+        # An integer is written as a whole: servers look at the clock meanwhile.
+        self._cells: Final = memoryview(self._page).cast("q")
         self.environment: Final = {"LD_PRELOAD": str(library), "HEADRACE_TEST_CLOCK": str(path)}
         self.set(now_ms)
 
@@ -74,14 +77,14 @@ class Clock:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._cells.release()
         self._page.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     @property
     def now_ms(self) -> int:
         """The time that servers see, in milliseconds since 1970."""
-        held_ns: int = _LAYOUT.unpack_from(self._page)[0]
-        return held_ns // 1_000_000
+        return self._cells[_HELD_NS] // 1_000_000
 
     def set(self, now_ms: int, step_us: int = 0) -> None:
         """Let it be ``now_ms``, and ``step_us`` microseconds later after each look at the clock.
@@ -89,12 +92,13 @@ class Clock:
         It is the middle of that millisecond: seconds in a double are not exact, and what is cut off
         them must not be the millisecond before.
         """
-        _LAYOUT.pack_into(self._page, 0, now_ms * 1_000_000 + _MIDDLE_NS, step_us * 1000)
+        self._cells[_STEP_NS] = 0
+        self._cells[_HELD_NS] = now_ms * 1_000_000 + _MIDDLE_NS
+        self._cells[_STEP_NS] = step_us * 1000
 
     def advance(self, ms: int) -> None:
         """Let so much time pass at once; a negative number sets the clock back."""
-        held_ns, step_ns = _LAYOUT.unpack_from(self._page)
-        _LAYOUT.pack_into(self._page, 0, held_ns + ms * 1_000_000, step_ns)
+        self._cells[_HELD_NS] += ms * 1_000_000
 
 
 def can_be_set() -> bool:
