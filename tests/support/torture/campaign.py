@@ -54,7 +54,9 @@ class Campaign:
         self._twin: Final = ServerProcess(
             "--save", "", *options, environment=self._twin_clock.environment, debug=False
         )
-        self._plan: Plan | None = None
+        self._sent: list[Pipeline] = []  # in the round under way
+        self._replies: list[bytes] = []  # the server's, to as many of these commands
+        self._ended = False
         self.commands = 0
 
     def __enter__(self) -> Self:
@@ -79,16 +81,21 @@ class Campaign:
         """Play all rounds. Raises: Failure."""
         self._start()
         for number in range(rounds):
-            self._plan = plan(self._chance, self._with_aof)
+            chosen = plan(self._chance, self._with_aof)
             try:
-                self._round(self._plan)
+                self._round(chosen)
             except Failure as failure:
-                raise Failure(f"round {number} ({self._plan}): {failure}") from failure
+                raise Failure(f"round {number} ({chosen}): {failure}") from failure
 
     def keep(self, folder: Path) -> None:
-        """Copy the server's files and its log, to be looked at."""
+        """Copy the server's files and its log, and what it was asked in the last round."""
         self.server.kill()
         shutil.copytree(self.server.directory, folder, dirs_exist_ok=True)
+        with (folder / "commands.txt").open("w") as file:
+            replies = iter(self._replies)
+            for pipeline in self._sent:
+                for words in pipeline.commands:
+                    file.write(f"{pipeline.at_ms} {words} -> {next(replies, None)!r}\n")
 
     # A round
 
@@ -97,14 +104,14 @@ class Campaign:
             client.call("CONFIG", "SET", "appendfsync", chosen.policy)
         self.server.disk(*([chosen.rule] if chosen.rule else []))
         rewriter = Rewriter(self.server.port, chosen.rewrites)
-        sent, replies = self._load(chosen)
+        self._load(chosen)
         rewriter.end()
         self.server.wait()
         if chosen.end == POWER and chosen.rule is None:
             self.server.cut_power()
         self.server.disk()
         self._start()
-        self._compare(sent, replies)
+        self._compare()
 
     def _start(self) -> None:
         try:
@@ -112,36 +119,41 @@ class Campaign:
         except RuntimeError as refusal:
             raise Failure(f"the server does not start: {refusal}") from refusal
 
-    def _load(self, chosen: Plan) -> tuple[list[Pipeline], list[bytes]]:
-        """Send pipelines until the end; all that was sent, and the replies that came."""
-        sent: list[Pipeline] = []
-        replies: list[bytes] = []
+    def _load(self, chosen: Plan) -> None:
+        """Send pipelines until the end, and read the replies that come."""
+        self._sent = []
+        self._replies = []
+        self._ended = False
         with contextlib.suppress(OSError), self.server.client() as client:
             for number in range(chosen.pipelines):
                 self._clock.advance(self._chance.choice(MOVES_MS))
                 pipeline = self._work.next(self._clock.now_ms)
                 if not number:  # so that all from rounds before is synced, where the policy says so
                     pipeline = Pipeline(self._clock.now_ms, [_FIRST])
-                sent.append(pipeline)
+                self._sent.append(pipeline)
                 client.send(pipeline.encoded())
                 if number == chosen.pipelines - 1:
                     time.sleep(chosen.wait_s)
-                    end_server(self.server, chosen.end)
+                    self._end(chosen)
                 for _ in pipeline.commands:
-                    replies.append(client.read())
+                    self._replies.append(client.read())
+        assert self._ended or chosen.rule is not None
+
+    def _end(self, chosen: Plan) -> None:
+        """End the server, once: it would take a second signal for an order to lose data."""
+        self._ended = True
         end_server(self.server, chosen.end)
-        return sent, replies
 
     # The twin
 
-    def _compare(self, sent: list[Pipeline], replies: list[bytes]) -> None:
+    def _compare(self) -> None:
         """Bring the twin to where the server is. Raises: Failure."""
         with self.server.client() as client:
             ours = state(client)
-        left = len(replies)
+        left = len(self._replies)
         shown = ""
         with self._twin.client() as twin, self._twin.client() as looking:
-            for pipeline in sent:
+            for pipeline in self._sent:
                 self._twin_clock.set(pipeline.at_ms)
                 for words in pipeline.commands:
                     if not left:
@@ -152,7 +164,7 @@ class Campaign:
                     self.commands += 1
                     if left:
                         left -= 1
-                        self._compare_reply(words, replies[-left - 1], reply)
+                        self._compare_reply(words, self._replies[-left - 1], reply)
             shown = differences(ours, state(looking)) and shown
         if shown:
             raise Failure(f"what is there is not what was acknowledged:\n{shown}")
