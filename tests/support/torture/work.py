@@ -57,7 +57,18 @@ class Work:
         while True:
             words = self._calls.next()
             if words[0].upper() not in _RARELY or self._chance.random() < 0.03:
-                return without_block(words)
+                return without_block(without_history(words))
+
+
+def without_history(words: list[bytes]) -> list[bytes]:
+    """The words of a call that reads no history: that is not recorded, by design."""
+    if words[0].upper() in (b"XREADGROUP", b"XREAD-GROUP"):
+        spelled = [word.upper() for word in words]
+        if b"STREAMS" in spelled:
+            first = spelled.index(b"STREAMS") + 1
+            streams = (len(words) - first) // 2
+            return words[: first + streams] + [b">"] * streams
+    return words
 
 
 def without_block(words: list[bytes]) -> list[bytes]:
