@@ -64,11 +64,15 @@ class Calls:
 
     def next(self) -> list[bytes]:
         """The words of one call."""
+        return self.call(self.any_name())
+
+    def any_name(self) -> str:
+        """A command, by how often it is to be called."""
         chance = self._chance
         [family] = chance.choices(list(self._families), self._weights)
         names = self._families[family]
         [name] = chance.choices(names, [_how_often(name) for name in names])
-        return self.call(name)
+        return name
 
     def call(self, name: str) -> list[bytes]:
         """A call of one command."""

@@ -28,7 +28,7 @@ From the checkout: PYTHONPATH=tests .venv/bin/python -P THIS
 """
 
 from support.fuzz.duel import replay
-from support.fuzz.steps import call, drop, tick
+from support.fuzz.steps import alone, call, drop, hold, tick
 
 replay(
     [

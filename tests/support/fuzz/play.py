@@ -91,6 +91,7 @@ class Player:
         self._clock: Final = clock
         self._waiting: dict[int, tuple[bytes, ...]] = {}
         self._queued: dict[int, list[tuple[bytes, ...]]] = {}
+        self._held: dict[int, list[tuple[bytes, ...]]] = {}
         self._syncs = 0
         self._has_waited = False
         self._listening: set[int] = set()
@@ -109,7 +110,10 @@ class Player:
         """Play the steps on servers that are as good as new. Raises: Difference."""
         self._begin()
         for place, step in enumerate(steps):
-            if step.client < 0:
+            if step.alone:
+                for side in self.sides:
+                    side.look_away()
+            elif step.client < 0:
                 self._clock.advance(step.move_ms)
                 if trace:
                     print(f"{step}: {self._clock.now_ms}")
@@ -118,6 +122,7 @@ class Player:
                     side.reconnect(step.client)
                 self._waiting.pop(step.client, None)
                 self._queued.pop(step.client, None)
+                self._held.pop(step.client, None)
             else:
                 self._call(place, step, trace)
             for client in list(self._waiting):
@@ -135,6 +140,7 @@ class Player:
         self._has_waited = False
         self._listening = set()
         self._queued = {}
+        self._held = {}
         for side in self.sides:
             side.reset()
         ours, real = (side.next_client_id() for side in self.sides)
@@ -152,24 +158,30 @@ class Player:
         client = step.client
         if client in self._waiting:
             return
+        words = tuple(self._filled_in(word) for word in step.words)
+        held = self._held.setdefault(client, [])
+        if step.held:
+            held.append(words)
+            return
         if self.ours.wires[client].closed or self.real.wires[client].closed:
             for side in self.sides:
                 side.reconnect(client)
             self._queued.pop(client, None)
-        words = tuple(self._filled_in(word) for word in step.words)
-        self.calls += 1
-        name = _name(words)
+        calls = [*held, words]
+        held.clear()
+        self.calls += len(calls)
+        names = [_name(each) for each in calls]
         if client in self._listening:
             self._hear_out(place, client)
-        if b"SUBSCRIBE" in name:
+        pushes = any(b"SUBSCRIBE" in name for name in names)
+        if pushes:
             self._listening.add(client)
-        if name in _BY_CHANCE:
+        if not _BY_CHANCE.isdisjoint(names):
             self._expire_all()
         for side in self.sides:
-            side.wires[client].send(words)
-        pushes = b"SUBSCRIBE" in name
-        may_wait = not name.startswith(b"FLUSH")
-        answered = [side.answer(client, pushes, may_wait) for side in self.sides]
+            side.wires[client].send(calls)
+        may_wait = not any(name.startswith(b"FLUSH") for name in names)
+        answered = [side.answer(client, pushes, may_wait, len(calls)) for side in self.sides]
         if trace:
             print(f"{step}\n  ours {self.ours.wires[client].peek()!r}"
                   f"\n  real {self.real.wires[client].peek()!r}")  # fmt: skip
@@ -179,7 +191,7 @@ class Player:
         elif answered[0] != answered[1]:
             ours, real = (w.wires[client].peek() or b"<waits>" for w in self.sides)
             raise Difference(place, "reply", ours, real, words)
-        self._compare(place, client, words)
+        self._compare(place, client, calls)
 
     def _hear_out(self, place: int, client: int) -> None:
         """Compare the messages that have come, so that the next reply is not taken for one."""
@@ -187,7 +199,7 @@ class Player:
             side.call("PING")  # what was sent to a listener before is on its way by now
             while side.wires[client].receive(0):
                 pass
-        self._compare(place, client, ())
+        self._compare(place, client, [])
 
     def _expire_all(self) -> None:
         """See that no key is left that has expired, because only some of them would be met."""
@@ -213,24 +225,51 @@ class Player:
             return
         del self._waiting[client]
         for side in self.sides:
-            side.answer(client, False)
-        self._compare(place, client, words)
+            side.answer(client)
+        self._compare(place, client, [words])
 
     def _look_at_one_side(self, place: int, client: int, ours_waits: bool) -> None:
         """One server has answered a client that waits on the other."""
         side = self.real if ours_waits else self.ours
-        side.answer(client, False)
+        side.answer(client)
         reply = side.wires[client].take()
         if not (ours_waits and known.told_later(reply)):
             ours, real = (b"<waits>", reply) if ours_waits else (reply, b"<waits>")
             raise Difference(place, "reply", ours, real, self._waiting[client])
         self.ours.call("CLIENT", "UNBLOCK", str(self.ours.wires[client].client_id))
-        self.ours.answer(client, False)
+        self.ours.answer(client)
         self.ours.wires[client].take()
         del self._waiting[client]
 
-    def _compare(self, place: int, client: int, words: tuple[bytes, ...]) -> None:
-        """Compare all that a client has received since it was last compared."""
+    def _compare(self, place: int, client: int, calls: list[tuple[bytes, ...]]) -> None:
+        """Compare all that a client has received since it was last compared.
+
+        Args:
+            calls: what it called; none where it is messages that have come.
+        """
+        our_bytes, real_bytes = self._take(client)
+        our_replies, real_replies = split_replies(our_bytes), split_replies(real_bytes)
+        words = calls[-1] if calls else ()
+        if client in self._listening and our_bytes != real_bytes:
+            if self._has_waited:
+                our_replies = known.without_misses(our_replies)
+                real_replies = known.without_misses(real_replies)
+            if sorted(our_replies) == sorted(real_replies):
+                return  # which of its patterns comes first is each server's own
+        if len(our_replies) != len(real_replies):
+            raise Difference(place, "reply", our_bytes, real_bytes, words)
+        if len(calls) != len(real_replies):  # messages, or a reply for each channel
+            calls = [words] * len(real_replies)
+        for each, our_reply, real_reply in zip(calls, our_replies, real_replies, strict=True):
+            queued = self._queued.get(client, [])
+            if real_reply == b"+QUEUED\r\n":
+                self._queued.setdefault(client, []).append(each)
+            elif _name(each) in (b"EXEC", b"DISCARD", b"RESET") or real_reply == CLOSED:
+                self._queued.pop(client, None)
+            self._compare_replies(place, each, our_reply, real_reply, queued)
+
+    def _take(self, client: int) -> tuple[bytes, bytes]:
+        """What has come to a client; where one side is behind, the rest is waited for."""
         ours, real = (side.wires[client] for side in self.sides)
         deadline = time.monotonic() + _LATE_S
         while ours.peek() != real.peek() and time.monotonic() < deadline:
@@ -239,25 +278,7 @@ class Player:
                     behind.receive(0.02)
             if not (ours.peek().startswith(real.peek()) or real.peek().startswith(ours.peek())):
                 break
-        our_bytes, real_bytes = ours.take(), real.take()
-        queued = self._queued.get(client, [])
-        if real_bytes.endswith(b"+QUEUED\r\n"):
-            self._queued.setdefault(client, []).append(words)
-        elif _name(words) in (b"EXEC", b"DISCARD", b"RESET") or CLOSED in real_bytes:
-            self._queued.pop(client, None)
-        if our_bytes == real_bytes:
-            return
-        our_replies, real_replies = split_replies(our_bytes), split_replies(real_bytes)
-        if client in self._listening:
-            if self._has_waited:
-                our_replies = known.without_misses(our_replies)
-                real_replies = known.without_misses(real_replies)
-            if sorted(our_replies) == sorted(real_replies):
-                return  # which of its patterns comes first is each server's own
-        if len(our_replies) != len(real_replies):
-            raise Difference(place, "reply", our_bytes, real_bytes, words)
-        for our_reply, real_reply in zip(our_replies, real_replies, strict=True):
-            self._compare_replies(place, words, our_reply, real_reply, queued)
+        return ours.take(), real.take()
 
     def _compare_replies(
         self,

@@ -29,9 +29,9 @@ class Wire:
         self._poll: Final = select.poll()
         self._poll.register(self.client.sock, select.POLLIN)
 
-    def send(self, words: tuple[bytes, ...]) -> None:
+    def send(self, calls: list[tuple[bytes, ...]]) -> None:
         with contextlib.suppress(OSError):
-            self.client.send(encode(*words))
+            self.client.send(b"".join(encode(*words) for words in calls))
 
     def receive(self, timeout_s: float) -> bool:
         """Wait for more bytes, or the end; whether anything came."""
@@ -47,12 +47,16 @@ class Wire:
         self._bytes += data
         return True
 
-    def answered(self, pushes: bool) -> bool:
-        """Whether a whole reply has come that was not taken; a push counts only where it is one."""
-        replies = split_replies(bytes(self._bytes))
-        if not replies:
+    def answered(self, pushes: bool, count: int = 1) -> bool:
+        """Whether so many whole replies have come that were not taken.
+
+        Args:
+            pushes: a push is a reply, too.
+        """
+        if not self._bytes:
             return False
-        return any(pushes or not reply.startswith(b">") for reply in replies)
+        replies = split_replies(bytes(self._bytes))
+        return len([r for r in replies if pushes or not r.startswith(b">")]) >= count
 
     def peek(self) -> bytes:
         return bytes(self._bytes)
@@ -99,6 +103,9 @@ class Side:
         for wire in self.wires:
             wire.close()
         self.wires = []
+        self._disconnect_onlookers()
+
+    def _disconnect_onlookers(self) -> None:
         for looking in (self.listener, self.monitor):
             if looking is not None:
                 looking.close()
@@ -122,6 +129,11 @@ class Side:
         self._names = {}
         self.wires = [self._connect(client) for client in range(clients)]
 
+    def look_away(self) -> None:
+        """Have nobody look on."""
+        self.call("CONFIG", "SET", "notify-keyspace-events", "")
+        self._disconnect_onlookers()
+
     def reconnect(self, client: int) -> None:
         """Close a connection and open another in its place."""
         self.wires[client].close()
@@ -137,15 +149,17 @@ class Side:
         line = self.call("CLIENT", "LIST", "ID", f"{self.wires[client].client_id}")
         return b" flags=" in line and b"b" in line.partition(b" flags=")[2].partition(b" ")[0]
 
-    def answer(self, client: int, pushes: bool, may_wait: bool = True) -> bool:
-        """Wait until a call is answered; False when the client waits instead, which it may do.
+    def answer(
+        self, client: int, pushes: bool = False, may_wait: bool = True, count: int = 1
+    ) -> bool:
+        """Wait until calls are answered; False when the client waits instead, which it may do.
 
         Redis lets a client wait for a moment where a database is emptied.
         """
         wire = self.wires[client]
         deadline = time.monotonic() + ANSWER_S
         glance_s = _GLANCE_S
-        while not wire.answered(pushes) and not wire.closed:
+        while not wire.answered(pushes, count) and not wire.closed:
             if not wire.receive(glance_s):
                 if may_wait and self.waiting(client):
                     return False
@@ -156,8 +170,8 @@ class Side:
 
     def overheard(self, number: int) -> tuple[list[bytes], list[bytes]]:
         """The key events, and what MONITOR shows, since this was asked last."""
-        assert self.listener is not None
-        assert self.monitor is not None
+        if self.listener is None or self.monitor is None:
+            return [], []
         self.call("PUBLISH", _SYNC, str(number))
         events: list[bytes] = []
         while _SYNC not in (event := self.listener.read()):

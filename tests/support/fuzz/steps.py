@@ -1,4 +1,8 @@
-"""What a session consists of: calls, moves of the clock, connections that are dropped."""
+"""What a session consists of: calls, moves of the clock, connections that are dropped.
+
+A call may be held back and sent together with the next one of its client: a pipeline. And nobody
+may look on, so that requests that are alike may be run at once.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +28,25 @@ class Step:
         client: which connection it is about; -1 for the clock.
         words: the call; none: the connection is closed, and opened anew.
         move_ms: how far the clock moves.
+        held: send the call with the next one of the client.
+        alone: from now on nobody looks on.
     """
 
     client: int = -1
     words: tuple[bytes, ...] = ()
     move_ms: int = 0
+    held: bool = False
+    alone: bool = False
 
     def __str__(self) -> str:
+        if self.alone:
+            return "alone()"
         if self.client < 0:
             return f"tick({self.move_ms})"
         if not self.words:
             return f"drop({self.client})"
-        return f"call({self.client}, {', '.join(map(repr, self.words))})"
+        name = "hold" if self.held else "call"
+        return f"{name}({self.client}, {', '.join(map(repr, self.words))})"
 
     def with_words(self, words: tuple[bytes, ...]) -> Step:
         """The same call with other words."""
@@ -45,6 +56,16 @@ class Step:
 def call(client: int, *words: bytes) -> Step:
     """A call by one of the clients."""
     return Step(client, words)
+
+
+def hold(client: int, *words: bytes) -> Step:
+    """A call that is sent together with the next one of the client."""
+    return Step(client, words, held=True)
+
+
+def alone() -> Step:
+    """Nobody looks on any more: no MONITOR, and no key events."""
+    return Step(alone=True)
 
 
 def tick(ms: int) -> Step:
@@ -84,9 +105,7 @@ class Sessions:
         maker = _Session(chance, Calls(chance, self._names))
         steps = maker.opening()
         while len(steps) < length:
-            step = maker.step()
-            if known.avoided(step.words) is None:
-                steps.append(step)
+            steps += [step for step in maker.steps() if known.avoided(step.words) is None]
         return steps
 
 
@@ -97,6 +116,7 @@ class _Session:
         self._chance: Final = chance
         self._calls: Final = calls
         self._in_transaction = [False] * CLIENTS
+        self._alone: Final = chance.random() < 0.3
 
     def opening(self) -> list[Step]:
         """What is there to begin with: groups and small nodes, so that calls find something."""
@@ -104,6 +124,8 @@ class _Session:
         steps = [
             call(0, b"CONFIG", b"SET", b"stream-node-max-entries", chance.choice((b"100", b"3")))
         ]
+        if self._alone:
+            steps.insert(0, alone())
         for client in range(CLIENTS):
             if chance.random() < 0.4:
                 steps.append(call(client, b"HELLO", b"3"))
@@ -112,7 +134,28 @@ class _Session:
                 steps.append(call(0, b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM"))
         return steps
 
-    def step(self) -> Step:
+    def steps(self) -> list[Step]:
+        """The next step, or a pipeline."""
+        if self._chance.random() < (0.2 if self._alone else 0.05):
+            return self._pipeline()
+        return [self._step()]
+
+    def _pipeline(self) -> list[Step]:
+        """Requests that are alike, by a client that sends them at once, in a transaction or not."""
+        chance = self._chance
+        client = chance.randrange(LISTENER)
+        name = self._calls.any_name()
+        requests = [self._calls.call(name) for _ in range(chance.randint(2, 7))]
+        if chance.random() < 0.4:  # one and the same, but for where it is written to
+            requests = requests[:1] * len(requests)
+        if chance.random() < 0.3 and not self._in_transaction[client]:
+            requests = [[b"MULTI"], *requests, [b"EXEC"]]
+        if any(known.waits(words) or b"SUBSCRIBE" in words[0].upper() for words in requests):
+            return []
+        steps = [hold(client, *words) for words in requests]
+        return [*steps, call(client, b"ECHO", b"end")]
+
+    def _step(self) -> Step:
         chance = self._chance
         kind = chance.random()
         client = chance.randrange(CLIENTS)
