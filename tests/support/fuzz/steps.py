@@ -17,6 +17,7 @@ from support.fuzz.words import MOVES_MS
 CLIENTS: Final = 4
 _WAITING: Final = (2, 3)  # those that may wait: the others go on
 LISTENER: Final = 3
+_ALIKE: Final = ("xadd", "xack", "xrange", "xrevrange", "xreadgroup", "set", "get")  # run at once
 ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
 
 
@@ -144,8 +145,9 @@ class _Session:
         """Requests that are alike, by a client that sends them at once, in a transaction or not."""
         chance = self._chance
         client = chance.randrange(LISTENER)
-        name = self._calls.any_name()
-        requests = [self._calls.call(name) for _ in range(chance.randint(2, 7))]
+        name = chance.choice(_ALIKE) if chance.random() < 0.6 else self._calls.any_name()
+        make = self._calls.right if chance.random() < 0.5 else self._calls.call
+        requests = [make(name) for _ in range(chance.randint(2, 7))]
         if chance.random() < 0.4:  # one and the same, but for where it is written to
             requests = requests[:1] * len(requests)
         if chance.random() < 0.3 and not self._in_transaction[client]:
