@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.command_docs import DOCS
-from support.fuzz.duel import Duel, script
+from support.fuzz.duel import Duel, Fuzz, script
 from support.fuzz.known import SPARED
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
@@ -84,3 +84,11 @@ def test_waits_events_and_listeners_are_compared(duel: Duel) -> None:
             drop(2),
         ]
     )
+
+
+@pytest.mark.slow
+@pytest.mark.judge
+def test_sessions_by_chance(duel: Duel) -> None:
+    fuzz = Fuzz(duel, seed=1)
+    fuzz.run(12_000)
+    assert not fuzz.scripts, fuzz.scripts[0]

@@ -133,14 +133,17 @@ class Fuzz:
         self.scripts: list[str] = []
 
     def run(self, commands: int, minutes: float = 0, first: int = 0) -> int:
-        """Play sessions, from the one with number ``first`` on; how many were played."""
+        """Play sessions, from the one with number ``first`` on; how many were played.
+
+        Args:
+            commands: after how many to stop.
+            minutes: go on for so long instead.
+        """
         player = self._duel.player
         deadline = time.monotonic() + minutes * 60
         started, goal = time.monotonic(), player.calls + commands
         number = first
-        while player.calls < goal or (minutes and time.monotonic() < deadline):
-            if minutes and time.monotonic() > deadline:
-                break
+        while time.monotonic() < deadline if minutes else player.calls < goal:
             steps = self._sessions.session(number, SESSION_STEPS)
             found = self._duel.fails(steps)
             if found is not None and self._met[found.kind] < _LIKE:

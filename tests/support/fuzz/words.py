@@ -159,7 +159,8 @@ class Words:
             return b"%d-%d" % (ms, chance.choice((0, 0, 0, 1, 1, 2, 3)))
         if kind < 0.14:
             return b"0" if chance.random() < 0.5 else b"0-0"
-        ms = chance.randint(1, max(2, self._next_id))
+        late = chance.random() < 0.5  # what was added lately is there and pending, probably
+        ms = chance.randint(max(1, self._next_id - 5) if late else 1, max(2, self._next_id))
         return b"%d" % ms if kind < 0.24 else b"%d-%d" % (ms, chance.choice((0, 1, 1, 1, 2)))
 
     def new_id(self) -> bytes:
