@@ -9,13 +9,13 @@ import logging
 import os
 import signal
 import sys
-import time
 from typing import TYPE_CHECKING, Final
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
 from persistence.errors import PersistenceError
 from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from server.busy_poll import BusyPoll
+from server.clock import monotonic_ms
 from server.config.settings import Settings
 from server.connection import Connection
 from server.cron import Cron
@@ -69,7 +69,7 @@ class App(Host):
                 return
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        delay_s = max(0, deadline_ms - time.time_ns() // 1_000_000) / 1000
+        delay_s = max(0, deadline_ms - monotonic_ms()) / 1000
         self._timer_ms = deadline_ms
         self._timer = loop.call_later(delay_s, self._time_out_waiters)
 
@@ -114,7 +114,8 @@ class App(Host):
 
     def _time_out_waiters(self) -> None:
         self._timer = None
-        next_ms = self.server.time_out_waiters(self.server.refresh_clock())
+        self.server.refresh_clock()
+        next_ms = self.server.time_out_waiters()
         if self.server.blocking.ready:
             serve_ready(self.server)
         if next_ms:

@@ -25,7 +25,8 @@ class Parked:
 
     Args:
         keys: what to wait for.
-        deadline_ms: the moment to give up, in milliseconds since 1970; 0 is never.
+        deadline_ms: the moment to give up, in milliseconds since 1970, and of ``monotonic_ms`` once
+            the client waits; 0 is never.
         argv: the request to run again, with what must not move (``$``) resolved.
         timeout_reply: what the peer gets when the deadline comes.
         after: for stream readers, beside each key the (ms, seq) after which an entry is wanted:

@@ -23,6 +23,7 @@ from typing import Final
 from compat import errors
 from protocol.replies import ErrorReply, write_reply
 from protocol.requests import ProtocolError, RequestParser
+from server.clock import monotonic_ms
 from server.execute import OUTPUT_PAUSE_BYTES, execute
 from server.info.client_line import is_subscriber
 from server.session import (
@@ -309,7 +310,7 @@ class Connection(Peer):
         session = self.session
         held = self.pending_output_bytes()
         hard, soft, seconds = self._server.config.output_limit(is_subscriber(session))
-        now_ms = self._server.clock_ns // 1_000_000
+        now_ms = monotonic_ms()
         over_soft = 0 < soft <= held
         if not over_soft:
             session.soft_limit_since_ms = 0

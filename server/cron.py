@@ -12,6 +12,8 @@ import asyncio
 from typing import Final
 
 from server.client_eviction import evict_clients
+from server.clock import monotonic_ms
+from server.clock_steps import ClockSteps
 from server.durability.sync_waits import serve_sync_waits
 from server.idle_consumers import Sweep
 from server.info.command_stats import calls_of_all
@@ -50,6 +52,7 @@ class Cron:
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
         self._idle_consumers: Final = Sweep(server)
+        self._clock_steps: Final = ClockSteps(server)
 
     def start(self) -> None:
         """Begin to tick."""
@@ -91,14 +94,16 @@ class Cron:
     def tick(self) -> None:
         """One tick: expiry, idle clients and consumers, memory to let go of, samples."""
         server = self._server
-        now_ms = server.refresh_clock()
+        day_ms = server.refresh_clock()
         if server.cron_paused:
             return
+        self._clock_steps.look(day_ms)
+        now_ms = monotonic_ms()
         self._sample(now_ms)
         serve_sync_waits(server)
         free_some(server)
         self._forget_iids()
-        self._look_at_clients(now_ms)
+        self._look_at_clients(now_ms, day_ms)
         if server.config.maxmemory_clients:
             evict_clients(server)
         self._expire_keys(EXPIRE_BUDGET_NS)
@@ -148,8 +153,13 @@ class Cron:
             give_back()
             server.sample_memory()
 
-    def _look_at_clients(self, now_ms: int) -> None:
-        """Look at some clients, so that a round over all takes about a second."""
+    def _look_at_clients(self, now_ms: int, day_ms: int) -> None:
+        """Look at some clients, so that a round over all takes about a second.
+
+        Args:
+            now_ms: of ``monotonic_ms``.
+            day_ms: the time of day.
+        """
         server = self._server
         if not self._round:
             self._round = list(server.sessions)
@@ -163,7 +173,7 @@ class Cron:
         for session_id in chosen:
             session = server.sessions.get(session_id)
             if session is not None:
-                look_at_client(server, session, now_ms)
+                look_at_client(server, session, day_ms)
 
 
 def begin_job(server: Server, now_s: int) -> None:

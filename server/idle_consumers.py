@@ -84,7 +84,7 @@ class Sweep:
             return
         steps = self._round
         if steps is None:
-            if now_ms < self._next_round_ms:
+            if 0 <= self._next_round_ms - now_ms <= ROUND_MS:  # more where the clock was set back
                 return
             self._next_round_ms = now_ms + min(reclaim_ms, ROUND_MS)
             steps = self._round = go_round(server)
@@ -107,12 +107,12 @@ def go_round(server: Server) -> Iterator[int]:
         while True:
             cursor, entries = db.scan(cursor, PAGE)
             for key in [entry.key for entry in entries if isinstance(entry.value, Stream)]:
-                for group_name in _names_of_groups(db, key):
+                for group_name in names_of_groups(db, key):
                     yield 1
-                    group = _find_group(db, key, group_name)
+                    group = find_group(db, key, group_name)
                     names = [] if group is None else list(group.consumers)
                     for start in range(0, len(names), PAGE):
-                        group = _find_group(db, key, group_name)
+                        group = find_group(db, key, group_name)
                         if group is None:
                             break
                         now_ms = server.clock_ns // 1_000_000
@@ -123,14 +123,16 @@ def go_round(server: Server) -> Iterator[int]:
                 break
 
 
-def _names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
+def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
+    """The groups of a stream; none where the key is not one."""
     entry = db.entries.get(key)
     if entry is None or not isinstance(entry.value, Stream):
         return []
     return list(entry.value.groups)
 
 
-def _find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
+def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
+    """A group of a stream, if both are there."""
     entry = db.entries.get(key)
     if entry is None or not isinstance(entry.value, Stream):
         return None

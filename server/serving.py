@@ -6,6 +6,7 @@ from typing import Final
 
 from protocol.replies import Encoded
 from server.call import Parked
+from server.clock import monotonic_ms
 from server.invoke import finish, invoke
 from server.registry import READONLY, Command
 from server.session import BLOCKED, Session
@@ -45,7 +46,12 @@ class _Answer:
 
 
 def park(server: Server, session: Session, row: Command, parked: Parked) -> None:
-    """Let a client wait for what its request asks for."""
+    """Let a client wait for what its request asks for.
+
+    It was told how long, so from here on that is not counted by the time of day, which may be set.
+    """
+    if parked.deadline_ms:
+        parked.deadline_ms += monotonic_ms() - server.call.now_ms
     waiter = server.blocking.park(session, row, parked)
     session.special |= BLOCKED
     if waiter.deadline_ms:
@@ -183,4 +189,4 @@ def _set_alarms(server: Server, db: int, key: bytes, name: bytes) -> None:
         if earlier or claim_ms not in queue.alarms:
             moment_ms = max(since_ms + claim_ms, now_ms + 1)
             blocking.set_alarm(db, key, name, claim_ms, moment_ms)
-            server.host.wake_at(moment_ms)
+            server.host.wake_at(monotonic_ms() + moment_ms - now_ms)

@@ -114,7 +114,7 @@ class Session:
         self.local_address = b""
         self.unix_socket = False
         self.fd = -1
-        self.created_ms: Final = now_ms
+        self.created_ms = now_ms
         self.active_ms = now_ms
         self.last_row: Command | None = None  # what it ran last, or is running
         self.bytes_in = 0

@@ -12,7 +12,7 @@ from persistence.directory import AofDirectory
 from protocol.replies import ErrorReply
 from server.blocking import Blocking
 from server.call import Call
-from server.clock import read_ns
+from server.clock import monotonic_ms, read_ns
 from server.durability.aof_status import AofStatus
 from server.durability.worker import Worker
 from server.effects import (
@@ -62,7 +62,7 @@ class Host:
     """What the server asks of the process around it: timers, and the end of the process."""
 
     def wake_at(self, deadline_ms: int) -> None:
-        """See that ``time_out_waiters`` runs at ``deadline_ms`` at the latest."""
+        """See that ``time_out_waiters`` runs at this moment of ``monotonic_ms`` at the latest."""
 
     def flush_soon(self) -> None:
         """See that the sessions in ``flushing`` are flushed at the end of this turn."""
@@ -143,10 +143,11 @@ class Server:
         self.expired_keys = 0
         self.clock_ns = read_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
+        self.up_since_ms: Final = monotonic_ms()
         self.run_id: Final = os.urandom(20).hex().encode()
         self.replication_id = os.urandom(20).hex().encode()
         self.last_save_s = self.started_ms // 1000
-        self.pause_end_ms = 0
+        self.pause_end_ms = 0  # of ``monotonic_ms``
         self.active_expire = True
         self.lazy_freed = 0
         self.http_warned_ms = 0  # when the log last told of a client that speaks HTTP
@@ -341,12 +342,16 @@ class Server:
             self.stats.count_error(reply.text)
         self.unpark(session, reply)
 
-    def time_out_waiters(self, now_ms: int) -> int:
-        """Answer those who waited long enough, end a pause; the next moment to look, or 0.
+    def time_out_waiters(self) -> int:
+        """Answer those who waited long enough, end a pause; when to look next, or 0.
+
+        All moments are of ``monotonic_ms``, but those at which something may be claimed: how long
+        it has been idle is told by the time of day.
 
         Readers that may claim something by now are noted, to be served by the caller; while there
         is a pause they are not, for they would write.
         """
+        now_ms = monotonic_ms()
         for waiter in self.blocking.due(now_ms):
             self.end_wait(waiter.session, waiter.parked.timeout_reply)
         next_ms = self.blocking.next_deadline_ms()
@@ -357,21 +362,24 @@ class Server:
                 return self.pause_end_ms
             else:
                 return next_ms
-        self.blocking.ring(now_ms)
+        day_ms = self.refresh_clock()
+        self.blocking.ring(day_ms)
         alarm_ms = self.blocking.next_alarm_ms()
-        if alarm_ms and (not next_ms or alarm_ms < next_ms):
-            return alarm_ms
+        if alarm_ms:
+            alarm_ms += now_ms - day_ms
+            if not next_ms or alarm_ms < next_ms:
+                return alarm_ms
         return next_ms
 
     # Pauses
 
-    def pause(self, end_ms: int, writes_only: bool) -> None:
-        """Hold requests back, or only those that write, until ``end_ms`` or a later end set before.
+    def pause(self, for_ms: int, writes_only: bool) -> None:
+        """Hold requests back, or only those that write, for so long or until an end set before.
 
         Args:
-            end_ms: in milliseconds since 1970; 0 is no pause at all.
+            for_ms: 0 is no pause at all.
         """
-        end_ms = max(self.pause_end_ms, end_ms)
+        end_ms = max(self.pause_end_ms, monotonic_ms() + for_ms if for_ms else 0)
         self.unpause()  # what is held back now may be free to run under the new rule
         if end_ms:
             self.pause_end_ms = end_ms
@@ -389,7 +397,7 @@ class Server:
                 session.special &= ~PAUSED
                 session.peer.resume_soon()
         if self.blocking.next_alarm_ms():
-            self.host.wake_at(self.clock_ns // 1_000_000)
+            self.host.wake_at(monotonic_ms())
 
     # Events
 

@@ -186,7 +186,8 @@ def client_pause(call: Call) -> object:
     mode = argv[3].lower() if len(argv) == 4 else b"all"
     if mode not in (b"write", b"all"):
         raise CommandError(BAD_PAUSE_MODE)
-    call.server.pause(deadline_of(argv[2], call.now_ms), mode == b"write")
+    end_ms = deadline_of(argv[2], call.now_ms)
+    call.server.pause(end_ms - call.now_ms if end_ms else 0, mode == b"write")
     return OK
 
 

@@ -19,6 +19,7 @@ from persistence.files import TEMPORARY_PREFIX, NewFile, read_head, sync_folder
 from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from persistence.snapshot.encoder import SnapshotEncoder
 from server.build import VERSION
+from server.clock import monotonic_ms
 from server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from server.durability.worker import failure_text
 from server.signals import heed_signals
@@ -39,7 +40,6 @@ class SaveStatus:
     Attributes:
         saves: how many were begun; scheduled: one is to begin when it can.
         last_ok: how the last one went.
-        last_try_s: when the last one in the background began, in seconds since 1970.
         last_duration_s: how long that took; -1 before the first.
         last_copied_bytes: what was kept for it that changed meanwhile, about.
     """
@@ -48,7 +48,6 @@ class SaveStatus:
         self.saves = 0
         self.scheduled = False
         self.last_ok = True
-        self.last_try_s = 0
         self.last_duration_s = -1
         self.last_copied_bytes = 0
 
@@ -59,6 +58,8 @@ class Saving:
     def __init__(self, server: Server) -> None:
         self._server: Final = server
         self.status: Final = SaveStatus()
+        self._saved_s = monotonic_ms() // 1000  # when save points began to count
+        self._tried_s = 0  # when the last snapshot in the background began
         server.saving = self
         server.config.on_change["save"] = self.settings_changed
         server.config.on_change["stop-writes-on-bgsave-error"] = self.settings_changed
@@ -119,7 +120,7 @@ class Saving:
         status = self.status
         status.saves += 1
         status.scheduled = False
-        status.last_try_s = int(time.time())
+        self._tried_s = monotonic_ms() // 1000
         job = DumpJob(server, self)
         server.job = job
         log.info("Background saving started")
@@ -147,21 +148,26 @@ class Saving:
             job.cancel()
 
     def is_due(self, now_s: int) -> bool:
-        """Whether a save point has come, or a snapshot has been asked for; there is no job."""
+        """Whether a save point has come, or a snapshot has been asked for; there is no job.
+
+        Args:
+            now_s: of the clock that nobody sets, as all moments that are counted from here.
+        """
         server = self._server
         status = self.status
-        if not status.last_ok and now_s - status.last_try_s <= RETRY_S:
+        if not status.last_ok and now_s - self._tried_s <= RETRY_S:
             return False
         if status.scheduled:
             return True
         for seconds, changes in server.config.save:
-            if server.dirty >= changes and now_s - server.last_save_s > seconds:
+            if server.dirty >= changes and now_s - self._saved_s > seconds:
                 log.info("%d changes in %d seconds. Saving...", changes, seconds)
                 return True
         return False
 
     def _saved(self, path: bytes, size: int, spent_ns: int) -> None:
         self._server.last_save_s = int(time.time())
+        self._saved_s = monotonic_ms() // 1000
         self.status.last_ok = True
         self.settings_changed()
         log.info("Saved %s: %d bytes, %.3f seconds", os.fsdecode(path), size, spent_ns / 1e9)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
+from server.clock import monotonic_ms
 from server.info import command_stats
 from server.info.client_line import is_subscriber
 from server.info.memory_section import memory
@@ -38,7 +39,7 @@ _NO_REPLICATION_ID: Final = b"0" * 40
 def server_section(server: Server) -> Lines:
     """Section ``server``: versions, process, clock."""
     config = server.config
-    uptime_s = max(0, server.clock_ns // 1_000_000 - server.started_ms) // 1000
+    uptime_s = (monotonic_ms() - server.up_since_ms) // 1000
     lines = [
         b"redis_version:" + REDIS_VERSION.encode(),
         b"redis_git_sha1:00000000",

@@ -205,6 +205,21 @@ class Group(Large):
         nack.order_ms = delivery_ms
         self.by_time.add(nack)
 
+    def settle_times(self, now_ms: int, most: int) -> int:
+        """Let what is said to have happened later than now have happened now: the clock was set.
+
+        Returns:
+            How many pending entries that was, of which there may be more where they are ``most``.
+        """
+        for consumer in self.consumers.values():
+            consumer.seen_ms = min(consumer.seen_ms, now_ms)
+            consumer.active_ms = min(consumer.active_ms, now_ms)
+        late = self.by_time.delivered_after(now_ms, most)
+        for nack in late:
+            if nack.consumer is not None:
+                self.assign(nack, nack.consumer, now_ms)
+        return len(late)
+
     def release(self, nack: Nack) -> None:
         """Take a pending entry from its consumer and put it last into the zone."""
         if self.frozen is not None:

@@ -423,6 +423,18 @@ class NacksByTime(_Chunks):
                     found.append(nack)
         return None if len(found) > most else found
 
+    def delivered_after(self, now_ms: i64, most: int) -> list[Nack]:
+        """The last ones by time that were delivered later than ``now_ms``, up to about ``most``.
+
+        Complexity: O(answer, and what was found deleted).
+        """
+        found: list[Nack] = []
+        for chunk in reversed(self.chunks):
+            if chunk.last().order_ms <= now_ms or len(found) >= most:
+                break
+            found += [nack for nack in chunk.live() if nack.delivery_ms > now_ms]
+        return found
+
     def move_to_end(self, nacks: list[Nack]) -> None:
         """Put entries that are there behind all others, as ``GONE``."""
         if len(nacks) <= MOVE_ALL_ABOVE:

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 import pytest
 from conftest import Factory
 
-from support.client import encode
+from support.client import Argument, encode
 from support.process import ServerProcess
 from support.scene import Scene
+from support.waiting import wait_until
 
 NULL_ARRAY = b"*-1\r\n"
 WRONGTYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -522,3 +523,45 @@ def test_a_shutdown_closes_who_waits(fresh_server: Factory, how: str) -> None:
     assert waiter.rest_until_close() == b""
     assert scene.actor.rest_until_close() == b""
     scene.leave()
+
+
+LONGEST_MS = 2**63 - 1 - 2**41  # with now, which is less than 2**41, it is no more than fits
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["XREAD", "BLOCK", LONGEST_MS, "STREAMS", "s", "$"],
+        ["XREADGROUP", "GROUP", "g", "c", "BLOCK", LONGEST_MS, "STREAMS", "s", ">"],
+        [
+            *("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "CLAIM", 2**63 - 1),
+            *("STREAMS", "s", ">"),
+        ],
+        ["WAIT", 1, LONGEST_MS],
+        ["WAITAOF", 0, 1, LONGEST_MS],
+    ],
+)
+def test_the_longest_wait(server: ServerProcess, words: list[Argument]) -> None:
+    with server.client() as waiter, server.client() as other:
+        other.call("XADD", "s", "1-0", "f", "v")
+        other.call("XGROUP", "CREATE", "s", "g", 0)
+        other.call("XREADGROUP", "GROUP", "g", "dead", "STREAMS", "s", ">")
+        number = waiter.call_parsed("CLIENT", "ID")
+        waiter.send_command(*words)
+        wait_until(lambda: b"blocked_clients:1" in other.call("INFO", "clients"))
+        assert waiter.silent()
+        assert other.call("CLIENT", "UNBLOCK", str(number), "ERROR") == b":1\r\n"
+        assert waiter.read().startswith(b"-UNBLOCKED")
+    server.check_log()
+
+
+def test_the_longest_pause(server: ServerProcess) -> None:
+    with server.client() as client:
+        pause = ("CLIENT", "PAUSE", LONGEST_MS)
+        replies = client.pipeline(("MULTI",), pause, ("CLIENT", "UNPAUSE"), ("EXEC",))
+        assert replies[-1] == b"*2\r\n+OK\r\n+OK\r\n"
+        assert client.call("SET", "k", "v") == b"+OK\r\n"
+        client.call("CLIENT", "PAUSE", LONGEST_MS, "WRITE")
+        assert client.call("PING") == b"+PONG\r\n"
+        client.call("CLIENT", "UNPAUSE")
+    server.check_log()
