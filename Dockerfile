@@ -15,12 +15,12 @@ COPY docker/build.sh /src/docker/build.sh
 RUN /src/docker/build.sh /src /opt/headrace
 
 FROM python:3.13-slim
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends redis-tools \
-    && rm -rf /var/lib/apt/lists/*
 RUN groupadd --system --gid 999 headrace \
     && useradd --system --uid 999 --gid headrace --home-dir /data --shell /usr/sbin/nologin headrace \
     && install --directory --owner=headrace --group=headrace /data
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends redis-tools \
+    && rm -rf /var/lib/apt/lists/*
 COPY --from=builder /opt/headrace /opt/headrace
 COPY docker/entrypoint.sh docker/healthcheck.py /opt/headrace/docker/
 ENV PATH=/opt/headrace/bin:$PATH
