@@ -19,6 +19,7 @@ from persistence.files import open_to_read
 CHUNK_BYTES: Final = 1 << 20
 _SPECIAL: Final = 3  # the two bits of a string that is no plain one
 _LZF: Final = 3
+LZF_MOST: Final = 88  # bytes that one may stand for: three of them copy 264
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
 # Redis's CRC-64: Jones's polynomial, reflected.
@@ -146,9 +147,11 @@ class RdbSource:
             raise self.damage("a string")
         packed_bytes = self.length()
         size = self.length()
+        if size > packed_bytes * LZF_MOST:
+            raise self.damage(f"a compressed string, which {size} bytes cannot come from")
         packed = self.raw(packed_bytes)
         text = expand(packed, size)
-        if len(text) != size:
+        if not size or len(text) != size:
             raise self.damage(f"a compressed string of {size} bytes")
         return text
 

@@ -339,3 +339,13 @@ def test_a_folder_of_valkey_is_not_called_damaged(fresh_server: Factory, tmp_pat
     assert started.wait() == 1
     assert "is a snapshot of Valkey 10.0.1 (RDB)" in started.log()
     assert f"headrace import {folder}" in started.log()
+
+
+@pytest.mark.parametrize("size", [0, 3, 2**40, 2**64 - 1])
+def test_a_compressed_string_of_another_length(tmp_path: Path, size: int) -> None:
+    """Whatever length a file claims, no memory is taken for it before its bytes are there."""
+    packed = b"\xc3" + length(3) + length(size) + b"\x00a\x00"
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS0011\xfe\0\0" + string(b"k") + packed + END)
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 1
+    assert b"is damaged at offset" in done.stderr
