@@ -87,9 +87,13 @@ def parser() -> argparse.ArgumentParser:
 
 def run_tool(words: list[str]) -> int:
     """Run the subcommand that ``words`` begin with; the exit code."""
+    closed = _open_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # names of files may be no text
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(words)
+    if closed and arguments.tool == "export" and arguments.out == "-":
+        print("The output cannot be written: standard output is closed.", file=sys.stderr)
+        return 1
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
         code = _run(arguments)
@@ -104,6 +108,24 @@ def run_tool(words: list[str]) -> int:
     except OSError as failure:  # files are told of by those who use them: this is what we print
         print(f"The output cannot be written: {advice(failure)}", file=sys.stderr)
     return 1
+
+
+def _open_streams() -> bool:
+    """Print into nothing where a stream is closed; whether standard output is.
+
+    Otherwise a file that is opened later would take its place.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", closefd=False)
+    return closed
 
 
 def _run(arguments: argparse.Namespace) -> int:

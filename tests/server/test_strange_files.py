@@ -118,6 +118,26 @@ def test_output_that_nobody_takes(tmp_path: Path, words: tuple[str, ...]) -> Non
     assert done.stderr.startswith(b"The output cannot be written: No space left")
 
 
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(tmp_path: Path, streams: str) -> None:
+    (tmp_path / "appendonly.aof").write_bytes(SET + b"*1\r\n")
+    for words, code in (
+        (("check-aof", str(tmp_path)), 1),
+        (("import", str(tmp_path), "--dir", str(tmp_path / "new")), 0),
+        (("check-aof", str(tmp_path / "new")), 0),
+        (("export", "--to", "resp", "--from", str(tmp_path), "-"), int(" >&-" in " " + streams)),
+    ):
+        command = f'exec "$@" {streams}'
+        done = subprocess.run(
+            ["sh", "-c", command, "sh", sys.executable, "-P", "-m", "server", *words],
+            capture_output=True,
+            check=False,
+            env=build.environment(),
+        )
+        assert done.returncode == code, (words, done)
+        assert b"Error" not in done.stderr
+
+
 def test_an_unsound_snapshot_is_not_taken_over(tmp_path: Path) -> None:
     """Its checksums are right: whoever made it made those, too."""
     dbs = odd_databases()
