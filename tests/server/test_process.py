@@ -23,12 +23,12 @@ from support.waiting import wait_until
 
 
 class Notified:
-    """The socket at which systemd is told."""
+    """The socket at which systemd is told; a name that begins with ``@`` is no file's."""
 
-    def __init__(self, path: Path) -> None:
-        self.environment = {"NOTIFY_SOCKET": str(path)}
+    def __init__(self, path: str) -> None:
+        self.environment = {"NOTIFY_SOCKET": path}
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(path))
+        self._socket.bind(path.replace("@", "\0"))
         self._socket.settimeout(20)
 
     def until(self, line: str) -> list[str]:
@@ -42,9 +42,10 @@ class Notified:
         self._socket.close()
 
 
-@pytest.fixture
-def systemd(tmp_path: Path) -> Iterator[Notified]:
-    notified = Notified(tmp_path / "notify")
+@pytest.fixture(params=["file", "abstract"])
+def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Notified]:
+    path = str(tmp_path / "notify")
+    notified = Notified(path if request.param == "file" else f"@headrace{path}")
     yield notified
     notified.close()
 

@@ -65,6 +65,7 @@ def test_words_without_passwords_stay_as_they_are(fresh_server: Factory) -> None
         ([b"--requirepass=x", b"y"], [b"--requirepass *", b"*"]),
         ([b"--masterauth x", b"--port", b"1"], [b"--masterauth *", b"--port", b"1"]),
         ([b"--tls-key-file-pass", b"x", b"y", b"-"], [b"--tls-key-file-pass", b"*", b"*", b"*"]),
+        ([b"--rename-command", b"CONFIG", b"x"], [b"--rename-command", b"*", b"*"]),
         ([b"--port", b"--requirepass", b"x"], [b"--port", b"--requirepass", b"x"]),
     ],
 )
