@@ -25,6 +25,13 @@ def delete_expired(call: Call, key: bytes) -> None:
     call.changed(key, b"del", EVENT_GENERIC, [name, key], ready=True)
 
 
+def expired_at_once(call: Call, key: bytes, there: bool) -> None:
+    """Count a value that is not stored, because its time is over, and remove what is ``there``."""
+    call.server.expired_keys += 1
+    if there:
+        delete_expired(call, key)
+
+
 def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
     """Give a key that is there a deadline, recorded as an absolute one."""
     call.db.expire_at(key, max(0, moment_ms))

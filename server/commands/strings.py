@@ -11,7 +11,7 @@ from server.args import Args
 from server.call import Call
 from server.commands.strings_conditional import holds
 from server.effects import EVENT_GENERIC, EVENT_STRING
-from server.expiry import delete_expired, set_deadline
+from server.expiry import delete_expired, expired_at_once, set_deadline
 from server.registry import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from server.string_values import (
     ALWAYS,
@@ -67,8 +67,8 @@ def set_(call: Call) -> object:
     if moment_ms >= 0:
         if not options.has_passed(call, moment_ms):
             _set_until(call, key, argv[2], moment_ms)
-        elif call.db.entry(key, call.now_ms) is not None:
-            delete_expired(call, key)
+        else:
+            expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     elif options.ttl:
         store(call, key, encode_string(argv[2]), True)
         call.changed(key, b"set", EVENT_STRING, [b"SET", key, argv[2], b"KEEPTTL"])

@@ -27,7 +27,7 @@ from server.call import Call
 from server.commands.strings import UPDATE_KEY
 from server.commands.strings_edit import integer_of, long_double_of, replace
 from server.effects import EVENT_GENERIC, EVENT_STRING
-from server.expiry import delete_expired
+from server.expiry import expired_at_once
 from server.registry import DENYOOM, FAST, WRITE, command
 from server.string_values import StringOptions, tell_expire, writable
 from storage.keyspace import NO_EXPIRY, Entry
@@ -190,8 +190,7 @@ def _set(
     if options.enx and found is not None and found.expire_ms != NO_EXPIRY:
         moment_ms = -1
     if moment_ms >= 0 and options.expiry.has_passed(call, moment_ms):
-        if found is not None:
-            delete_expired(call, key)
+        expired_at_once(call, key, found is not None)
         return
     replace(call, key, found, value)
     record = [b"SET", key, text]

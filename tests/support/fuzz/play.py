@@ -20,7 +20,7 @@ _STATE_EVERY: Final = 60  # steps between two looks at all keys
 _LATE_S: Final = 1.0  # how long the rest of a reply may take that the other server has sent
 _EVENTS: Final = ("AKEnmoc", "AKEmn")  # the classes that servers know, all that they can
 _DATABASES: Final = 4
-_BY_CHANCE: Final = {b"SCAN", b"RANDOMKEY", b"EXEC"}  # which keys they meet is nobody's promise
+_BY_CHANCE: Final = {b"SCAN", b"RANDOMKEY"}  # which keys they meet is nobody's promise
 
 
 class Difference(Exception):
@@ -94,6 +94,7 @@ class Player:
         self._held: dict[int, list[tuple[bytes, ...]]] = {}
         self._syncs = 0
         self._has_waited = False
+        self._group_awaited = False
         self._listening: set[int] = set()
         self._events = next(events for events in _EVENTS if self._both_know(events))
         self.calls = 0
@@ -133,11 +134,13 @@ class Player:
                 self._compare_state(place)
         self._overhear(len(steps) - 1)
         self._compare_state(len(steps) - 1)
+        self._compare_counts(len(steps) - 1)
 
     def _begin(self) -> None:
         self._clock.set(START_MS)
         self._waiting = {}
         self._has_waited = False
+        self._group_awaited = False
         self._listening = set()
         self._queued = {}
         self._held = {}
@@ -151,6 +154,7 @@ class Player:
                 real = self.real.next_client_id()
         for side in self.sides:
             side.connect(CLIENTS, self._events)
+            side.call("CONFIG", "RESETSTAT")
 
     # Replies
 
@@ -176,7 +180,8 @@ class Player:
         pushes = any(b"SUBSCRIBE" in name for name in names)
         if pushes:
             self._listening.add(client)
-        if not _BY_CHANCE.isdisjoint(names):
+        queued = self._queued.get(client, []) if b"EXEC" in names else []
+        if not _BY_CHANCE.isdisjoint([*names, *map(_name, queued)]):
             self._expire_all()
         for side in self.sides:
             side.wires[client].send(calls)
@@ -188,6 +193,7 @@ class Player:
         if answered == [False, False]:
             self._waiting[client] = words
             self._has_waited = True
+            self._group_awaited |= names[-1] == b"XREADGROUP"
         elif answered[0] != answered[1]:
             ours, real = (w.wires[client].peek() or b"<waits>" for w in self.sides)
             raise Difference(place, "reply", ours, real, words)
@@ -298,7 +304,7 @@ class Player:
                 return
         if words and known.shape_only(words) and ours[:1] == real[:1] and ours[:1] != b"-":
             return
-        reason = known.reason(words, ours, real) if words else None
+        reason = known.reason(words, ours, real, self._group_awaited) if words else None
         if reason is None:
             raise Difference(place, "reply", ours, real, words)
         self.tolerated[reason] = self.tolerated.get(reason, 0) + 1
@@ -349,3 +355,11 @@ class Player:
         value = parse(real)
         values = value if isinstance(value, list) else [value]
         return [item for item in values if isinstance(item, bytes)]
+
+    def _compare_counts(self, place: int) -> None:
+        """Compare what INFO has counted: calls of each command, errors, misses."""
+        ours, real = (side.counts() for side in self.sides)
+        for name in sorted(ours.keys() | real.keys()):
+            if ours.get(name) != real.get(name) and name not in known.UNCOUNTED:
+                our_count, real_count = (str(told.get(name)).encode() for told in (ours, real))
+                raise Difference(place, "counts", our_count, real_count, (name.encode(),))

@@ -14,6 +14,7 @@ ANSWER_S: Final = 5.0  # a reply that takes longer is missing
 _GLANCE_S: Final = 0.003  # after that long without a reply, the server is asked whether it waits
 CLOSED: Final = b"<closed>"
 _SYNC: Final = b"fuzz-sync"
+_COUNTED: Final = {"keyspace_misses", "expired_keys", "total_error_replies"}
 
 
 class Wire:
@@ -167,6 +168,17 @@ class Side:
                 if time.monotonic() > deadline:
                     break
         return True
+
+    def counts(self) -> dict[str, str]:
+        """What INFO has counted since the session began, without times."""
+        text = parse(self.call("INFO", "commandstats", "errorstats", "stats"))
+        assert isinstance(text, bytes)
+        pairs = (line.partition(":")[::2] for line in text.decode().splitlines())
+        return {
+            name: ",".join(part for part in counted.split(",") if "usec" not in part)
+            for name, counted in pairs
+            if name.startswith(("cmdstat_", "errorstat_")) or name in _COUNTED
+        }
 
     def overheard(self, number: int) -> tuple[list[bytes], list[bytes]]:
         """The key events, and what MONITOR shows, since this was asked last."""

@@ -122,9 +122,9 @@ class _Session:
     def opening(self) -> list[Step]:
         """What is there to begin with: groups and small nodes, so that calls find something."""
         chance = self._chance
-        steps = [
-            call(0, b"CONFIG", b"SET", b"stream-node-max-entries", chance.choice((b"100", b"3")))
-        ]
+        entries, size = chance.choice((b"100", b"100", b"3", b"0")), chance.choice((b"4096", b"64"))
+        words = (b"stream-node-max-entries", entries, b"stream-node-max-bytes", size)
+        steps = [call(0, b"CONFIG", b"SET", *words)]
         if self._alone:
             steps.insert(0, alone())
         for client in range(CLIENTS):
@@ -168,6 +168,10 @@ class _Session:
         if kind < 0.065:
             self._in_transaction[client] = False
             return drop(client)
+        if kind < 0.068:
+            killed = chance.choice(_WAITING)
+            self._in_transaction[killed] = False
+            return call(0, b"CLIENT", b"KILL", b"ID", ID_OF % killed)
         if kind < 0.09:
             waiting = chance.choice(_WAITING)
             how = chance.choice(((), (b"TIMEOUT",), (b"ERROR",)))
