@@ -18,12 +18,11 @@ from typing import Final
 from server.clock import monotonic_ms
 from server.idle_consumers import find_group, names_of_groups
 from server.serving import serve_ready
-from server.state import LOADING_DATA, Server
+from server.state import LOADING_DATA, STEP_MS, Server
 from storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")
 
-STEP_MS: Final = 1000  # less is a clock that is corrected little by little
 PAGE: Final = 100  # keys that are looked at together, and pending entries
 SLICE: Final = 5000  # pending entries in one tick; a page of keys counts as ten
 
@@ -34,16 +33,15 @@ class ClockSteps:
     def __init__(self, server: Server) -> None:
         self._server: Final = server
         self._seen_ms = server.clock_ns // 1_000_000
-        self._ahead_ms = self._seen_ms - monotonic_ms()
         self._round: Iterator[int] | None = None  # over groups, after the clock went back
 
     def look(self, now_ms: int) -> None:
         """Heed a step since the last look, and go on with what an earlier one left to do."""
         seen_ms = self._seen_ms
         ahead_ms = now_ms - monotonic_ms()
-        step_ms = ahead_ms - self._ahead_ms
+        step_ms = ahead_ms - self._server.ahead_ms
         self._seen_ms = now_ms
-        self._ahead_ms = ahead_ms
+        self._server.ahead_ms = ahead_ms
         if abs(step_ms) >= STEP_MS:
             self._heed(step_ms, seen_ms, now_ms)
         if self._round is not None and not self._server.special & LOADING_DATA:

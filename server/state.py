@@ -52,6 +52,7 @@ WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
 MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
 SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be refused: MISCONF
 NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
+STEP_MS: Final = 1000  # less is a clock that is corrected little by little
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
@@ -144,6 +145,7 @@ class Server:
         self.clock_ns = read_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
         self.up_since_ms: Final = monotonic_ms()
+        self.ahead_ms = self.started_ms - self.up_since_ms  # the time of day, of ``monotonic_ms``
         self.run_id: Final = os.urandom(20).hex().encode()
         self.replication_id = os.urandom(20).hex().encode()
         self.last_save_s = self.started_ms // 1000
@@ -162,6 +164,8 @@ class Server:
 
     def note_latency(self, event: bytes, spent_ns: int) -> None:
         """Tell the latency monitor how long something took that has just ended."""
+        if spent_ns >= 1_000_000 * STEP_MS:
+            spent_ns = self.without_step(spent_ns)
         self.latency.sample(event, self.clock_ns // 1_000_000_000, spent_ns // 1_000_000)
 
     def refresh_clock(self) -> int:
@@ -193,6 +197,13 @@ class Server:
         for session in self.sessions.values():
             self.blocking.unpark(session)
             session.special |= CLOSING
+
+    def without_step(self, spent_ns: int) -> int:
+        """How long something took that ends now, by a time of day that may have been set."""
+        step_ms = self.clock_ns // 1_000_000 - monotonic_ms() - self.ahead_ms
+        if abs(step_ms) >= STEP_MS:
+            spent_ns -= step_ms * 1_000_000
+        return max(0, spent_ns)
 
     def set_special(self, bit: int, on: bool) -> None:
         """Set or clear one of the reasons for the slow path."""

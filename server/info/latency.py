@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.clock import read_ns
+from server.clock import monotonic_ms, read_ns
 
 SERIES_LENGTH: Final = 160
 
@@ -33,18 +33,17 @@ class LatencyMonitor:
     def __init__(self) -> None:
         self.threshold_ms = 0  # 0: off
         self.events: dict[bytes, LatencySeries] = {}
-        self._collecting_ns = 0  # since when the garbage collector is at work
+        self._collecting_ms = 0  # since when the garbage collector is at work
 
     def collector(self, phase: str, facts: dict[str, int]) -> None:
         """The garbage collector begins (``start``) or ends (``stop``): one of ``gc.callbacks``."""
         if not self.threshold_ms:
             return
-        now_ns = read_ns()
         if phase == "start":
-            self._collecting_ns = now_ns
+            self._collecting_ms = monotonic_ms()
         else:
-            spent_ms = (now_ns - self._collecting_ns) // 1_000_000
-            self.sample(b"gc", now_ns // 1_000_000_000, spent_ms)
+            spent_ms = monotonic_ms() - self._collecting_ms
+            self.sample(b"gc", read_ns() // 1_000_000_000, spent_ms)
 
     def sample(self, event: bytes, at_s: int, ms: int) -> None:
         """Record that ``event`` took ``ms`` milliseconds, if that is long enough."""

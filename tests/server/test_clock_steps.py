@@ -167,3 +167,35 @@ def test_snapshots_are_made_whatever_the_clock_says(
     with server.client() as client:
         client.call("SET", "k", "v")
     wait_until(lambda: server.info("persistence")["rdb_changes_since_last_save"] == "0")
+
+
+def test_no_command_was_slow_because_the_clock_was_set(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    """It is set within each command, by two seconds each time that anybody looks."""
+    server = start(fresh_server, settable_clock, "--latency-monitor-threshold", "1000")
+    with server.client() as client:
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", 1_500_000)
+        settable_clock.set(settable_clock.now_ms, step_us=2_000_000)
+        for _ in range(20):
+            client.call("SET", "k", "v")
+        settable_clock.set(settable_clock.now_ms)
+        assert client.call("SLOWLOG", "LEN") == b":0\r\n"
+        assert client.call("LATENCY", "LATEST") == b"*0\r\n"
+        usec = int(server.info("commandstats")["cmdstat_set"].split(",")[1].split("=")[1])
+        assert usec < 20 * 1_500_000
+
+
+def test_what_is_old_enough_by_a_clock_that_was_set_is_claimed(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    server = start(fresh_server, settable_clock)
+    scene = Scene(server)
+    scene.do("XADD", "s", "1-0", "f", "v")
+    scene.do("XREADGROUP", "GROUP", "g", "dead", "STREAMS", "s", ">")
+    waiter = scene.waiter()
+    words: list[Argument] = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "CLAIM", HOUR_MS]
+    scene.block(waiter, *words, "STREAMS", "s", ">")
+    settable_clock.advance(HOUR_MS)
+    assert len(rows(waiter.read())[0][1]) == 1
+    scene.close()
