@@ -70,7 +70,7 @@ def make_anew(client: RawClient, first: int, last: int) -> list[str]:
 
 def lost_in(query: StreamingQuery) -> int:
     end = json.loads(query.recentProgress[-1].sources[0].endOffset)
-    lost: int = end["k"]["s"]["lost"]
+    lost: int = end["k"]["s"].get("lost", 0)
     return lost
 
 
@@ -87,10 +87,12 @@ def test_made_anew_while_a_query_does_not_run(
         with pytest.raises(StreamingQueryException) as lost:
             reading.run()
         assert "stream s: it was deleted and made anew" in str(lost.value)
-        assert "50 of them had been seen" in str(lost.value)
+        # Where ranges are not counted, a batch that ends by time has no rank.
+        counted = live.name == "headrace"
+        assert ("50 of them had been seen" in str(lost.value)) == counted
         assert len(reading.values) == 100
         query = reading.run(failOnDataLoss="false", minPartitions=3)
-        assert lost_in(query) == 50
+        assert lost_in(query) == (50 if counted else 0)
         assert sorted(reading.values[100:]) == sorted(new)
         reading.run()
         assert len(reading.values) == 100 + len(new)
