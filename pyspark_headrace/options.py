@@ -255,7 +255,9 @@ class Connection:
         if self.password_file:
             try:
                 return Path(self.password_file).read_text().strip()
-            except OSError as error:
+            except UnicodeDecodeError:
+                raise OptionError(f"passwordFile: {self.password_file} is not UTF-8") from None
+            except (OSError, ValueError) as error:
                 raise OptionError(f"passwordFile: {error}") from None
         return ""
 
@@ -271,6 +273,11 @@ def connection_from(given: Given) -> Connection:
     if url is not None and apart:
         raise OptionError(f"options redis.url and {apart[0]} exclude each other")
     address = _from_url(url) if url is not None else _from_parts(given)
+    host = address.get("host", "")
+    try:
+        host.encode("idna")  # as it is looked up
+    except UnicodeError:
+        raise OptionError(f"{host!r} cannot be the name of a host") from None
     given.only_one_of("passwordEnv", "passwordFile")
     return Connection(
         **address,
@@ -295,14 +302,17 @@ def _from_parts(given: Given) -> dict[str, Any]:
 
 def _from_url(url: str) -> dict[str, Any]:
     shape = "redis://[user@]host[:port][/db], rediss://... or unix:///path[?db=n]"
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise OptionError(f"option redis.url: {error}; {shape} is wanted") from None
     if parts.password is not None:
         raise OptionError(
             "option redis.url holds a password, which would show in plans and logs; name an "
             "environment variable with passwordEnv, or a file with passwordFile"
         )
     try:
-        port = parts.port
+        port = -1 if parts.port == 0 else parts.port
     except ValueError:
         port = -1
     query = dict(parse_qsl(parts.query))

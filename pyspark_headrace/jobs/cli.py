@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 something differs or is behind, 2 it could not be done.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -20,6 +21,7 @@ from rich.text import Text
 
 from pyspark_headrace.errors import HeadraceError
 from pyspark_headrace.jobs.running import Progress, message_of, run
+from pyspark_headrace.jobs.values import count, drawing, entry_id, seconds, some
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -87,12 +89,16 @@ def _stream_options(job: argparse.ArgumentParser) -> None:
 def _query_options(job: argparse.ArgumentParser, required: bool = True) -> None:
     query = job.add_argument_group("query")
     query.add_argument(
-        "--checkpoint", required=required, metavar="DIR", help="where it keeps how far it has come"
+        "--checkpoint",
+        type=some,
+        required=required,
+        metavar="DIR",
+        help="where it keeps how far it has come",
     )
     query.add_argument(
         "--from", dest="start", default="earliest", help="earliest, latest or JSON; when it is new"
     )
-    query.add_argument("--max-per-batch", type=int, metavar="N", help="entries of a micro-batch")
+    query.add_argument("--max-per-batch", type=count, metavar="N", help="entries of a micro-batch")
     query.add_argument("--follow", action="store_true", help="go on; default: what is there now")
     query.add_argument("--trigger", default="1 second", help="with --follow (default: %(default)s)")
     query.add_argument("--go-on-after-loss", action="store_true", help="count lost entries only")
@@ -182,7 +188,7 @@ def _add_totals(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--by", action="append", default=[], metavar="COLUMN", help="a field, _key, or SQL AS name"
     )
     job.add_argument("--value", default="", help="what to add up, a field or SQL")
-    job.add_argument("--into", required=True, metavar="STREAM", help="where changes go")
+    job.add_argument("--into", type=some, required=True, metavar="STREAM", help="where changes go")
     _query_options(job)
     _spark_options(job)
 
@@ -222,7 +228,7 @@ def _add_windows(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     job.add_argument("--since", metavar="TIME", help="milliseconds, or 2026-01-31T12:00:00 (UTC)")
     job.add_argument("--until", metavar="TIME", help="and not this moment itself")
     job.add_argument("--out", metavar="DIR", help="write the windows as Parquet")
-    job.add_argument("--report", metavar="FILE", help="draw them: .png, .svg or .pdf")
+    job.add_argument("--report", type=drawing, metavar="FILE", help="draw them: .png, .svg or .pdf")
     job.add_argument("--draw", default="count", help="which figure (default: %(default)s)")
     _spark_options(job)
 
@@ -295,10 +301,10 @@ def _add_archive(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     which.add_argument("--stream", metavar="NAMES", help="streams to keep, with commas between")
     which.add_argument("--pattern", help="a glob for the names of streams to keep")
     which.add_argument("--verify", action="store_true", help="check, and do nothing else")
-    job.add_argument("--path", required=True, metavar="DIR", help="of the archive")
+    job.add_argument("--path", type=some, required=True, metavar="DIR", help="of the archive")
     job.add_argument("--trim", action="store_true", help="trim what is archived and acknowledged")
     job.add_argument(
-        "--keep", type=int, default=0, metavar="N", help="with --trim: the newest entries stay"
+        "--keep", type=count, default=0, metavar="N", help="with --trim: the newest entries stay"
     )
     _query_options(job, required=False)
     _spark_options(job)
@@ -344,10 +350,10 @@ def _add_replay(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--keep-ids a stream comes back as it was, as long as it has no later entries. Example:\n\n"
         "  headrace-pipeline replay --path /archive --key rides --into rides-again",
     )
-    job.add_argument("--path", required=True, metavar="DIR", help="of the archive")
+    job.add_argument("--path", type=some, required=True, metavar="DIR", help="of the archive")
     job.add_argument("--key", action="append", default=[], metavar="NAME", help="only this stream")
-    job.add_argument("--first", default="", metavar="ID", help="from this entry on")
-    job.add_argument("--last", default="", metavar="ID", help="up to this entry")
+    job.add_argument("--first", type=entry_id, default="", metavar="ID", help="from this entry on")
+    job.add_argument("--last", type=entry_id, default="", metavar="ID", help="up to this entry")
     job.add_argument("--into", default="", metavar="STREAM", help="default: where it was")
     job.add_argument("--keep-ids", action="store_true", help="restore rather than append")
     job.add_argument("--run", default="", help="a name for this replay; default: made of the rest")
@@ -406,7 +412,7 @@ def _add_reconcile(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     job.add_argument("--where", default="", help="SQL: which entries count")
     job.add_argument("--tolerance", type=float, default=0.0, help="of totals (default: none)")
-    job.add_argument("--report", metavar="FILE", help="draw it: .png, .svg or .pdf")
+    job.add_argument("--report", type=drawing, metavar="FILE", help="draw it: .png, .svg or .pdf")
     job.add_argument(
         "--correct",
         metavar="STREAM",
@@ -510,9 +516,9 @@ def _add_lag(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Exit code 1 tells that a limit is passed. It needs neither Spark nor Java.",
     )
     _stream_options(job)
-    job.add_argument("--watch", type=float, metavar="SECONDS", help="again and again")
-    job.add_argument("--most-entries", type=int, metavar="N", help="a limit")
-    job.add_argument("--most-ms", type=int, metavar="N", help="a limit")
+    job.add_argument("--watch", type=seconds, metavar="SECONDS", help="again and again")
+    job.add_argument("--most-entries", type=count, metavar="N", help="a limit")
+    job.add_argument("--most-ms", type=count, metavar="N", help="a limit")
 
 
 def _lag(arguments: Arguments, console: Console) -> int:
@@ -543,15 +549,22 @@ def _lag(arguments: Arguments, console: Console) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a job; the exit code."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    top = parser()
+    for word in words:  # may be any bytes; the server and Spark want UTF-8
+        shown = word.encode("utf-8", "backslashreplace").decode()
+        if shown != word:
+            top.error(f"{shown} is not UTF-8")
+    arguments = top.parse_args(words)
     console = Console(markup=False)
     try:
         return int(arguments.does(arguments, console))
     except KeyboardInterrupt:
         return FAILED
-    except (HeadraceError, PySparkException, ImportError, OSError) as error:
+    except (HeadraceError, PySparkException, Py4JError, ImportError, OSError) as error:
         errors = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
         errors.print(f"headrace-pipeline: {message_of(error)}")
         return FAILED

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 POLL_S: Final = 1
 _OURS: Final = re.compile(r"pyspark_headrace\.\w+(?:\.\w+)*: (.+)")
+_JAVA: Final = re.compile(r"^: (?:[\w$]+\.)*(.+)", re.MULTILINE)  # an exception without its package
 
 
 class Progress:
@@ -93,5 +94,8 @@ def message_of(error: BaseException) -> str:
     found = _OURS.findall(text)
     if found:
         return str(found[-1])
+    java = _JAVA.search(text)
+    if java is not None and text.startswith("An error occurred while calling"):
+        return java[1]
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -436,11 +436,69 @@ def test_help_names_every_job(capsys: pytest.CaptureFixture[str]) -> None:
         (["lag", "--stream", "s", "--url", "http://x"], "redis://[user@]host"),
         (["reconcile", "--dsn", "x"], "--dsn and --query go together"),
         (["windows", "--stream", "s", "--conf", "x"], "NAME=VALUE is wanted"),
+        (["lag", "--stream", "s", "--url", "redis://[::1"], "Invalid IPv6 URL"),
     ],
 )
 def test_wrong_words(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 2
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["lag", "--stream", "\udcff"], "\\udcff is not UTF-8"),
+        (["lag", "--stream", "s", "--url", "redis://\udcff:1"], "\\udcff:1 is not UTF-8"),
+        (["lag", "--stream", "s", "--watch", "-1"], "'-1' is not between 0 and a day"),
+        (["lag", "--stream", "s", "--watch", "nan"], "'nan' is not between 0 and a day"),
+        (["lag", "--stream", "s", "--watch", "x"], "invalid seconds value: 'x'"),
+        (["lag", "--stream", "s", "--most-ms", "-1"], "'-1' is below 0"),
+        (["replay", "--path", "x", "--first", "garbage"], "'garbage' is no stream ID"),
+        (["replay", "--path", ""], "something is wanted"),
+        (["windows", "--stream", "s", "--report", "x.doc"], "ends neither in .png"),
+        (["archive", "--stream", "s", "--path", "x", "--keep", "-5"], "'-5' is below 0"),
+    ],
+)
+def test_words_that_cannot_be(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"), [("here/x", "No such file"), ("here", "Is a directory"), ("raw", "UTF-8")]
+)
+def test_a_password_that_cannot_be_read(
+    where: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    secret: str,
+    text: str,
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "raw").write_bytes(b"\xff\xfe")
+    url = f"redis://localhost:{where['port']}"
+    words = ["--stream", "s", "--password-file", str(tmp_path / secret)]
+    assert run_job("lag", "--url", url, *words) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made(
+    spark: SparkSession, where: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What Java throws is told in a sentence too."""
+    (tmp_path / "file").touch()
+    url = f"redis://localhost:{where['port']}"
+    words = ["--stream", "s", "--into", "t", "--checkpoint", str(tmp_path / "file" / "x")]
+    assert run_job("totals", "--url", url, *words) == 2
+    shown = capsys.readouterr().err.strip()
+    assert shown.startswith("headrace-pipeline: ")
+    assert str(tmp_path) in shown
+    assert "calling" not in shown
+    assert len(shown.splitlines()) == 1
 
 
 def test_a_server_that_is_not_there(
