@@ -27,8 +27,8 @@ _OFTEN: Final = {
     "xadd": 12, "xreadgroup": 7, "xclaim": 3, "xautoclaim": 2, "xack": 2, "xpending": 2, "xread": 2,
     "xrange": 2, "xgroup|create": 6, "set": 4, "expire": 2, "pexpire": 2,
     "xsetid": 0.5, "xgroup|destroy": 0.4, "xgroup|setid": 0.7, "xidmprecord": 0.5, "xtrim": 0.7,
-    "flushall": 0.1, "flushdb": 0.1, "select": 0.4, "swapdb": 0.3, "move": 0.5, "reset": 0.3,
-    "quit": 0.3,
+    "flushall": 0.1, "flushdb": 0.2, "select": 0.4, "swapdb": 0.3, "move": 0.5, "reset": 0.3,
+    "quit": 0.3, "del": 0.6, "unlink": 0.6, "rename": 0.6,
 }  # fmt: skip
 _HELP: Final = 0.2
 # What does not show in the documentation: pairs of lists of the same length, and their number.
@@ -152,7 +152,7 @@ class Calls:
     def _streams(self, name: str) -> list[bytes]:
         """Keys, and as many IDs."""
         chance = self._chance
-        number = chance.choice((1, 1, 2, 3))
+        number = chance.choice((1, 1, 1, 1, 2, 2, 3))
         keys = [self.words.value("key", "key", "stream") for _ in range(number)]
         new = (b"$", b"+") if name == "xread" else (b">",)
         ids = [

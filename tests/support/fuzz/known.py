@@ -205,7 +205,7 @@ def _counters(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return _same_without(b"radix-tree-nodes", b"lag", b"entries-read")(words, ours, real)
 
 
-# Only in sessions in which somebody has waited for a group's entries.
+# Only in sessions in which somebody has waited.
 WAITED: Final = Known(
     "a consumer that waits is seen again when Redis looks for it, we look when there is something",
     _same_without(b"radix-tree-nodes", b"lag", b"entries-read", b"seen-time", b"idle"),
@@ -233,6 +233,27 @@ def without_misses(events: list[bytes]) -> list[bytes]:
     something for it.
     """
     return [event for event in events if b"keymiss" not in event]
+
+
+def wrong_lag(info: object) -> bytes | None:
+    """A group of XINFO STREAM FULL whose lag is not the number of entries after its last ID."""
+    if not isinstance(info, list):
+        return None
+    told = dict(zip(info[::2], info[1::2], strict=True))
+    ids = [_id(entry[0]) for entry in told[b"entries"]]
+    for group in told[b"groups"]:
+        facts = dict(zip(group[::2], group[1::2], strict=True))
+        last = _id(facts[b"last-delivered-id"])
+        if facts[b"lag"] != len([each for each in ids if each > last]):
+            name = facts[b"name"]
+            assert isinstance(name, bytes)
+            return name
+    return None
+
+
+def _id(text: bytes) -> tuple[int, int]:
+    ms, _, seq = text.partition(b"-")
+    return int(ms), int(seq)
 
 
 def told_later(reply: bytes) -> bool:

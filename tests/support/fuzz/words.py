@@ -137,7 +137,7 @@ class Words:
         if like == "moment_s":
             return b"%d" % (self.now_ms // 1000 + chance.choice((0, 1, 1, 2, 10, -1)))
         if like == "threshold":
-            return self.entry_id() if chance.random() < 0.4 else self.pick(SMALL)
+            return self.entry_id() if chance.random() < 0.15 else self.pick(SMALL)
         if like.endswith("digest"):
             return self.pick((b"e1b5b5d5d6d3d0c8", b"0000000000000000", b"2d06800538d394c2"))
         pool = _POOLS.get(like) or _POOLS.get(kind) or _POOLS["value"]
@@ -145,8 +145,8 @@ class Words:
 
     def key(self, family: str) -> bytes:
         """A key, more often than not one that holds what the command is about."""
-        likely = {"stream": STREAMS, "string": STRINGS}.get(family, STREAMS + STRINGS)
-        if self._chance.random() < 0.88:
+        likely = {"stream": STREAMS, "string": STRINGS}.get(family, STREAMS + STRINGS * 2)
+        if self._chance.random() < 0.93:
             return self.pick(likely)
         return self.pick((*STREAMS, *STRINGS, *EITHER))
 
