@@ -226,12 +226,15 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     """Claim and hand out for one stream; it joins the reply when there is something to give."""
     call = reading.call
     group = source.group
+    claiming = reading.claim_ms != NO_CLAIM
+    if not claiming and not has_new(source.stream, group):
+        return
     limit = reading.limit()
     claims: list[Claim] = []
-    if reading.claim_ms != NO_CLAIM:
+    if claiming:
         claims = claimable(source.stream, group, call.now_ms - reading.claim_ms, limit)
-    if not claims and not has_new(source.stream, group):
-        return
+        if not claims and not has_new(source.stream, group):
+            return
     size = reading.size
     if size is not None:
         size.begin(source.key)
