@@ -20,7 +20,7 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from persistence.files import sync_file
+from persistence.files import open_to_write, sync_file
 from protocol.replies import write_request
 
 STAMP: Final = b"#TS:"
@@ -220,4 +220,4 @@ class AppendOnlyFile:
 
 
 def _open_for_appending(path: bytes) -> int:
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    return open_to_write(path, os.O_WRONLY | os.O_APPEND)

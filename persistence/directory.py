@@ -28,6 +28,7 @@ from persistence.errors import PersistenceError, advice, os_refusal
 from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
+    open_to_write,
     remove_file,
     sync_file,
     sync_folder,
@@ -118,7 +119,7 @@ class AofDirectory:
 
     def _lock(self) -> None:
         path = os.path.join(self.path, self.prefix + b".lock")
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        fd = open_to_write(path, os.O_RDWR)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -34,10 +34,28 @@ def open_to_read(path: bytes) -> int:
     if stat.S_ISREG(mode):
         return fd
     os.close(fd)
-    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
     raise PersistenceError(
-        f"{os.fsdecode(path)} is {kind}, where a file has to be that can be read from any place."
+        f"{_what_is(path, mode)}, where a file has to be that can be read from any place."
     )
+
+
+def open_to_write(path: bytes, flags: int) -> int:
+    """Open a file that is written to, and create it where it is missing; its descriptor.
+
+    Raises:
+        PersistenceError: there is something that is no regular file.
+        OSError: the system refuses.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode  # first: a pipe cannot be opened that nobody reads
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise PersistenceError(f"{_what_is(path, mode)}, where a file is to be written.")
+    return os.open(path, flags | os.O_CREAT | os.O_NONBLOCK, 0o644)
+
+
+def _what_is(path: bytes, mode: int) -> str:
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    return f"{os.fsdecode(path)} is {kind}"
 
 
 def read_head(path: bytes, size: int) -> bytes:
@@ -55,7 +73,7 @@ def read_head(path: bytes, size: int) -> bytes:
 
 def create_file(path: bytes) -> int:
     """Create a file, or empty the one that is there; its descriptor."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    return open_to_write(path, os.O_WRONLY | os.O_TRUNC)
 
 
 def write_all(fd: int, data: bytes) -> None:

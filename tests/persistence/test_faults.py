@@ -218,7 +218,7 @@ def test_a_disk_error_while_loading() -> None:
     with faulty_server("everysec") as server:
         server.call("SET", "k", VALUE)
         server.kill()
-        server.disk(Rule("read", INCR, error=errno.EIO))
+        server.disk(Rule("read", INCR, error=errno.EIO, skip=1))  # the first is of its head
         log = refused(server)
         assert f"{incr(server)} cannot be read behind offset 0: Input/output error" in log
 
@@ -335,6 +335,29 @@ def test_a_file_from_the_future(fresh_server: Factory, tmp_path: Path) -> None:
     assert f"{folder / INCR} is damaged at offset {len(good)}" in log
     assert "unknown command 'XTELEPORT'" in log
     assert (folder / INCR).read_bytes() == data
+
+
+@pytest.mark.parametrize("name", ["temp-appendonly.aof.manifest", "appendonly.aof.2.incr.aof"])
+def test_a_pipe_where_a_file_is_to_be_written(fresh_server: Factory, name: str) -> None:
+    """That is an error; nobody hangs."""
+    server = fresh_server("--appendonly", "yes")
+    os.mkfifo(server.directory / FOLDER / name)
+    server.call("SET", "k", "v")
+    assert server.call("SAVE") == b"OK"
+    for command in ("BGSAVE", "BGREWRITEAOF"):
+        server.call(command)
+        wait_until(
+            lambda: (
+                server.info("persistence")["rdb_bgsave_in_progress"]
+                == server.info("persistence")["aof_rewrite_in_progress"]
+                == "0"
+            )
+        )
+    info = server.info("persistence")
+    assert info["rdb_last_bgsave_status"] == "ok"
+    assert info["aof_last_bgrewrite_status"] == "err"
+    assert f"{name} is a pipe, where a file is to be written" in server.log()
+    assert server.restart(crash=True).call("GET", "k") == b"v"
 
 
 def test_symbolic_links_are_followed(fresh_server: Factory, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import errno
 import re
 import resource
 import time
@@ -14,6 +14,7 @@ from conftest import Factory
 
 from protocol.replies import request
 from support.client import RawClient, WireError
+from support.faults import Rule, faulty_server
 from support.process import Process
 
 FOLDER = "appendonlydir"
@@ -328,17 +329,18 @@ def test_a_full_disk_refuses_writes_until_there_is_room(fresh_server: Factory) -
 
 
 @pytest.mark.parametrize("failing", ["write", "sync"])
-def test_always_stops_before_a_reply_leaves(fresh_server: Factory, failing: str) -> None:
+def test_always_stops_before_a_reply_leaves(failing: str) -> None:
     """Nothing that was not synced is acknowledged, nor shown to others."""
-    server = fresh_server("--appendonly", "yes", "--appendfsync", "always", check_log=False)
-    if failing == "write":
-        server.call("SET", "big", "x" * 20_000)
-        limit_files(server, incr(server).stat().st_size + 10)
-    else:
-        server.stop()
-        incr(server).unlink()
-        os.symlink("/dev/null", incr(server))  # takes every write and refuses fdatasync
-        server.start()
+    with faulty_server("always", check_log=False) as server:
+        if failing == "write":
+            server.call("SET", "big", "x" * 20_000)
+            limit_files(server, incr(server).stat().st_size + 10)
+        else:
+            server.disk(Rule("fdatasync", INCR, error=errno.EIO))
+        stops_before_a_reply_leaves(server, failing)
+
+
+def stops_before_a_reply_leaves(server: Process, failing: str) -> None:
     with server.client() as reader, server.client() as writer:
         assert reader.call("GET", "k") == b"$-1\r\n"
         writer.send_command("SET", "k", "1")
@@ -352,13 +354,9 @@ def test_always_stops_before_a_reply_leaves(fresh_server: Factory, failing: str)
     assert f"cannot {failing} the append-only file under appendfsync always" in server.log()
 
 
-def test_a_sync_that_fails_refuses_writes_under_everysec(fresh_server: Factory) -> None:
-    server = fresh_server("--appendonly", "yes", "--appendfsync", "everysec", check_log=False)
-    server.stop()
-    incr(server).unlink()
-    os.symlink("/dev/null", incr(server))
-    server.start()
-    with server.client() as client:
+def test_a_sync_that_fails_refuses_writes_under_everysec() -> None:
+    rule = Rule("fdatasync", INCR, error=errno.EIO)
+    with faulty_server("everysec", rule, check_log=False) as server, server.client() as client:
         deadline = time.monotonic() + 10
         while not client.call("SET", "k", "1").startswith(b"-MISCONF"):
             assert time.monotonic() < deadline
