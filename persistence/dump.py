@@ -39,11 +39,13 @@ class CommandEncoder(Encoder):
 
     Args:
         stamps: tell when an iid was added, in a comment; there is no place for it outside a file.
+        begun_s: the second to begin with, in a comment; 0 for none.
     """
 
-    def __init__(self, stamps: bool = True) -> None:
+    def __init__(self, stamps: bool = True, begun_s: int = 0) -> None:
         super().__init__()
         self._stamps: Final = stamps
+        self._begun_s: Final = begun_s
         self._made: list[bytes] = []
         self._db = -1
         self._key = b""
@@ -55,6 +57,13 @@ class CommandEncoder(Encoder):
         self._group: FrozenGroup | None = None
         self._released: list[bytes] = []  # IDs, all with the count that follows
         self._released_count = 0
+
+    def begin(self) -> None:
+        """Tell the time, where that is asked for."""
+        if self._begun_s:
+            stamp = annotation(self._begun_s)
+            self._made.append(stamp)
+            self.size_bytes += len(stamp)
 
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""

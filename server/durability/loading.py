@@ -474,25 +474,43 @@ async def load(server: Server, loader: Loader) -> bool:
 def reload_aof(server: Server) -> None:
     """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
 
+    With the append-only file off, what a rewrite has left in the folder is loaded.
+
     Raises:
         PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
     """
-    directory = server.aof_directory
     aof = server.aof
+    directory = server.aof_directory
     committer = server.committer
-    if directory is None or aof is None or committer is None:
-        raise PersistenceError("the append-only file is off")
-    if not aof.named:
+    assert committer is not None
+    if server.config.appendonly and (aof is None or not aof.named):
         raise PersistenceError("the append-only file is still being turned on")
     if isinstance(server.job, RewriteJob):
         server.job.cancel()  # it changes the folder
-    if not committer.settle():
-        raise PersistenceError("the append-only file cannot be written")
+    if directory is not None:
+        if not committer.settle():
+            raise PersistenceError("the append-only file cannot be written")
+        _load_anew(server, directory)
+        return
+    config = server.config
+    directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+    directory.open()
+    try:
+        if not directory.manifest.to_load():
+            raise PersistenceError(f"{os.fsdecode(directory.path)} holds nothing to load")
+        _load_anew(server, directory)
+    finally:
+        directory.close()
+
+
+def _load_anew(server: Server, directory: AofDirectory) -> None:
+    """Let the keyspace be what a folder says, and keep no record of how that came."""
+    aof = server.aof
+    loader = directory_loader(server, directory)
     empty(server)
     set_expiry(server, False)
     server.aof = None
     try:
-        loader = directory_loader(server, directory)
         while loader.load_slice(SLICE_NS):
             pass
         loader.finish()

@@ -301,10 +301,11 @@ class RewriteJob(SnapshotJob):
 
     def encoder(self) -> Encoder:
         """A snapshot or commands, as is configured now."""
-        if self.server.config.aof_use_rdb_preamble:
+        config = self.server.config
+        if config.aof_use_rdb_preamble:
             self.suffix = SNAPSHOT_SUFFIX
             return snapshot_encoder(self.server, True)
-        return CommandEncoder()
+        return CommandEncoder(begun_s=int(time.time()) if config.aof_timestamp_enabled else 0)
 
     def install(self) -> None:
         """Name the base in the manifest, and no older file."""

@@ -407,6 +407,41 @@ def test_debug_reloads(fresh_server: Factory) -> None:
     assert server.restart(crash=True).call("EXISTS", "after", "text") == 2
 
 
+def test_a_base_is_loaded_with_the_file_off(fresh_server: Factory) -> None:
+    """DEBUG LOADAOF takes what a rewrite has left, and refuses where there is nothing."""
+    server = fresh_server("--enable-debug-command", "yes", "--aof-use-rdb-preamble", "no")
+    with server.client() as client:
+        client.call("SET", "k", "v")
+        assert client.call("DEBUG", "LOADAOF").startswith(b"-ERR Error trying to load the AOF")
+        assert client.call("GET", "k") == b"$1\r\nv\r\n"
+        for _ in range(2):
+            client.call("SET", "k", "v")
+            client.call("BGREWRITEAOF")
+            wait_until(server, "aof_rewrite_in_progress", "0")
+            client.call("SET", "k", "changed")
+            assert client.call("DEBUG", "LOADAOF") == b"+OK\r\n"
+            assert client.call("GET", "k") == b"$1\r\nv\r\n"
+
+
+def test_a_base_of_commands_begins_with_the_time(fresh_server: Factory) -> None:
+    server = fresh_server("--aof-use-rdb-preamble", "no", "--aof-timestamp-enabled", "yes")
+    server.call("SET", "k", "v")
+    before_s = int(time.time())
+    server.call("BGREWRITEAOF")
+    wait_until(server, "aof_rewrite_in_progress", "0")
+    base = (server.directory / FOLDER / "appendonly.aof.1.base.aof").read_bytes()
+    stamp, _, rest = base.partition(b"\r\n")
+    assert before_s <= int(stamp.removeprefix(b"#TS:")) <= time.time()
+    assert rest == request([b"SELECT", b"0"]) + request([b"SET", b"k", b"v"])
+    server.options = ("--appendonly", "yes")
+    assert server.restart().call("GET", "k") == b"v"
+    server.call("FLUSHALL")
+    server.call("CONFIG", "SET", "aof-timestamp-enabled", "no", "aof-use-rdb-preamble", "no")
+    server.call("BGREWRITEAOF")
+    wait_until(server, "aof_rewrite_in_progress", "0")
+    assert (server.directory / FOLDER / "appendonly.aof.2.base.aof").read_bytes() == b""
+
+
 def test_a_base_is_written_with_the_file_off(fresh_server: Factory) -> None:
     server = fresh_server()
     server.call("SET", "k", "v")
