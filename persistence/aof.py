@@ -20,7 +20,7 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from persistence.files import open_to_write, sync_file
+from persistence.files import is_gone, open_to_write, sync_file
 from protocol.replies import write_request
 
 STAMP: Final = b"#TS:"
@@ -69,7 +69,9 @@ class AppendOnlyFile:
         self._annotated_s = 0
         self.path = path
         self._fd = _open_for_appending(path)
-        self.size_bytes = os.fstat(self._fd).st_size
+        found = os.fstat(self._fd)
+        self._place = (found.st_dev, found.st_ino)
+        self.size_bytes = found.st_size
         self.synced_bytes = self.size_bytes
 
     @property
@@ -207,8 +209,18 @@ class AppendOnlyFile:
         self._db = _NO_DATABASE
         self.switches += 1
         self.older_bytes = older_bytes
-        self.size_bytes = os.fstat(fd).st_size
+        found = os.fstat(fd)
+        self._place = (found.st_dev, found.st_ino)
+        self.size_bytes = found.st_size
         self.synced_bytes = self.size_bytes
+
+    def is_in_place(self) -> bool:
+        """Whether a file is still found under its name, and is this one."""
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            return not is_gone(error)
+        return (found.st_dev, found.st_ino) == self._place
 
     def close(self) -> None:
         """Close the file; what is pending is dropped."""

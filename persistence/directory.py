@@ -10,6 +10,8 @@ Order of steps, so that a crash between any two of them leaves a folder that can
 - Turned on while the server runs: write to an incr file that has a temporary name, for whatever is
   in the folder belongs to another time; when the base is there, too, rename both and write the
   manifest that names them and nothing else. Until then the folder is what it was.
+- Vanished or replaced while the server runs: likewise, for memory holds everything. What is there
+  stays there.
 
 A file that the manifest does not name is never read, and one that it names must be there.
 
@@ -21,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 from typing import Final
 
 from persistence.aof import AppendOnlyFile
@@ -28,6 +31,7 @@ from persistence.errors import PersistenceError, advice, os_refusal
 from persistence.files import (
     TEMPORARY_PREFIX,
     create_file,
+    is_gone,
     open_to_write,
     remove_file,
     sync_file,
@@ -73,6 +77,7 @@ class AofDirectory:
         self.manifest = Manifest()
         self._parent: Final = os.path.abspath(parent)
         self._lock_fd = -1
+        self._taken_over = False  # what the folder holds is not what is in memory
 
     @property
     def manifest_name(self) -> bytes:
@@ -85,20 +90,25 @@ class AofDirectory:
 
     # Opening
 
+    def _create(self) -> None:
+        """Create the folder where it is missing, and lock it."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self.path, 0o755)
+                sync_folder(self._parent)
+            self._lock()
+        except OSError as error:
+            raise PersistenceError(
+                f"The append-only folder {os.fsdecode(self.path)} cannot be used: {advice(error)}"
+            ) from error
+
     def open(self) -> None:
         """Create the folder where it is missing, lock it and read the manifest.
 
         Raises:
             PersistenceError: it cannot be used; nothing is locked then.
         """
-        try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(self.path, 0o755)
-            self._lock()
-        except OSError as error:
-            raise PersistenceError(
-                f"The append-only folder {os.fsdecode(self.path)} cannot be used: {advice(error)}"
-            ) from error
+        self._create()
         try:
             self._read_manifest()
             self._adopt_single_file()
@@ -110,6 +120,43 @@ class AofDirectory:
         except BaseException:
             self.close()
             raise
+
+    def take_over(self, is_ours: bool) -> None:
+        """Create and lock the folder again, for memory has all that it held; see ``adopt_first``.
+
+        Files that somebody else has put there stay. So does their manifest, under another name.
+
+        Args:
+            is_ours: no, they are those that the manifest named; they are deleted in the end.
+
+        Raises:
+            PersistenceError: it cannot be used; nothing is locked then.
+        """
+        self._create()
+        known = self.manifest
+        manifest = Manifest()
+        manifest.base_seq = known.base_seq
+        manifest.incr_seq = known.incr_seq
+        if is_ours:
+            manifest.retire(known)
+        elif not self._taken_over:
+            path = os.path.join(self.path, self.manifest_name)
+            with contextlib.suppress(OSError):
+                os.link(path, path + b".found-%d" % time.time_ns())
+        self.manifest = manifest
+        self._taken_over = True
+
+    def missing(self) -> bytes:
+        """The path of a file that belongs here and is not there; empty where all are."""
+        paths = [os.path.join(self.path, self.manifest_name)]
+        paths += [self.file_path(file) for file in self.manifest.to_load()]
+        for path in paths:
+            try:
+                os.stat(path)
+            except OSError as error:
+                if is_gone(error):
+                    return path
+        return b""
 
     def close(self) -> None:
         """Let another server have the folder."""
@@ -262,18 +309,22 @@ class AofDirectory:
     def prepare_first(self) -> None:
         """Make ready for ``adopt_first``; data without a manifest would be refused at start."""
         self.delete_temporaries()
-        if not self.manifest.to_load():
+        if not self.manifest.to_load() and not self._taken_over:
             self.add_incr()
 
     def adopt_first(self, temporary: bytes, suffix: bytes) -> None:
         """Let a synced temporary file and the temporary incr file be all there is."""
         manifest = self.manifest.copy()
         base = manifest.add_base(self.prefix, suffix, 0)
+        while self._taken_over and os.path.exists(self.file_path(base)):
+            manifest.base = None
+            base = manifest.add_base(self.prefix, suffix, 0)
         incr = self._next_incr(manifest)
         os.rename(temporary, self.file_path(base))
         os.rename(self.temporary_incr(), incr)
         sync_folder(self.path)
         self.store(manifest)
+        self._taken_over = False
         self.delete_history()
 
     def holds_no_data(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from errno import EIO
+from errno import EIO, ENOENT, ENOTDIR, ESTALE
 from typing import Final
 
 from persistence.errors import PersistenceError
@@ -56,6 +56,11 @@ def open_to_write(path: bytes, flags: int) -> int:
 def _what_is(path: bytes, mode: int) -> str:
     kind = "a folder" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a device"
     return f"{os.fsdecode(path)} is {kind}"
+
+
+def is_gone(error: OSError) -> bool:
+    """Whether an error says that there is nothing of that name."""
+    return error.errno in (ENOENT, ENOTDIR, ESTALE)
 
 
 def read_head(path: bytes, size: int) -> bytes:

@@ -106,6 +106,12 @@ class Manifest:
         self.base = AofFile(name, self.base_seq, BASE)
         return self.base
 
+    def retire(self, other: Manifest) -> None:
+        """Take all files of another one as history."""
+        self.history += other.history
+        for file in other.to_load():
+            self._retire(file)
+
     def _retire(self, file: AofFile) -> None:
         self.history.append(AofFile(file.name, file.seq, HISTORY))
 

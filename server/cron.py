@@ -109,6 +109,8 @@ class Cron:
         self._expire_keys(EXPIRE_BUDGET_NS)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
+        if server.aof is not None or server.aof_status.lost:
+            look_at_folder(server)
         if server.job is None and not server.stopping:
             begin_job(server, now_ms // 1000)
 
@@ -174,6 +176,12 @@ class Cron:
             session = server.sessions.get(session_id)
             if session is not None:
                 look_at_client(server, session, day_ms)
+
+
+def look_at_folder(server: Server) -> None:
+    """See that what is written to the append-only file can be found again."""
+    if server.rewriting is not None and not server.stopping:
+        server.rewriting.recovery.look()
 
 
 def begin_job(server: Server, now_s: int) -> None:

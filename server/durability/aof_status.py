@@ -10,6 +10,7 @@ class AofStatus:
 
     Attributes:
         write_ok, sync_ok: how the last write and the last sync went.
+        lost: why writes are refused until everything has been written anew; mostly empty.
         delayed_syncs: how often a sync was due while one had been running for two seconds.
         syncing: a sync runs in the background.
         rewriting: the data is being written anew.
@@ -27,6 +28,7 @@ class AofStatus:
     def __init__(self) -> None:
         self.write_ok = True
         self.sync_ok = True
+        self.lost = b""
         self.delayed_syncs = 0
         self.syncing = False
         self.rewriting = False

@@ -148,7 +148,7 @@ class Committer:
         if not status.write_ok:
             status.write_ok = True
             log.warning("The append-only file can be written again")
-            self._show_trouble(b"")
+            self.show_trouble(b"")
 
     # Policy always
 
@@ -412,7 +412,7 @@ class Committer:
         if not status.sync_ok:
             status.sync_ok = True
             log.warning("The append-only file can be synced again; it is written anew to be sure")
-            self._show_trouble(b"")
+            self.show_trouble(b"")
             if self._server.rewriting is not None:
                 self._server.rewriting.rewrite_soon()
 
@@ -426,16 +426,16 @@ class Committer:
             self._fail(f"cannot {action} the append-only file under appendfsync always: {where}")
             return
         self._log_now_and_then(f"Cannot {action} the append-only file {where}")
-        self._show_trouble(reason.encode())
+        self.show_trouble(reason.encode())
         self._release_all()
         self._arm(RETRY_S)
 
-    def _show_trouble(self, reason: bytes) -> None:
+    def show_trouble(self, reason: bytes) -> None:
         """Refuse writes, or take them again when all is well."""
         server = self._server
         status = server.aof_status
-        if reason:
-            server.write_error = reason
+        if reason or status.lost:
+            server.write_error = reason or status.lost
         elif status.write_ok and status.sync_ok:
             server.write_error = b""
         server.set_special(WRITES_REFUSED, bool(server.write_error))
@@ -517,7 +517,7 @@ class Committer:
             server.aof_directory = None
         server.aof_status.write_ok = True
         server.aof_status.sync_ok = True
-        self._show_trouble(b"")
+        self.show_trouble(b"")
 
 
 def _sync_file(aof: AppendOnlyFile) -> None:

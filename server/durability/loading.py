@@ -483,6 +483,8 @@ def reload_aof(server: Server) -> None:
     directory = server.aof_directory
     committer = server.committer
     assert committer is not None
+    if server.rewriting is not None and server.rewriting.recovery.look():
+        raise PersistenceError("the append-only folder has vanished, and is written anew")
     if server.config.appendonly and (aof is None or not aof.named):
         raise PersistenceError("the append-only file is still being turned on")
     if isinstance(server.job, RewriteJob):

@@ -10,9 +10,10 @@ files that together hold everything:
 3. The base is written in slices (``server.durability.snapshot_job``).
 4. In the worker thread it gets its name, the manifest names it, and older files are deleted.
 
-Turning the file on goes the same way, but that the records go to an incr file with a temporary
-name, for what is in the folder belongs to another time; step 4 renames both. Until then nothing is
-promised, and where it fails it is tried again.
+Turning the file on, or filling a folder that has vanished (``server.durability.recovery``), goes
+the same way, but that the records go to an incr file with a temporary name, for what is in the
+folder belongs to another time; step 4 renames both. Until then nothing is promised, and where it
+fails it is tried again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from persistence.directory import COMMANDS_SUFFIX, SNAPSHOT_SUFFIX, AofDirectory
 from persistence.dump import CommandEncoder
 from persistence.encoder import Encoder
 from persistence.errors import PersistenceError
+from server.durability.recovery import Recovery
 from server.durability.saving import snapshot_encoder
 from server.durability.snapshot_job import JobTask, SnapshotJob
 from server.durability.sync_waits import serve_sync_waits
@@ -53,17 +55,24 @@ class Rewriting:
 
     def __init__(self, server: Server) -> None:
         self.first: AofDirectory | None = None
+        self.recovery: Final = Recovery(server)
         self._server: Final = server
         self._delay_s = 0  # before the next attempt, after many failures
         self._not_before_s = 0
         server.rewriting = self
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the append-only file is on, or is being turned on, or recovered."""
+        recovers = self.recovery.directory is not None
+        return self._server.aof is not None or self.first is not None or recovers
 
     # CONFIG SET
 
     def appendonly_changed(self) -> str | None:
         """Turn the append-only file on, with all that is in memory, or off."""
         server = self._server
-        if server.config.appendonly == (server.aof is not None or self.first is not None):
+        if server.config.appendonly == self.is_on:
             return None
         if server.config.appendonly:
             return self._turn_on()
@@ -108,6 +117,7 @@ class Rewriting:
         elif not committer.settle():
             log.warning("The append-only file is turned off, but its end may be missing")
         committer.let_go()
+        self.recovery.done()
         log.info("The append-only file is turned off; its files stay")
 
     def drop_first(self) -> None:
@@ -148,6 +158,8 @@ class Rewriting:
 
         Returns: whether it has begun.
         """
+        if self.first is None and self.recovery.look():
+            return self.first is not None
         server = self._server
         status = server.aof_status
         status.rewrite_scheduled = False
@@ -357,13 +369,18 @@ class FirstBaseJob(RewriteJob):
         if not failure:
             rewriting.first = None
             if server.aof is not None:
+                server.aof.path = self.directory.file_path(self.directory.manifest.incrs[-1])
                 server.aof.named = True
+            rewriting.recovery.done()
             serve_sync_waits(server)
             path = os.fsdecode(self.directory.path)
             log.info("The append-only file is turned on, in %s", path)
             return
         server.aof_status.rewrite_scheduled = True
         rewriting.drop_first()
+        if rewriting.recovery.directory is not None:  # which tries again
+            server.aof_status.rewrite_scheduled = False
+            return
         try:
             self.directory.open()
         except Exception as error:

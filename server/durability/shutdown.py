@@ -28,7 +28,7 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     if saving is None or rewriting is None or server.special & LOADING_DATA:
         return True  # a snapshot of half of the data would take the place of the whole
     saving.cancel()
-    if rewriting.first is not None:
+    if rewriting.first is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")
             server.host.tell_supervisor("The first append-only file is being written, not ending")

@@ -30,8 +30,13 @@ class SyncWait:
         return waiter is None or waiter.parked is not self.parked
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
-        """Whether it is there. A file that was left for another was synced before that."""
-        return self._aof.named and (
+        """Whether it is there. A file that was left for another was synced before that.
+
+        Where that cannot be found any more, the base that another one follows holds it.
+        """
+        if not self._aof.named:
+            return aof is not None and aof is not self._aof and aof.named
+        return (
             aof is not self._aof
             or aof.switches != self._switches
             or aof.synced_bytes >= self._end_bytes

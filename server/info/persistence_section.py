@@ -13,7 +13,7 @@ def persistence(server: Server) -> list[bytes]:
     saves = SaveStatus() if saving is None else saving.status
     job = server.job
     dumping = saving is not None and saving.is_running()
-    turning_on = server.rewriting is not None and server.rewriting.first is not None
+    aof_is_on = server.rewriting is not None and server.rewriting.is_on
     copied = 0 if job is None else job.copied_bytes
     loading = bool(server.special & LOADING_DATA)
     now_s = server.clock_ns // 1_000_000_000
@@ -37,7 +37,7 @@ def persistence(server: Server) -> list[bytes]:
         b"rdb_last_cow_size:%d" % saves.last_copied_bytes,
         b"rdb_last_load_keys_expired:%d" % status.keys_expired,
         b"rdb_last_load_keys_loaded:%d" % status.keys_loaded,
-        b"aof_enabled:%d" % (server.aof is not None or turning_on),
+        b"aof_enabled:%d" % aof_is_on,
         b"aof_rewrite_in_progress:%d" % status.rewriting,
         b"aof_rewrite_scheduled:%d" % status.rewrite_scheduled,
         b"aof_last_rewrite_time_sec:%d" % status.last_rewrite_s,
@@ -46,7 +46,7 @@ def persistence(server: Server) -> list[bytes]:
         b"aof_last_bgrewrite_status:" + _word(status.last_rewrite_ok),
         b"aof_rewrites:%d" % status.rewrites,
         b"aof_rewrites_consecutive_failures:%d" % status.failures_in_a_row,
-        b"aof_last_write_status:" + _word(status.write_ok and status.sync_ok),
+        b"aof_last_write_status:" + _word(status.write_ok and status.sync_ok and not status.lost),
         b"aof_last_cow_size:%d" % status.last_copied_bytes,
         b"module_fork_in_progress:0",
         b"module_fork_last_cow_size:0",

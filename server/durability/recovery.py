@@ -1,0 +1,119 @@
+"""What happens when the append-only folder vanishes or is replaced while the server runs.
+
+Somebody deletes the folder, moves it away, puts another one in its place, or does so with one of
+its files. What is written from then on goes to a file that no start will ever read. So the names
+are looked at in each tick of the cron. Where one has gone, everything is written anew from memory,
+as when the file is turned on: a base, and an incr file for what comes after it. Until both are in
+their place an acknowledgement could not be kept, so writes are refused, whatever the policy; reads
+go on. Where the folder cannot be made again it is tried again and again, and the server does not
+end by itself, for nobody else has the data.
+
+What somebody else put into the folder stays there, and nothing of it is loaded.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from persistence.directory import AofDirectory
+from server.durability.worker import failure_text
+
+if TYPE_CHECKING:
+    from persistence.aof import AppendOnlyFile
+    from server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+RETRY_S: Final = 2.0
+REASON: Final = b"a file of the append-only folder was removed or replaced"
+
+
+class Recovery:
+    """Sees that what is written can be found again.
+
+    Attributes:
+        directory: the folder that is to be filled anew; None while all is well.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.directory: AofDirectory | None = None
+        self._server: Final = server
+        self._left: AppendOnlyFile | None = None  # the file that was written to
+        self._next_try_s = 0.0
+
+    def look(self) -> bool:
+        """Begin to write everything anew if a file has gone, or try that again; whether it has."""
+        if self.directory is not None:
+            self._try_again()
+            return True
+        server = self._server
+        rewriting = server.rewriting
+        aof = server.aof
+        directory = server.aof_directory
+        if aof is None or directory is None or not aof.named or rewriting is None:
+            return False
+        missing = b"" if aof.is_in_place() else aof.path
+        if not missing and not rewriting.is_running():  # a rewrite changes the others
+            missing = directory.missing()
+        if not missing:
+            return False
+        log.warning(
+            "%s was removed or replaced while the server runs. Everything is written anew from "
+            "memory; writes are refused until that is done",
+            os.fsdecode(missing),
+        )
+        self._begin(directory)
+        return True
+
+    def _begin(self, directory: AofDirectory) -> None:
+        """Leave the files that there are, if there are any."""
+        server = self._server
+        committer = server.committer
+        rewriting = server.rewriting
+        assert committer is not None
+        assert rewriting is not None
+        assert server.aof is not None
+        if rewriting.is_running() and server.job is not None:
+            server.job.cancel()
+        server.aof.named = False  # what waits for its syncs waits for the new base
+        server.aof_status.lost = REASON
+        self.directory = directory
+        self._left = server.aof
+        self._next_try_s = 0.0
+        committer.settle()  # lets replies go; what cannot be written is in memory
+        if not committer.failed:
+            committer.let_go()
+            self._try_again()
+
+    def _try_again(self) -> None:
+        server = self._server
+        rewriting = server.rewriting
+        directory = self.directory
+        left = self._left
+        assert rewriting is not None
+        assert directory is not None
+        assert left is not None
+        now_s = time.monotonic()
+        if rewriting.first is not None or server.job is not None or now_s < self._next_try_s:
+            return
+        self._next_try_s = now_s + RETRY_S
+        try:
+            directory.take_over(left.is_in_place())  # then the other files are ours, too
+        except Exception as error:
+            log.warning("The append-only folder cannot be made anew: %s", failure_text(error))
+            return
+        rewriting.first = directory
+        rewriting.rewrite_soon()
+
+    def done(self) -> None:
+        """Everything is in its place, or nobody wants it any more: take writes again."""
+        if self.directory is not None:
+            self.directory = None
+            self._left = None
+            self._server.aof_status.lost = b""
+            committer = self._server.committer
+            assert committer is not None
+            committer.show_trouble(b"")
