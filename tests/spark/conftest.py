@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support import build
+from support import build, judges
+from support.process import Process, RedisProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,9 @@ SETTINGS = {
         ".FileSystemBasedCheckpointFileManager"
     ),
 }
+
+
+JUDGES = judges.JUDGES if judges.required() else judges.present() or judges.JUDGES[:1]
 
 
 def leave_out(reason: str) -> None:
@@ -102,3 +106,22 @@ def where(server: ServerProcess) -> dict[str, str]:
 def checkpoint(tmp_path: Path) -> str:
     """A place for a query's checkpoint."""
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture(params=["ours", *JUDGES], ids=["ours", *(judge.name for judge in JUDGES)])
+def every_server(
+    request: pytest.FixtureRequest, _shared_judges: dict[str, RedisProcess]
+) -> Process:
+    """Ours and each real server in turn, emptied."""
+    judge = request.param
+    if judge == "ours":
+        ours: Process = request.getfixturevalue("server")
+        return ours
+    program = judge.program()
+    if program is None:
+        judges.missing(f"no {judge.name} to compare with: `make judges` brings it")
+    process = _shared_judges.setdefault(program, RedisProcess(program=program))
+    if not process.running:
+        process.start()
+    process.call("FLUSHALL")
+    return process

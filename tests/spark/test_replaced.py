@@ -18,12 +18,10 @@ from support.spark_query import Query, add, numbers
 pytestmark = pytest.mark.once
 
 
-@pytest.fixture(params=["ours", "redis"])
-def live(request: pytest.FixtureRequest) -> Process:
-    """Both servers in turn."""
-    name = {"ours": "server", "redis": "redis_server"}[request.param]
-    process: Process = request.getfixturevalue(name)
-    return process
+@pytest.fixture
+def live(every_server: Process) -> Process:
+    """Each server in turn."""
+    return every_server
 
 
 Start = Callable[..., Query]

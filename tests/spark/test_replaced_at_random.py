@@ -118,12 +118,10 @@ class Model:
         self.seen_added, self.seen_removed, self.new = self.added, self.removed, False
 
 
-@pytest.fixture(params=["ours", "redis"])
-def live(request: pytest.FixtureRequest) -> Process:
-    """Both servers in turn."""
-    name = {"ours": "server", "redis": "redis_server"}[request.param]
-    process: Process = request.getfixturevalue(name)
-    return process
+@pytest.fixture
+def live(every_server: Process) -> Process:
+    """Each server in turn."""
+    return every_server
 
 
 class Told(logging.Handler):
