@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from compat import (
+    docs_cluster,
     docs_connection,
     docs_dialect,
     docs_groups,
@@ -17,6 +18,7 @@ from compat import (
 from compat.doc_notation import Doc
 
 DOCS: Final[dict[str, Doc]] = {
+    **docs_cluster.DOCS,
     **docs_connection.DOCS,
     **docs_dialect.DOCS,
     **docs_groups.DOCS,

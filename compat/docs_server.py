@@ -9,6 +9,7 @@ from compat.doc_notation import Doc
 _GROUP: Final = "server"
 _CONTAINER: Final = "Depends on subcommand."
 _MASTER: Final = "args(host-port(host port:integer) | no-one(NO ONE))"
+_NO_MODULES: Final = "Is refused: modules cannot be loaded."
 _FLUSH: Final = "[flush-type(ASYNC@4.0.0 | SYNC@6.2.0)]"
 _FLUSH_HISTORY: Final = (("4.0.0", "ASYNC option."), ("6.2.0", "SYNC option."))
 
@@ -175,6 +176,16 @@ DOCS: Final[dict[str, Doc]] = {
         "Estimates how many bytes a key and its value take.",
         "key [SAMPLES=count:integer]",
     ),
+    "module": Doc(_GROUP, "4.0.0", _CONTAINER, "Holds the commands about modules."),
+    "module|help": Doc(_GROUP, "5.0.0", "O(1)", "Lists the subcommands."),
+    "module|list": Doc(
+        _GROUP, "4.0.0", "O(1)", "Lists the modules that are loaded; there is none."
+    ),
+    "module|load": Doc(_GROUP, "4.0.0", "O(1)", _NO_MODULES, "path [arg...]"),
+    "module|loadex": Doc(
+        _GROUP, "7.0.0", "O(1)", _NO_MODULES, "path [CONFIG=configs(name value)...] [ARGS=args...]"
+    ),
+    "module|unload": Doc(_GROUP, "4.0.0", "O(1)", _NO_MODULES, "name"),
     "monitor": Doc(_GROUP, "1.0.0", "", "Shows the commands of all clients as they come in."),
     "replicaof": Doc(
         _GROUP, "5.0.0", "O(1)", "Follows another server, or stops following.", _MASTER

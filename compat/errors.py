@@ -220,6 +220,12 @@ SAME_OBJECT: Final = b"ERR source and destination objects are the same"
 DB_OUT_OF_RANGE: Final = b"ERR DB index is out of range"
 INVALID_FIRST_DB: Final = b"ERR invalid first DB index"
 INVALID_SECOND_DB: Final = b"ERR invalid second DB index"
+NO_CLUSTER_SUPPORT: Final = b"ERR This instance has cluster support disabled"
+NO_MODULE_COMMAND: Final = (
+    b'ERR MODULE command not allowed. If the enable-module-command option is set to "local", you '
+    b"can run it from a local connection, otherwise you need to set this option in the "
+    b"configuration file, and then restart the server."
+)
 INVALID_CURSOR: Final = b"ERR invalid cursor"
 NOVALUES_NOT_HERE: Final = b"ERR NOVALUES option can only be used in HSCAN"
 _SWITCHING: Final = (

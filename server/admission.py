@@ -11,8 +11,10 @@ from typing import Final
 from compat import errors
 from compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from server.config.settings import allowed_by
 from server.invoke import MOST_ALIKE
 from server.registry import (
+    ADMIN,
     DENYOOM,
     LOADING,
     NO_AUTH,
@@ -59,6 +61,7 @@ _FOR_SUBSCRIBERS: Final = (
 )
 _QUEUED_LINE: Final = b"+QUEUED\r\n"
 _REPLICATED_READS: Final = (b"publish", b"spublish")
+_OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000
 
@@ -161,6 +164,9 @@ def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
+        line = _forbidden(server, session, row)
+        if line:
+            return refuse(server, session, row, argv, line)
         _queue(session, row, argv)
         _bound_queue(server, session)
         return QUEUED
@@ -206,6 +212,15 @@ def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
     return b""
 
 
+def _forbidden(server: Server, session: Session, row: Command) -> bytes:
+    """Why a command is not even queued that this client may not call; they say it when run, too."""
+    if not row.flags & ADMIN:
+        return b""
+    if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):
+        return errors.DEBUG_NOT_ALLOWED
+    return errors.NO_MODULE_COMMAND if row.name in _OF_MODULES else b""
+
+
 def _needs_memory(session: Session, row: Command) -> bool:
     if row.flags & DENYOOM:
         return True
@@ -225,6 +240,11 @@ def _is_paused(server: Server, session: Session, row: Command) -> bool:
 def is_queued(row: Command) -> bool:
     """Whether a request is queued inside MULTI, and not run there and then."""
     return row.name not in _UNQUEUED and not row.flags & NO_MULTI
+
+
+def is_queued_unseen(row: Command) -> bool:
+    """Whether that goes for every client, so that ``admit`` need not look."""
+    return is_queued(row) and not row.flags & ADMIN
 
 
 def queue_same(

@@ -323,7 +323,12 @@ class Connection(Peer):
     def _drop_reader(self) -> None:
         self._server.stats.output_buffer_disconnections += 1
         log.warning("client id=%d closed: output buffer limit reached", self.session.id)
+        self._leave_now()
+
+    def _leave_now(self) -> None:
+        """Close, and be forgotten before the event loop tells of it in its next turn."""
         self.abort()
+        self._server.session_closed(self.session)
 
     # Running requests
 
@@ -441,7 +446,7 @@ class Connection(Peer):
             return False
         self._server.stats.query_buffer_disconnections += 1
         log.warning("client id=%d closed: query buffer limit reached", self.session.id)
-        self.abort()
+        self._leave_now()
         return True
 
 

@@ -16,7 +16,7 @@ from server.admission import (
     cut_off,
     find_row,
     is_of_http,
-    is_queued,
+    is_queued_unseen,
     queue_same,
     refuse,
 )
@@ -80,7 +80,7 @@ def execute(
         session.last_row = row
         if not session.special and not server.special:
             at = run(server, session, row, requests, at, end)
-        elif session.special == IN_MULTI and not server.special and is_queued(row):
+        elif session.special == IN_MULTI and not server.special and is_queued_unseen(row):
             at = queue_same(server, session, row, requests, at, end)
         else:
             verdict = admit(server, session, row, argv)

@@ -3,6 +3,7 @@
 import server.commands.admin
 import server.commands.client_kill
 import server.commands.clients
+import server.commands.cluster
 import server.commands.command
 import server.commands.config
 import server.commands.connection
@@ -20,6 +21,7 @@ import server.commands.keys
 import server.commands.latency
 import server.commands.lolwut
 import server.commands.memory
+import server.commands.modules
 import server.commands.nack
 import server.commands.pending
 import server.commands.pubsub

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from conftest import Factory
 
-from support.client import parse
+from support.client import RawClient, parse
 from support.process import Pair, RedisProcess, ServerProcess
 
 pytestmark = pytest.mark.judge
@@ -245,6 +246,39 @@ def test_same_reply_in_resp3(pair3: Pair, line: str) -> None:
 @pytest.mark.since(7, 4)
 def test_same_reply_as_a_newer_redis(pair: Pair, line: str) -> None:
     pair.both(*words(line))
+
+
+NO_CLUSTER = [
+    "CLUSTER", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER NODES x", "CLUSTER SLOTS",
+    "CLUSTER SHARDS", "CLUSTER MYID", "CLUSTER KEYSLOT a", "CLUSTER KEYSLOT", "CLUSTER FOO",
+    "CLUSTER HELP", "CLUSTER COUNTKEYSINSLOT 0", "CLUSTER RESET", "CLUSTER SLOT-STATS",
+    "cluster info", "READONLY", "READONLY x", "READWRITE", "READWRITE x", "ASKING", "ASKING x",
+    "MODULE", "MODULE FOO", "MODULE LIST x", "MODULE LOAD", "MODULE LOAD x", "MODULE LOADEX x",
+    "MODULE UNLOAD x", "MODULE UNLOAD",
+]  # fmt: skip
+
+
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("line", NO_CLUSTER)
+def test_what_is_not_there_is_refused_as_in_redis(pair: Pair, pair3: Pair, line: str) -> None:
+    pair.both(*words(line))
+    pair.both("MULTI")
+    pair.both(*words(line))
+    pair.both("EXEC")
+    pair3.both(*words(line))
+
+
+def test_debug_is_not_queued_where_it_is_not_allowed(fresh_server: Factory) -> None:
+    with fresh_server().client() as client:
+        refused = client.call("DEBUG", "SLEEP", 0)
+        assert refused.startswith(b"-ERR DEBUG command not allowed.")
+        client.call("MULTI")
+        assert client.call("DEBUG", "SLEEP", 0) == refused
+        assert client.call("EXEC").startswith(b"-EXECABORT")
+
+
+def test_no_module_is_loaded(client: RawClient) -> None:
+    assert client.call("MODULE", "LIST") == b"*0\r\n"
 
 
 @pytest.mark.since(8, 10)

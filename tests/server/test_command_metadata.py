@@ -308,7 +308,7 @@ def read_terminal(controller: int, expected: bytes) -> None:
 
 def test_help(client: RawClient) -> None:
     for row in TABLE.values():
-        if not row.subcommands:
+        if not row.subcommands or row.name == b"cluster":  # whose HELP is refused, too
             continue
         reply = lines(client, row.name.decode(), "help")
         assert all(isinstance(line, Status) for line in reply)

@@ -147,6 +147,23 @@ def test_a_slow_subscriber_is_dropped(fresh_server: Factory) -> None:
         assert server.info("stats")["client_output_buffer_limit_disconnections"] == "1"
 
 
+def test_who_was_cut_off_is_listed_no_more(fresh_server: Factory) -> None:
+    server = fresh_server(
+        "--client-output-buffer-limit", "normal 1mb 0 0", debug=False, check_log=False
+    )
+    server.call("SET", "k", "x" * (2 * MB))
+    with server.client() as looking:
+        for number in range(1, 21):
+            with server.client() as greedy:
+                greedy.send(encode("GET", "k"))
+                cut = False
+                while not cut:  # both requests are run at once
+                    stats, listed = looking.pipeline(("INFO", "stats"), ("CLIENT", "LIST"))
+                    cut = b"output_buffer_limit_disconnections:%d\r\n" % number in stats
+                    assert not cut or listed.count(b" addr=") == 1
+                assert greedy.rest_until_close() == b""
+
+
 def test_input_of_a_blocked_client_is_bounded(fresh_server: Factory) -> None:
     server = fresh_server("--client-query-buffer-limit", "1mb", debug=False)
     with server.client() as client:

@@ -106,7 +106,7 @@ def test_a_subscriber_and_the_end(server: ServerProcess) -> None:
 
 
 def test_errors_in_the_middle(pair: Pair) -> None:
-    data = b"NOPE\r\nPING\r\nXADD s 1-1 f\r\nSET s x\r\nXLEN s\r\nGET s\r\nPING a b\r\nPING\r\n"
+    data = b"NOPE x\r\nPING\r\nXADD s 1-1 f\r\nSET s x\r\nXLEN s\r\nGET s\r\nPING a b\r\nPING\r\n"
     pair.ours.send(data)
     pair.real.send(data)
     for _ in range(8):
@@ -141,7 +141,7 @@ def test_the_protocol_changes_between_two_requests(client: RawClient) -> None:
 def test_silenced_replies(pair: Pair) -> None:
     data = (
         b"CLIENT REPLY SKIP\r\nPING\r\nECHO 1\r\nCLIENT REPLY SKIP\r\nCLIENT REPLY SKIP\r\nPING\r\n"
-        b"ECHO 2\r\nCLIENT REPLY OFF\r\nPING\r\nNOPE\r\nCLIENT REPLY SKIP\r\nPING\r\n"
+        b"ECHO 2\r\nCLIENT REPLY OFF\r\nPING\r\nNOPE x\r\nCLIENT REPLY SKIP\r\nPING\r\n"
         b"CLIENT REPLY ON\r\nECHO 3\r\n"
     )
     pair.ours.send(data)
