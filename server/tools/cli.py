@@ -64,10 +64,10 @@ def parser() -> argparse.ArgumentParser:
 
     take = tools.add_parser(
         "import",
-        help="take over data of Redis",
-        description="Reads a folder or file of Redis: its dir, its append-only folder with a base "
-        "of commands or of RDB form, a single append-only file, or an RDB file. Writes a new "
-        "folder to start headrace in. What is not supported here is named and refused.",
+        help="take over data of Redis or Valkey",
+        description="Reads a folder or file of Redis or Valkey: its dir, its append-only folder "
+        "with a base of commands or of RDB form, a single append-only file, or an RDB file. Writes "
+        "a new folder to start headrace in. What is not supported here is named and refused.",
         epilog=_CODES,
     )
     take.add_argument("source", metavar="FROM")
