@@ -56,7 +56,7 @@ def test_a_difference_is_found_and_told(duel: Duel) -> None:
     assert small is not None
     assert small[0] == [call(1, b"XCOUNT")]
     told = script(duel.judge, small[0])
-    assert "        call(1, b'XCOUNT'),\n    ]" in told
+    assert "        call(1, b'XCOUNT'),\n    ],\n" in told
     compile(told, "told", "exec")
 
 

@@ -22,7 +22,7 @@ from support.process import RedisProcess, ServerProcess
 SESSION_STEPS: Final = 240
 _LIKE: Final = 4  # differences that look alike are made small so often: their causes may differ
 _SCRIPT: Final = '''\
-"""Headrace and {judge} differ.
+"""Headrace and {name} differ.
 
 From the checkout: PYTHONPATH=tests .venv/bin/python -P THIS
 """
@@ -32,7 +32,8 @@ from support.fuzz.steps import alone, call, drop, hold, tick
 
 replay(
     [
-{steps}    ]
+{steps}    ],
+    judge="{judge}",
 )
 '''
 
@@ -52,7 +53,7 @@ class Duel:
             environment=environment, debug=False,
         )  # fmt: skip
         self._real: Final = RedisProcess("--databases", "4", program=judge, environment=environment)
-        self.judge: Final = Path(judge).name
+        self.judge: Final = Path(judge).resolve()
 
     def __enter__(self) -> Self:
         try:
@@ -109,9 +110,10 @@ class Duel:
         return steps, self.fails(steps) or found
 
 
-def script(judge: str, steps: list[Step]) -> str:
+def script(judge: Path, steps: list[Step]) -> str:
     """A program that plays these steps and prints what is said."""
-    return _SCRIPT.format(judge=judge, steps="".join(f"        {step},\n" for step in steps))
+    lines = "".join(f"        {step},\n" for step in steps)
+    return _SCRIPT.format(name=judge.name, judge=judge, steps=lines)
 
 
 class Fuzz:
