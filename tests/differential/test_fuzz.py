@@ -21,7 +21,7 @@ def test_sessions_are_of_their_seed() -> None:
 def test_every_command_is_called() -> None:
     """Those in the documentation, not those in a list by hand."""
     sessions = Sessions(1, set(DOCS))
-    words = [step.words for number in range(150) for step in sessions.session(number, 240)]
+    words = [step.words for number in range(400) for step in sessions.session(number, 200)]
     called = {name for call in words for name in (_name(call[:1]), _name(call[:2]))}
     containers = {name.partition("|")[0] for name in DOCS if "|" in name}
     by_hand = {"config|set", "client|kill"}

@@ -196,6 +196,11 @@ def _same_scan(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return sorted(ours[1]) == sorted(real[1]) if whole else len(ours) == len(real) == 2
 
 
+def _references(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    counted = isinstance(ours, int) and isinstance(real, int)
+    return counted and [word.upper() for word in words[:2]] == [b"OBJECT", b"REFCOUNT"]
+
+
 def _behind_a_nul(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return b"\0" in b"".join(words) and isinstance(ours, WireError)
 
@@ -212,6 +217,7 @@ WAITED: Final = Known(
 )
 
 KNOWN: Final = (
+    Known("a transaction holds its words until its end, which REFCOUNT counts", _references),
     Known("errors, and names of clients, end at a NUL in Redis", _behind_a_nul),
     Known("the order of channels is each server's own", _same_channels),
     Known("raw or embstr depends on the key's length, too", _same_encoding),

@@ -18,6 +18,7 @@ CLIENTS: Final = 4
 _WAITING: Final = (2, 3)  # those that may wait: the others go on
 LISTENER: Final = 3
 _ALIKE: Final = ("xadd", "xack", "xrange", "xrevrange", "xreadgroup", "set", "get")  # run at once
+_NEEDED: Final = {"xadd", "xreadgroup", "xgroup|create", "set"}  # in each session
 ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
 
 
@@ -103,11 +104,18 @@ class Sessions:
     def session(self, number: int, length: int) -> list[Step]:
         """The steps of one session."""
         chance = Random(self._seed * 1_000_003 + number)
-        maker = _Session(chance, Calls(chance, self._names))
+        maker = _Session(chance, Calls(chance, self._some(chance)))
         steps = maker.opening()
         while len(steps) < length:
             steps += [step for step in maker.steps() if known.avoided(step.words) is None]
         return steps
+
+    def _some(self, chance: Random) -> set[str]:
+        """All commands, or, more often, those few that often meet each other then."""
+        if chance.random() < 0.35:
+            return self._names
+        every = Calls(chance, self._names)
+        return {every.any_name() for _ in range(chance.choice((4, 8, 12)))} | _NEEDED & self._names
 
 
 class _Session:

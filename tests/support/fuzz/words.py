@@ -33,8 +33,19 @@ ODD: Final = (
 WRONG: Final = (*EXTREMES, *ODD)
 
 SMALL: Final = (b"0", b"1", b"1", b"2", b"2", b"3", b"5", b"10", b"-1", b"100")
-SHORT_MS: Final = (0, 1, 1, 2, 5, 10, 20, 100, 1000)  # lengths of time that moves of the clock meet
-MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 999, 1000, 1001, 2000)
+SHORT_MS: Final = (
+    0,
+    1,
+    1,
+    2,
+    5,
+    10,
+    20,
+    100,
+    1000,
+    1500,
+)  # lengths of time that moves of the clock meet
+MOVES_MS: Final = (1, 1, 2, 4, 5, 6, 9, 10, 11, 20, 50, 99, 100, 101, 500, 999, 1000, 1001, 2000)
 
 _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "group": (b"g",) * 12 + (b"h", b"h", b"none"),
@@ -52,7 +63,7 @@ _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "count": (b"1", b"1", b"1", b"2", b"2", b"3", b"5", b"10", b"100", b"0", b"-1"),
     "numlocal": (b"0", b"0", b"1"),
     "numreplicas": (b"0", b"0", b"1"),
-    "duration": (b"1", b"5", b"100", b"86400", b"0", b"86401"),
+    "duration": (b"60", b"100", b"86400", b"0", b"86401"),  # none ends within a session
     "maxsize": (b"1", b"30", b"43", b"50", b"80", b"100", b"200", b"1000", b"0"),
     "maxcount": (b"1", b"1", b"2", b"2", b"3", b"5", b"0"),
     "idmp-maxsize": (b"1", b"2", b"100", b"0", b"10000", b"10001"),
