@@ -60,7 +60,12 @@ class Calls:
             if name in DOCS and name not in containers:
                 self._families.setdefault(DOCS[name].group, []).append(name)
                 self._collect(DOCS[name].arguments())
-        self._weights: Final = [_WEIGHTS[family] for family in self._families]
+        self._weights: Final = [_WEIGHTS.get(family, 1) for family in self._families]
+
+    @property
+    def names(self) -> set[str]:
+        """The commands that are called."""
+        return {name for names in self._families.values() for name in names}
 
     def next(self) -> list[bytes]:
         """The words of one call."""

@@ -25,6 +25,7 @@ SPARED: Final[dict[str, str]] = {
     "config|resetstat": "what it resets is not compared",
     "client|pause": "counts on a clock that is not the shared one",
     "client|reply": "a client that is not answered cannot be waited for",
+    **dict.fromkeys(("module|load", "module|loadex", "module|unload"), "modules are not there"),
     "client|tracking": "tracking is not supported",
     "memory|malloc-stats": "the judge has no allocator that tells",
     "function|flush": "the judge takes a client's number for itself",
@@ -55,6 +56,7 @@ SHAPES: Final[dict[str, str]] = {
     "time": "the microseconds go on",
     "function": "functions are not there",
     "acl": "users are not there",
+    "module": "the judge has one",
 }
 _SHAPED_SUBCOMMANDS: Final = {b"HELP", b"DOCS", b"STATS", b"DOCTOR"}
 

@@ -95,11 +95,14 @@ class Sessions:
     Args:
         seed: the same number makes the same sessions, and each session has its number.
         names: the commands that both servers know.
+
+    Attributes:
+        names: those that are called.
     """
 
     def __init__(self, seed: int, names: set[str]) -> None:
         self._seed: Final = seed
-        self._names: Final = names - set(known.SPARED)
+        self.names: Final = names - set(known.SPARED)
 
     def session(self, number: int, length: int) -> list[Step]:
         """The steps of one session."""
@@ -113,9 +116,9 @@ class Sessions:
     def _some(self, chance: Random) -> set[str]:
         """All commands, or, more often, those few that often meet each other then."""
         if chance.random() < 0.35:
-            return self._names
-        every = Calls(chance, self._names)
-        return {every.any_name() for _ in range(chance.choice((4, 8, 12)))} | _NEEDED & self._names
+            return self.names
+        every = Calls(chance, self.names)
+        return {every.any_name() for _ in range(chance.choice((4, 8, 12)))} | _NEEDED & self.names
 
 
 class _Session:
