@@ -104,6 +104,15 @@ class AppendOnlyFile:
             self._annotate()
         self._write_record(db, record)
 
+    def append_wire(self, db: int, header: bytes, words: BytesWriter) -> None:
+        """As ``append``, of a command by itself that is encoded already, in two parts."""
+        self.end_command()
+        self.pending = True
+        self._annotate()
+        self._select(db)
+        self._out.write(header)
+        self._out.write(words.getvalue())
+
     def end_command(self) -> None:
         """The command under way is over: a loader takes all of its records, or none."""
         first = self._first
@@ -116,10 +125,13 @@ class AppendOnlyFile:
             self._out.write(_EXEC)
 
     def _write_record(self, db: int, record: list[bytes]) -> None:
+        self._select(db)
+        write_request(self._out, record)
+
+    def _select(self, db: int) -> None:
         if db != self._db:
             write_request(self._out, [b"SELECT", b"%d" % db])
             self._db = db
-        write_request(self._out, record)
 
     def _annotate(self) -> None:
         if self.annotate or self.stamp_next:

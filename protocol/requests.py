@@ -45,6 +45,7 @@ UNAUTHENTICATED_BULK_MAX_BYTES: Final = 16 * 1024
 BIG_BULK_BYTES: Final = 32 * 1024  # from here on an argument is received in place
 SLICE_BYTES: Final = 256 * 1024  # of the buffer that go the fast way at once
 MANY_BYTES: Final = 64  # of the buffer, at least, of which arguments are taken together
+MANY_WORDS: Final = 1024  # a request of the exact parser of as many is the last of those
 MOST_REQUESTS: Final = 1024  # of the exact parser that are handed out at once, about
 _SHORT_MARKS: Final = b"+(~>|"
 _ONLY_LISTS: Final = {list}
@@ -171,7 +172,7 @@ class RequestParser:
             if request is None:
                 break
             requests.append(request)
-            if not self.trusted or len(requests) >= MOST_REQUESTS:
+            if not self.trusted or len(requests) >= MOST_REQUESTS or len(request) >= MANY_WORDS:
                 break
         self._at_rest = not (
             self._buffer or self._missing or self._big is not None or self._error is not None

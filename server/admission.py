@@ -170,6 +170,8 @@ def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
         _queue(session, row, argv)
         _bound_queue(server, session)
         return QUEUED
+    if server.slicing is not None and server.slicing.holds_back(session, row, argv):
+        return HELD
     return None
 
 

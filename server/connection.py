@@ -26,10 +26,13 @@ from protocol.requests import ProtocolError, RequestParser
 from server.clock import monotonic_ms
 from server.execute import OUTPUT_PAUSE_BYTES, execute
 from server.info.client_line import is_subscriber
+from server.lengthy import LENGTHY_WORDS
 from server.session import (
+    AT_WORK,
     BLOCKED,
     CLOSING,
     HOLD,
+    LONG,
     NEEDS_AUTH,
     NOBODY,
     PAUSED,
@@ -385,7 +388,7 @@ class Connection(Peer):
             or self._is_full()
             or self._pausing
             or self._resuming
-            or session.special & PAUSED
+            or session.special & (PAUSED | AT_WORK)
         ):
             return
         session.special |= CLOSING
@@ -399,6 +402,8 @@ class Connection(Peer):
         session = self.session
         server = self._server
         size = len(requests)
+        if len(requests[-1]) >= LENGTHY_WORDS:
+            session.special |= LONG
         answered_bytes = 0
         while True:
             end = min(size, at + PIECE)
@@ -410,6 +415,7 @@ class Connection(Peer):
                 self._pausing = True
             if at < end or at >= size or self._pausing:
                 break
+        session.special &= ~LONG
         if at < size:
             self._queue = requests
             self._queue_at = at

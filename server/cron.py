@@ -20,8 +20,15 @@ from server.info.command_stats import calls_of_all
 from server.info.memory import give_back
 from server.invoke import finish
 from server.serving import serve_ready
-from server.session import BLOCKED, MONITORING, PAUSED, Session
-from server.state import LOADING_DATA, MEMORY_LIMITED, PAUSED_ALL, PAUSED_WRITES, Server
+from server.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
+from server.state import (
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    Server,
+)
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
@@ -32,6 +39,7 @@ FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let 
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
+NO_EXPIRY_BY_ITSELF: Final = PAUSED_ALL | PAUSED_WRITES | LOADING_DATA | LENGTHY_AT_WORK
 TRIM_PERIOD_MS: Final = 1000  # between two attempts to get below maxmemory
 RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
 
@@ -111,13 +119,13 @@ class Cron:
             self._reclaim_consumers()
         if server.aof is not None or server.aof_status.lost:
             look_at_folder(server)
-        if server.job is None and not server.stopping:
+        if server.job is None and server.slicing is None and not server.stopping:
             begin_job(server, now_ms // 1000)
 
     def _expire_keys(self, budget_ns: int) -> None:
         """Remove keys whose time has come, unless none may be removed now."""
         server = self._server
-        held_back = server.special & (PAUSED_ALL | PAUSED_WRITES | LOADING_DATA)
+        held_back = server.special & NO_EXPIRY_BY_ITSELF
         if held_back or server.cron_paused or not server.active_expire:
             self._keys_due = False
         else:
@@ -200,7 +208,7 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
     if (
         timeout_s
         and now_ms - session.active_ms > timeout_s * 1000
-        and not session.special & (BLOCKED | PAUSED | MONITORING)
+        and not session.special & (BLOCKED | PAUSED | MONITORING | AT_WORK)
         and not session.channels
         and not session.patterns
         and not session.shard_channels

@@ -32,9 +32,11 @@ from server.invoke import (
     run_alike,
     show_monitors,
 )
+from server.lengthy import LENGTHY_WORDS
 from server.registry import NONE_ALIKE, Command
 from server.serving import park, serve_ready
-from server.session import HOLD, IN_MULTI, Session
+from server.session import HOLD, IN_MULTI, LONG, Session
+from server.slicing import begin
 from server.state import MONITORED, Server
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
@@ -87,6 +89,12 @@ def execute(
             if verdict is HELD:
                 break
             if verdict is None:
+                if (
+                    session.special & LONG
+                    and len(argv) >= LENGTHY_WORDS
+                    and begin(server, session, row, argv)
+                ):
+                    return at + 1
                 run(server, session, row, requests, at, at + 1)
                 if server.special & MONITORED:
                     pieces = len(session.out)

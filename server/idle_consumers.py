@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from server.effects import EVENT_STREAM
 from server.state import (
+    LENGTHY_AT_WORK,
     LOADING_DATA,
     NO_REPLICAS,
     PAUSED_ALL,
@@ -35,7 +36,13 @@ SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups 
 PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
 ROUND_MS: Final = 1000  # between the starts of two rounds, or what the parameter says if less
 _NO_WRITES: Final = (
-    LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | SAVE_FAILED | WRITES_REFUSED | NO_REPLICAS
+    LOADING_DATA
+    | PAUSED_ALL
+    | PAUSED_WRITES
+    | SAVE_FAILED
+    | WRITES_REFUSED
+    | NO_REPLICAS
+    | LENGTHY_AT_WORK
 )
 
 

@@ -49,12 +49,12 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     try:
         reply = handler(call)
     except CommandError as error:
-        reply = _failed(server, row, error.line)
+        reply = failed(server, row, error.line)
     except StorageError as refusal:
-        reply = _failed(server, row, storage_error_line(refusal))
+        reply = failed(server, row, storage_error_line(refusal))
     except Exception:
         log.exception("command %r failed with an internal error", argv[0])
-        reply = _crashed(server, row)
+        reply = crashed(server, row)
     if server.expired_found:
         server.drain_expired(call)
     return reply
@@ -98,21 +98,22 @@ def run_alike(
         return handler(call, requests, at, end)
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
-        return 1, b"-" + _crashed(server, row).text + b"\r\n"
+        return 1, b"-" + crashed(server, row).text + b"\r\n"
 
 
-def _failed(server: Server, row: Command, line: bytes) -> ErrorReply:
+def failed(server: Server, row: Command, line: bytes) -> ErrorReply:
+    """The reply to a command that was refused, which counts."""
     row.failed_calls += 1
     server.stats.count_error(line)
     return ErrorReply(line)
 
 
-def _crashed(server: Server, row: Command) -> ErrorReply:
+def crashed(server: Server, row: Command) -> ErrorReply:
     """A bug of ours: say so, and stop when the keyspace may have been left half changed."""
     server.stats.unexpected_errors += 1
     if row.flags & WRITE:
         server.fail("a write failed half way: the append-only file is the truth")
-    return _failed(server, row, errors.INTERNAL)
+    return failed(server, row, errors.INTERNAL)
 
 
 def finish(server: Server, call: Call) -> None:

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 if TYPE_CHECKING:
     from server.call import Call
+    from server.lengthy import Lengthy
 
 # Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
 WRITE: Final = 1 << 0
@@ -97,6 +98,7 @@ class KeySpec:
 Handler = Callable[["Call"], object]
 NONE_ALIKE: Final = -1
 AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, bytes]"]
+LengthyMaker = Callable[["Call"], "Lengthy | None"]
 KeyFinder = Callable[[list[bytes]], list[int]]
 
 
@@ -124,6 +126,7 @@ class Command:
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
         self.of_connection: Final = "connection" in acl and not flags & BLOCKING  # not of data
         self.run_alike: AlikeHandler | None = None  # see ``alike``
+        self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
         self.calls = 0
@@ -185,6 +188,20 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     def declare(run: AlikeHandler) -> AlikeHandler:
         TABLE[name.lower().encode()].run_alike = run
         return run
+
+    return declare
+
+
+def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
+    """Declare how a request of very many words is run in slices; see ``server.lengthy``.
+
+    The function is given the call and changes nothing. It returns None where nothing stands to be
+    done, or something against it: then the command's own function says so.
+    """
+
+    def declare(make: LengthyMaker) -> LengthyMaker:
+        TABLE[name.lower().encode()].lengthy = make
+        return make
 
     return declare
 

@@ -69,6 +69,8 @@ def serve_ready(server: Server) -> None:
         while looked_at < len(ready):  # it grows on the way
             queue = ready[looked_at]
             looked_at += 1
+            if server.slicing is not None and server.slicing.postpones(queue):
+                continue
             queue.is_ready = False
             if not queue.is_for_groups():
                 _serve_each(server, queue)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from server.durability.snapshot_job import SnapshotJob
     from server.durability.sync_waits import SyncWait
     from server.registry import Command
+    from server.waiters import Queue
     from storage.freezing import Freezing
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
@@ -53,6 +54,7 @@ MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
 SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be refused: MISCONF
 NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
 STEP_MS: Final = 1000  # less is a clock that is corrected little by little
+LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some have to wait for it
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
 RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
@@ -89,6 +91,22 @@ class Host:
         return b"none"
 
 
+class Slicing:
+    """A request that is being run in slices; see ``server.slicing``."""
+
+    def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
+        """Whether an admitted request has to wait; it is offered again when this one is done."""
+        raise NotImplementedError
+
+    def postpones(self, queue: Queue) -> bool:
+        """Whether those who wait for a key that is ready have to wait until this is done."""
+        raise NotImplementedError
+
+    def finish_now(self) -> None:
+        """Run all the rest, while everybody waits."""
+        raise NotImplementedError
+
+
 class Server:
     """Everything that outlives a command.
 
@@ -121,6 +139,7 @@ class Server:
         self.saving: Saving | None = None  # writes the snapshot beside the file
         self.worker: Final = Worker()  # for what takes time with files
         self.job: SnapshotJob | None = None  # a snapshot or a base being written
+        self.slicing: Slicing | None = None  # the request that is being run in slices
         self.freezing: Freezing | None = None  # the state that it takes
         self.epoch = 0  # how many states have been taken
         self.notify_flags = 0

@@ -11,6 +11,7 @@ from compat.errors import CommandError
 from compat.numbers import parse_integer
 from compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 from server.call import Call
+from server.lengthy import Lengthy
 from storage.large import Removed
 from storage.stream.block import Block
 from storage.stream.ids import following
@@ -240,6 +241,25 @@ def bound_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
 def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
     """All of ``texts`` as stream IDs; one that is none refuses them all."""
     return [strict_id(text) for text in texts]
+
+
+class LengthyIds(Lengthy):
+    """A request for very many entries of the stream that its second word names.
+
+    Args:
+        first: where the IDs begin; what stands before them belongs to the record.
+    """
+
+    def __init__(self, argv: list[bytes], first: int) -> None:
+        super().__init__(argv, first, 1)
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Refuse them all where one is no ID."""
+        if low == self.first:
+            self.keys.add(self.argv[1])
+            self.note(call, self.argv[1:low])
+        for text in self.argv[low:high]:
+            strict_id(text)
 
 
 def range_start(text: bytes) -> tuple[int, int]:

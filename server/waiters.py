@@ -128,6 +128,10 @@ class GroupQueue:
         """Whether nobody waits."""
         return not self._line.waiters
 
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return list(self._line.waiters.values())
+
     def consumers(self) -> set[bytes]:
         """As whom they read. Complexity: O(waiters)."""
         return {waiter.parked.consumer for waiter in self._line.waiters.values()}
@@ -182,6 +186,10 @@ class Readers:
         """Whether nobody waits."""
         return not self._lines
 
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return [waiter for line in self._lines.values() for waiter in line.values()]
+
     def passed(self, last_ms: int, last_seq: int) -> list[Waiter]:
         """Those who want an entry after an ID that is below this one."""
         found: list[Waiter] = []
@@ -222,6 +230,13 @@ class Queue:
     def is_for_groups(self) -> bool:
         """Whether nobody waits but to read for a group."""
         return not self.others and self.readers.is_empty()
+
+    def waiters(self) -> list[Waiter]:
+        """All of them. Complexity: O(waiters)."""
+        found = list(self.others.values())
+        for line in self.groups.values():
+            found += line.waiters()
+        return found + self.readers.waiters()
 
     def candidates(self, last_id: tuple[int, int] | None) -> list[Waiter]:
         """Who may be served now, first come first, those left out that read for a group.

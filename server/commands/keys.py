@@ -19,6 +19,7 @@ from server.call import Call
 from server.commands.help import show_help
 from server.effects import EVENT_GENERIC, EVENT_NEW
 from server.expiry import overwritten
+from server.lengthy import Lengthy
 from server.registry import (
     DENYOOM,
     FAST,
@@ -29,6 +30,7 @@ from server.registry import (
     KeySpec,
     command,
     container,
+    lengthy,
 )
 from storage.keyspace import NO_EXPIRY, Entry, Keyspace
 from storage.types import copy_value, encoding, type_name
@@ -55,18 +57,61 @@ def unlink(call: Call) -> object:
 
 
 def _delete(call: Call, name: bytes) -> object:
+    deleted = _delete_some(call, call.argv[1:])
+    if deleted:
+        call.record_all([name, *deleted])
+    return len(deleted)
+
+
+def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
+    """Delete keys and tell of each; those that were there, to be recorded."""
     db = call.db
-    record = [name]
-    for key in call.argv[1:]:
+    deleted: list[bytes] = []
+    for key in keys:
         if db.entry(key, call.now_ms) is not None:
             value = db.remove(key)
             if not isinstance(value, (bytes, int)):
                 call.server.free_later(value)
-            record.append(key)
+            deleted.append(key)
             call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
-    if len(record) > 1:
-        call.record_all(record)
-    return len(record) - 1
+    return deleted
+
+
+class _Deletion(Lengthy):
+    """DEL or UNLINK of very many keys."""
+
+    def __init__(self, call: Call, name: bytes) -> None:
+        super().__init__(call.argv, 1, 1)
+        self._name: Final = name
+        self._deleted = 0
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Note the keys."""
+        for key in self.argv[low:high]:
+            self.keys.add(key)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Delete some."""
+        self.note(call, deleted := _delete_some(call, self.argv[low:high]))
+        self._deleted += len(deleted)
+
+    def finish(self, call: Call) -> object:
+        """How many were there."""
+        if self._deleted:
+            self.record(call, self._name)
+        return self._deleted
+
+
+@lengthy("DEL")
+def del_lengthy(call: Call) -> Lengthy:
+    """Very many keys."""
+    return _Deletion(call, b"DEL")
+
+
+@lengthy("UNLINK")
+def unlink_lengthy(call: Call) -> Lengthy:
+    """Very many keys."""
+    return _Deletion(call, b"UNLINK")
 
 
 @command("EXISTS", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)

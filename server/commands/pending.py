@@ -33,8 +33,19 @@ from server.group_args import (
     note_position,
     note_purge,
 )
-from server.registry import FAST, NONE_ALIKE, READONLY, WRITE, KeySpec, alike, command
+from server.lengthy import Lengthy
+from server.registry import (
+    FAST,
+    NONE_ALIKE,
+    READONLY,
+    WRITE,
+    KeySpec,
+    alike,
+    command,
+    lengthy,
+)
 from server.stream_args import (
+    LengthyIds,
     integer,
     option_name,
     range_end,
@@ -88,6 +99,53 @@ def xack(call: Call) -> object:
         room = group.max_pending != 0
         call.changed(argv[1], b"", EVENT_STREAM, argv, acknowledged, False, room)
     return acknowledged
+
+
+class _Acknowledgement(LengthyIds):
+    """XACK of very many entries."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        super().__init__(argv, 3)
+        self._group: Group | None = None
+        self._acknowledged = 0
+
+    def begin(self, call: Call) -> None:
+        """Find the group."""
+        stream = stream_to_read(call, self.argv[1])
+        if stream is not None:
+            self._group = stream.groups.get(self.argv[2])
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Acknowledge some."""
+        group = self._group
+        if group is None:
+            return
+        call.db.before_change(self.argv[1])
+        for text in self.argv[low:high]:
+            ms, seq = strict_id(text)
+            if group.ack(ms, seq):
+                self._acknowledged += 1
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """How many were pending."""
+        group = self._group
+        if group is not None and self._acknowledged:
+            room = group.max_pending != 0
+            self.record(call, b"XACK")
+            call.changed(self.argv[1], b"", EVENT_STREAM, None, self._acknowledged, False, room)
+        return self._acknowledged
+
+
+@lengthy("XACK")
+def xack_lengthy(call: Call) -> Lengthy | None:
+    """Very many entries of a group that is there."""
+    found = call.db.entry(call.argv[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return None
+    if call.argv[2] not in found.value.groups:
+        return None
+    return _Acknowledgement(group_dialect.ack(call.argv))
 
 
 @alike("XACK")

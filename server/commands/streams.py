@@ -14,9 +14,11 @@ from server.add_options import AddOptions, add_options_of
 from server.call import Call
 from server.effects import EVENT_STREAM
 from server.idempotence import EVER, record_iid, record_limits, repeated, without_producer
-from server.registry import DENYOOM, FAST, NONE_ALIKE, WRITE, KeySpec, alike, command
+from server.lengthy import Lengthy
+from server.registry import DENYOOM, FAST, NONE_ALIKE, WRITE, KeySpec, alike, command, lengthy
 from server.stream_args import (
     NO_TRIM,
+    LengthyIds,
     TrimOptions,
     integer,
     option_name,
@@ -298,6 +300,47 @@ def xdel(call: Call) -> object:
     if deleted:
         call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
     return deleted
+
+
+class _Deletion(LengthyIds):
+    """XDEL of very many entries."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        super().__init__(argv, 2)
+        self._stream: Stream | None = None
+        self._deleted = 0
+
+    def begin(self, call: Call) -> None:
+        """Find the stream."""
+        self._stream = stream_at(call, self.argv[1])
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Delete some."""
+        stream = self._stream
+        if stream is None:
+            return
+        call.db.before_change(self.argv[1])
+        for text in self.argv[low:high]:
+            ms, seq = strict_id(text)
+            if stream.delete(ms, seq):
+                self._deleted += 1
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """How many were there."""
+        if self._deleted:
+            self.record(call, b"XDEL")
+            call.changed(self.argv[1], b"xdel", EVENT_STREAM, None, self._deleted)
+        return self._deleted
+
+
+@lengthy("XDEL")
+def xdel_lengthy(call: Call) -> Lengthy | None:
+    """Very many entries of a stream that is there."""
+    found = call.db.entry(call.argv[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return None
+    return _Deletion(call.argv)
 
 
 @command(

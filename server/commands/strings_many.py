@@ -16,7 +16,17 @@ from protocol.replies import OK
 from server.args import Args
 from server.call import Call
 from server.effects import EVENT_STRING
-from server.registry import DENYOOM, FAST, MOVABLEKEYS, READONLY, WRITE, KeySpec, command
+from server.lengthy import Lengthy
+from server.registry import (
+    DENYOOM,
+    FAST,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+    lengthy,
+)
 from server.string_values import (
     ALWAYS,
     IF_MISSING,
@@ -83,10 +93,43 @@ def _check_pairs(call: Call) -> None:
 
 def _set_all(call: Call) -> None:
     argv = call.argv
-    for at in range(1, len(argv), 2):
+    _set_some(call, argv, 1, len(argv))
+    call.record_all([b"MSET", *argv[1:]])
+
+
+def _set_some(call: Call, argv: list[bytes], low: int, high: int) -> None:
+    for at in range(low, high, 2):
         store(call, argv[at], encode_string(argv[at + 1]))
         call.changed(argv[at], b"set", EVENT_STRING, None)
-    call.record_all([b"MSET", *argv[1:]])
+
+
+class _Setting(Lengthy):
+    """MSET of very many pairs."""
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Note the keys."""
+        for key in self.argv[low:high:2]:
+            self.keys.add(key)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Set some."""
+        if call.server.freezing is not None:
+            for key in self.argv[low:high:2]:
+                call.db.before_change(key)
+        _set_some(call, self.argv, low, high)
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """OK."""
+        self.record(call, b"MSET")
+        return OK
+
+
+@lengthy("MSET")
+def mset_lengthy(call: Call) -> Lengthy:
+    """Very many pairs."""
+    _check_pairs(call)
+    return _Setting(call.argv, 1, 2)
 
 
 @command(

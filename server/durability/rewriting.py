@@ -273,7 +273,7 @@ class RewriteJob(SnapshotJob):
             self.fail(failure)
             return
         try:
-            if self._has_to_wait():
+            if self.server.slicing is not None or self._has_to_wait():
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
                 return
             self.switch()

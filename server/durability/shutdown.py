@@ -27,6 +27,8 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     rewriting = server.rewriting
     if saving is None or rewriting is None or server.special & LOADING_DATA:
         return True  # a snapshot of half of the data would take the place of the whole
+    if server.slicing is not None:
+        server.slicing.finish_now()  # a snapshot would have a part of it
     saving.cancel()
     if rewriting.first is not None or rewriting.recovery.directory is not None:
         if not force:
