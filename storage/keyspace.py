@@ -10,8 +10,8 @@ and each entry knows its slot, so that
   returned at least once. An entry may be returned twice, a new one may be missed: Redis's promise.
 
 Deadlines stand in a heap of (expire_ms, key). A pair whose entry is gone or has another deadline
-by now is stale and dropped when it surfaces; when most pairs are stale the heap is made anew from
-those that are not, which costs what it holds and not what the database holds.
+by now is stale and dropped when it surfaces. When most pairs are stale, each new one has a few
+looked at, from the last to the first and round again, and the stale ones among them taken out.
 
 The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
@@ -21,7 +21,7 @@ drains to tell the world. Their values go to ``unused``, to be let go of without
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
+_LOOKS: Final = 4  # at pairs of a heap of which most are stale, for each new one
 
 
 @mypyc_attr(acyclic=True)
@@ -114,6 +115,7 @@ class Keyspace:
         self.entries: dict[bytes, Entry] = {}
         self.slots: list[Entry] = []
         self.heap: list[tuple[int, bytes]] = []
+        self._looked_at = 0  # the pair of the heap that was looked at last
         self.volatile = 0
         self.expired = expired
         self.unused = unused
@@ -206,7 +208,7 @@ class Keyspace:
     def expire_at(self, key: bytes, deadline_ms: i64) -> None:
         """Give ``key``, which must be there, a deadline in milliseconds since 1970.
 
-        Complexity: O(log n), n being the number of deadlines, now and then O(n).
+        Complexity: O(log n), n being the number of deadlines.
         """
         found = self.entries[key]
         if self.freezing is not None:
@@ -217,8 +219,8 @@ class Keyspace:
             return
         found.expire_ms = deadline_ms
         heappush(self.heap, (deadline_ms, key))
-        if len(self.heap) > _SMALL_HEAP and len(self.heap) > 4 * self.volatile:
-            self._rebuild_heap()
+        if len(self.heap) > _SMALL_HEAP and len(self.heap) > 2 * self.volatile:
+            self._drop_stale(_LOOKS)
 
     def deadline_ms(self, key: bytes) -> int:
         """The deadline of ``key``, or -1 when it has none or is not there."""
@@ -295,11 +297,37 @@ class Keyspace:
         if isinstance(value, Large):
             self.unused.append(value)
 
-    def _rebuild_heap(self) -> None:
-        fresh: dict[bytes, int] = {}
-        for deadline_ms, key in self.heap:
+    def _drop_stale(self, looks: int) -> None:
+        """Look at so many pairs of the heap, and take the stale ones out."""
+        heap = self.heap
+        at = self._looked_at
+        while looks and heap:
+            looks -= 1
+            at = at - 1 if 0 < at <= len(heap) else len(heap) - 1
+            deadline_ms, key = heap[at]
             found = self.entries.get(key)
-            if found is not None and found.expire_ms == deadline_ms:
-                fresh[key] = deadline_ms
-        self.heap = [(deadline_ms, key) for key, deadline_ms in fresh.items()]
-        heapify(self.heap)
+            if found is None or found.expire_ms != deadline_ms:
+                last = heap.pop()
+                if at < len(heap):
+                    heap[at] = last
+                    _settle(heap, at)
+        self._looked_at = at
+
+
+def _settle(heap: list[tuple[int, bytes]], at: int) -> None:
+    """Move a pair, which alone may stand in the wrong place, to where it belongs in a heap."""
+    pair = heap[at]
+    while at > 0 and pair < heap[(at - 1) >> 1]:
+        heap[at] = heap[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    size = len(heap)
+    child = 2 * at + 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if pair < heap[child]:
+            break
+        heap[at] = heap[child]
+        at = child
+        child = 2 * at + 1
+    heap[at] = pair
