@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 MOST_STARS: Final = 1000
+REMEMBERED_BYTES: Final = 1024  # of a pattern, at most, that is kept compiled
 
 _BACKSLASH: Final = 0x5C
 _ANY: Final = bytes([1]) * 256
@@ -36,9 +37,15 @@ def matches(pattern: bytes, text: bytes, ignore_case: bool = False) -> bool:
     return compiled(pattern, ignore_case).matches(text)
 
 
-@lru_cache(maxsize=256)
 def compiled(pattern: bytes, ignore_case: bool = False) -> Glob:
-    """The ``Glob`` of a pattern, remembered for a while."""
+    """The ``Glob`` of a pattern, remembered for a while unless it is long."""
+    if len(pattern) > REMEMBERED_BYTES:
+        return Glob(pattern, ignore_case)
+    return _remembered(pattern, ignore_case)
+
+
+@lru_cache(maxsize=256)
+def _remembered(pattern: bytes, ignore_case: bool) -> Glob:
     return Glob(pattern, ignore_case)
 
 

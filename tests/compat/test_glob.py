@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.glob import Glob, matches
+from compat.glob import REMEMBERED_BYTES, Glob, compiled, matches
 from support.process import RedisProcess
 
 TEXTS = [
@@ -118,3 +118,10 @@ def test_no_pattern_takes_long(pattern: bytes, text: bytes) -> None:
     for _ in range(3):
         Glob(pattern).matches(text)
     assert time.process_time() - start < 3.0
+
+
+def test_no_long_pattern_is_remembered() -> None:
+    """Clients may send hundreds of them, of any length."""
+    short = b"a*" * (REMEMBERED_BYTES // 2)
+    assert compiled(short) is compiled(bytes(bytearray(short)))
+    assert compiled(short + b"b") is not compiled(short + b"b")
