@@ -97,10 +97,6 @@ class _Reading:
             return True
         return self.taken > 0 and self.entries_left == 0
 
-    def around_new(self) -> tuple[bytes, bytes]:
-        """What stands before the ID and after the fields of an entry that is new."""
-        return (PAIR, b"") if self.claim_ms == NO_CLAIM else (_WITH_CLAIM, _NOT_CLAIMED)
-
     def took(self, entries: int) -> None:
         """Count entries of the reply."""
         self.taken += entries
@@ -230,7 +226,7 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     if not claiming and not has_new(source.stream, group):
         return
     limit = reading.limit()
-    claims: list[Claim] = []
+    claims: list[Claim] | None = None
     if claiming:
         claims = claimable(source.stream, group, call.now_ms - reading.claim_ms, limit)
         if not claims and not has_new(source.stream, group):
@@ -251,8 +247,10 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     if limit != 0 and not (count and reading.is_full()):
         parts = parts_after(source.stream, last, max(0, limit))
         if size is not None:
-            head, tail = reading.around_new()
-            parts = within(parts, size, head, tail)
+            if claiming:
+                parts = within(parts, size, _WITH_CLAIM, _NOT_CLAIMED)
+            else:
+                parts = within(parts, size)
     new = count_entries(parts)
     if size is not None:
         size.end(count + new)
@@ -317,8 +315,10 @@ def _hand_out(
     group = source.group
     out = reading.reply.out
     noack = reading.options.noack
-    head, tail = reading.around_new()
-    write_entries(out, parts, False, head, tail)
+    if reading.claim_ms == NO_CLAIM:
+        write_entries(out, parts, False)
+    else:
+        write_entries(out, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
     if not noack:
