@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import time
 from typing import Final
@@ -14,6 +15,7 @@ ANSWER_S: Final = 5.0  # a reply that takes longer is missing
 _GLANCE_S: Final = 0.003  # after that long without a reply, the server is asked whether it waits
 CLOSED: Final = b"<closed>"
 _SYNC: Final = b"fuzz-sync"
+_TIMES: Final = re.compile("usec|slowlog")
 _COUNTED: Final = {"keyspace_misses", "expired_keys", "total_error_replies"}
 
 
@@ -175,7 +177,7 @@ class Side:
         assert isinstance(text, bytes)
         pairs = (line.partition(":")[::2] for line in text.decode().splitlines())
         return {
-            name: ",".join(part for part in counted.split(",") if "usec" not in part)
+            name: ",".join(part for part in counted.split(",") if not _TIMES.search(part))
             for name, counted in pairs
             if name.startswith(("cmdstat_", "errorstat_")) or name in _COUNTED
         }
