@@ -252,8 +252,8 @@ def invalid_expire(command: bytes) -> bytes:
 
 
 def unsupported_option(option: bytes) -> bytes:
-    """For a word that EXPIRE and its kin do not know."""
-    return b"ERR Unsupported option %b" % option
+    """For a word that EXPIRE and its kin do not know; a line does not end in line breaks."""
+    return b"ERR Unsupported option %b" % option.rstrip(b"\r\n")
 
 
 # DUMP and RESTORE

@@ -61,6 +61,18 @@ CALLS = """
 """
 
 
+@pytest.mark.parametrize("word", [b"a\r\nb\r\n", b"\r\n", b"\n\na\n\n", b"a \r\n ", b"\r"])
+def test_line_breaks_in_errors(duel: Duel, word: bytes) -> None:
+    duel.player.play(
+        [
+            call(0, b"EXPIRE", b"k", b"1", word),
+            call(0, word, word),
+            call(0, b"CLIENT", word),
+            call(0, b"XREADGROUP", b"GROUP", word, b"c", b"STREAMS", word, b">"),
+        ]
+    )
+
+
 @pytest.mark.parametrize("line", [line.strip() for line in CALLS.strip().splitlines()])
 def test_the_first_complaint(duel: Duel, line: str) -> None:
     before = steps_of("""
