@@ -81,6 +81,7 @@ class App(Host):
 
     def flush_now(self) -> None:
         """Flush before this turn of the loop ends."""
+        self.server.stats.turns += 1
         self.committer.end_turn()
 
     def answered(self) -> None:
@@ -124,6 +125,7 @@ class App(Host):
     def _end_turn(self) -> None:
         """Write what the turn did to the append-only file, then let its replies go."""
         self._flush_scheduled = False
+        self.server.stats.turns += 1
         self.committer.end_turn()
 
     # Life

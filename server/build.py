@@ -9,7 +9,7 @@ from typing import Final
 from protocol import replies
 
 VERSION: Final = "0.1.0"
-REDIS_VERSION: Final = "8.8.0"  # the Redis whose behaviour we claim
+REDIS_VERSION: Final = "8.10.2"  # the Redis whose behaviour we claim
 PYTHON_VERSION: Final = sys.version.partition(" ")[0]
 
 

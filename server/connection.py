@@ -116,6 +116,7 @@ class Connection(Peer):
         server = self._server
         session = self.session
         session.bytes_in += len(data)
+        session.reads += 1
         server.stats.net_input_bytes += len(data)
         server.stats.reads += 1
         server.refresh_clock()
@@ -360,6 +361,11 @@ class Connection(Peer):
                     if not requests:
                         break
                     at = 0
+                    count = len(requests)
+                    session.batches += 1
+                    session.requests += count
+                    self._server.stats.batches += 1
+                    self._server.stats.requests += count
                     self._asked_once = len(requests) == 1 or _are_a_transaction(requests)
                 if not self._run_batch(requests, at, until_ns) or parser.is_drained:
                     break
@@ -437,6 +443,7 @@ class Connection(Peer):
         server.sender_id = session.id
         self._waits_alone = alone and self._asked_once
         if alone and server.aof is None:
+            server.stats.turns += 1
             self.flush()
             return
         session.flush_pending = True
@@ -448,7 +455,10 @@ class Connection(Peer):
 
     def _bound_input(self) -> bool:
         """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""
-        if self._parser.pending_bytes <= self._server.config.client_query_buffer_limit:
+        held = self._parser.pending_bytes
+        if held > self._server.recent_max_input_bytes:
+            self._server.recent_max_input_bytes = held
+        if held <= self._server.config.client_query_buffer_limit:
             return False
         self._server.stats.query_buffer_disconnections += 1
         log.warning("client id=%d closed: query buffer limit reached", self.session.id)

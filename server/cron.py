@@ -108,6 +108,7 @@ class Cron:
         self._clock_steps.look(day_ms)
         now_ms = monotonic_ms()
         self._sample(now_ms)
+        server.stats.ticks += 1
         serve_sync_waits(server)
         free_some(server)
         self._forget_iids()
@@ -151,7 +152,7 @@ class Cron:
         if not rates.is_due(now_ms):
             return
         counted = server.stats
-        rates.sample(calls_of_all(), counted.net_input_bytes, counted.net_output_bytes, now_ms)
+        rates.sample(calls_of_all(), counted, now_ms)
         server.sample_memory()
         if (
             server.special & MEMORY_LIMITED
@@ -256,7 +257,9 @@ def forget_iids(server: Server) -> bool:
 def expire_keys(server: Server, budget_ns: int) -> bool:
     """Remove keys whose time has come; False when the time was up before the end."""
     started_ns = server.clock_ns
+    expired_before = server.expired_keys
     done = _expire_all(server, started_ns, budget_ns)
+    server.stats.expired_actively += server.expired_keys - expired_before
     server.refresh_clock()
     spent_ns = max(0, server.clock_ns - started_ns)
     server.stats.expiry_ns += spent_ns

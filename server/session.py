@@ -122,6 +122,9 @@ class Session:
         self.bytes_in = 0
         self.bytes_out = 0
         self.commands = 0
+        self.reads = 0
+        self.batches = 0  # requests that were parsed at once
+        self.requests = 0  # in all of these
         self.out: list[bytes] = []
         self.answered_bytes = 0  # of answers to the requests being run
         self.transaction: Transaction | None = None

@@ -57,6 +57,7 @@ def config_resetstat(call: Call) -> object:
     server = call.server
     server.stats.reset()
     server.rates.reset()
+    server.slowlog.reset_counters()
     server.keyspace_hits = 0
     server.keyspace_misses = 0
     server.expired_keys = 0

@@ -39,7 +39,7 @@ class SaveStatus:
 
     Attributes:
         saves: how many were begun; scheduled: one is to begin when it can.
-        last_ok: how the last one went.
+        last_ok: how the last one went; failures_in_a_row: of those in the background.
         last_duration_s: how long that took; -1 before the first.
         last_copied_bytes: what was kept for it that changed meanwhile, about.
     """
@@ -48,6 +48,7 @@ class SaveStatus:
         self.saves = 0
         self.scheduled = False
         self.last_ok = True
+        self.failures_in_a_row = 0
         self.last_duration_s = -1
         self.last_copied_bytes = 0
 
@@ -135,6 +136,7 @@ class Saving:
         if failure:
             log.warning("Background saving failed: %s", failure)
             status.last_ok = False
+            status.failures_in_a_row += 1
             self.settings_changed()
             return
         server.dirty -= job.dirty_before
@@ -169,6 +171,7 @@ class Saving:
         self._server.last_save_s = int(time.time())
         self._saved_s = monotonic_ms() // 1000
         self.status.last_ok = True
+        self.status.failures_in_a_row = 0
         self.settings_changed()
         log.info("Saved %s: %d bytes, %.3f seconds", os.fsdecode(path), size, spent_ns / 1e9)
 

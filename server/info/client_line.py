@@ -134,6 +134,8 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"obl=%d" % memory.ready_bytes,
         b"oll=%d" % (1 if memory.unread_bytes else 0),
         b"omem=%d" % memory.unread_bytes,
+        b"omem-shared=0",
+        b"omem-unshared=%d" % memory.unread_bytes,
         b"tot-mem=%d" % memory.total_bytes,
         b"events=" + (b"rw" if memory.unread_bytes else b"r"),
         b"cmd=" + (b"NULL" if row is None else row.name),
@@ -146,6 +148,9 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"tot-net-in=%d" % session.bytes_in,
         b"tot-net-out=%d" % session.bytes_out,
         b"tot-cmds=%d" % session.commands,
+        b"read-events=%d" % session.reads,
+        b"avg-pipeline-len-sum=%d" % session.requests,
+        b"avg-pipeline-len-cnt=%d" % session.batches,
     ]
     return b" ".join(fields)
 

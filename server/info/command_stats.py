@@ -30,6 +30,14 @@ def calls_of_all() -> int:
     return total
 
 
+def microseconds_of_all() -> int:
+    """How long all commands that have been run took."""
+    total_ns = 0
+    for row in all_rows():
+        total_ns += row.nsec
+    return total_ns // 1000
+
+
 def cumulative(row: Command) -> list[tuple[int, int]]:
     """The histogram of a row: (microseconds, calls that took less), where the second grows."""
     pairs: list[tuple[int, int]] = []

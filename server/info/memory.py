@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import time
 from typing import Final
 
 _PAGE_BYTES: Final = resource.getpagesize()
@@ -65,17 +66,21 @@ class Memory:
         startup_bytes: at the end of loading modules, before any data.
         used_bytes: at the last sample.
         peak_bytes: the highest sample since the start.
+        peak_s: when that was, in seconds since 1970.
     """
 
     def __init__(self) -> None:
         self.startup_bytes: Final = resident_bytes()
         self.used_bytes = self.startup_bytes
         self.peak_bytes = self.startup_bytes
+        self.peak_s = int(time.time())
 
     def sample(self) -> int:
         """Look again; the bytes in use."""
         self.used_bytes = resident_bytes()
-        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+        if self.used_bytes > self.peak_bytes:
+            self.peak_bytes = self.used_bytes
+            self.peak_s = int(time.time())
         return self.used_bytes
 
     @property

@@ -54,6 +54,11 @@ class MemoryFigures:
         return max(0, self.used - self.startup) // self.keys if self.keys else 0
 
 
+def unread_bytes(server: Server) -> int:
+    """What clients have not read of their replies."""
+    return sum([session.peer.pending_output_bytes() for session in server.sessions.values()])
+
+
 def memory(server: Server) -> list[bytes]:
     """The lines of the section; allocated, active and resident are all the resident set."""
     figures = MemoryFigures(server)
@@ -66,6 +71,7 @@ def memory(server: Server) -> list[bytes]:
         b"used_memory_rss_human:" + human(used),
         b"used_memory_peak:%d" % figures.peak,
         b"used_memory_peak_human:" + human(figures.peak),
+        b"used_memory_peak_time:%d" % server.memory.peak_s,
         b"used_memory_peak_perc:%.2f%%" % figures.peak_percentage,
         b"used_memory_overhead:%d" % figures.overhead,
         b"used_memory_startup:%d" % figures.startup,
@@ -89,6 +95,7 @@ def memory(server: Server) -> list[bytes]:
         b"used_memory_vm_total:0",
         b"used_memory_vm_total_human:0B",
         b"used_memory_functions:0",
+        b"used_memory_hash_templates:0",
         b"used_memory_scripts:0",
         b"used_memory_scripts_human:0B",
         b"maxmemory:%d" % config.maxmemory,
@@ -105,8 +112,14 @@ def memory(server: Server) -> list[bytes]:
         b"mem_not_counted_for_evict:%d" % figures.aof_buffer,
         b"mem_replication_backlog:0",
         b"mem_total_replication_buffers:0",
+        b"mem_replica_full_sync_buffer:0",
         b"mem_clients_slaves:0",
         b"mem_clients_normal:%d" % figures.clients,
+        b"mem_clients_normal_shared:0",
+        b"mem_clients_normal_unshared:%d" % unread_bytes(server),
+        b"mem_cluster_slot_migration_output_buffer:0",
+        b"mem_cluster_slot_migration_input_buffer:0",
+        b"mem_cluster_slot_migration_input_buffer_peak:0",
         b"mem_cluster_links:0",
         b"mem_aof_buffer:%d" % figures.aof_buffer,
         b"mem_allocator:libc",

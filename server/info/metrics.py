@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from server.info.stats import Stats
+
 _SAMPLES: Final = 16
 SAMPLE_MS: Final = 100  # the least time between two samples
 
@@ -40,6 +42,8 @@ class Rates:
         self.commands = Rate()
         self.input_bytes = Rate()
         self.output_bytes = Rate()
+        self.cycles = Rate()
+        self.busy_us = Rate()
         self.sampled_ms = 0
 
     def reset(self) -> None:
@@ -47,14 +51,18 @@ class Rates:
         self.commands = Rate()
         self.input_bytes = Rate()
         self.output_bytes = Rate()
+        self.cycles = Rate()
+        self.busy_us = Rate()
 
     def is_due(self, now_ms: int) -> bool:
         """Whether the last sample is old enough for a new one."""
         return now_ms - self.sampled_ms >= SAMPLE_MS or now_ms < self.sampled_ms
 
-    def sample(self, commands: int, input_bytes: int, output_bytes: int, now_ms: int) -> None:
+    def sample(self, commands: int, counted: Stats, now_ms: int) -> None:
         """Note all counters."""
         self.sampled_ms = now_ms
         self.commands.sample(commands, now_ms)
-        self.input_bytes.sample(input_bytes, now_ms)
-        self.output_bytes.sample(output_bytes, now_ms)
+        self.input_bytes.sample(counted.net_input_bytes, now_ms)
+        self.output_bytes.sample(counted.net_output_bytes, now_ms)
+        self.cycles.sample(counted.turns + counted.ticks, now_ms)
+        self.busy_us.sample(counted.busy_us(), now_ms)

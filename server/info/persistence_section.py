@@ -34,6 +34,7 @@ def persistence(server: Server) -> list[bytes]:
         b"rdb_current_bgsave_time_sec:%d"
         % (max(0, now_s - job.started_s) if dumping and job is not None else -1),
         b"rdb_saves:%d" % saves.saves,
+        b"rdb_saves_consecutive_failures:%d" % saves.failures_in_a_row,
         b"rdb_last_cow_size:%d" % saves.last_copied_bytes,
         b"rdb_last_load_keys_expired:%d" % status.keys_expired,
         b"rdb_last_load_keys_loaded:%d" % status.keys_loaded,
@@ -48,6 +49,7 @@ def persistence(server: Server) -> list[bytes]:
         b"aof_rewrites_consecutive_failures:%d" % status.failures_in_a_row,
         b"aof_last_write_status:" + _word(status.write_ok and status.sync_ok and not status.lost),
         b"aof_last_cow_size:%d" % status.last_copied_bytes,
+        b"backup_in_progress:0",
         b"module_fork_in_progress:0",
         b"module_fork_last_cow_size:0",
     ]

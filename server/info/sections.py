@@ -33,6 +33,7 @@ _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 # Python's version ends with that of its compiler, in brackets.
 _COMPILER: Final = "".join(re.findall(r"\[.*?(\d+(?:\.\d+)+)", sys.version)[:1]).encode()
+ACTIVE_MS: Final = 1000  # who sent something since then counts as active
 _NO_REPLICATION_ID: Final = b"0" * 40
 
 
@@ -54,6 +55,7 @@ def server_section(server: Server) -> Lines:
         b"arch_bits:%d" % (sys.maxsize.bit_length() + 1),
         b"monotonic_clock:POSIX clock_gettime",
         b"multiplexing_api:epoll" if sys.platform == "linux" else b"multiplexing_api:kqueue",
+        b"atomicvar_api:none",  # one thread runs all commands
         b"gcc_version:" + _COMPILER,
         b"process_id:%d" % os.getpid(),
         b"process_supervised:" + server.host.supervisor(),
@@ -85,7 +87,8 @@ def _listeners(server: Server) -> Lines:
 
 def clients(server: Server) -> Lines:
     """Section ``clients``: who is connected, who waits for what."""
-    watching = subscribed = paused = 0
+    watching = subscribed = paused = active = 0
+    since_ms = server.clock_ns // 1_000_000 - ACTIVE_MS
     for session in server.sessions.values():
         if session.watched:
             watching += 1
@@ -93,6 +96,8 @@ def clients(server: Server) -> Lines:
             subscribed += 1
         if session.special & PAUSED:
             paused += 1
+        if session.active_ms > since_ms:
+            active += 1
     blocking = server.blocking
     return [
         b"connected_clients:%d" % len(server.sessions),
@@ -105,6 +110,7 @@ def clients(server: Server) -> Lines:
         b"pubsub_clients:%d" % subscribed,
         b"watching_clients:%d" % watching,
         b"clients_in_timeout_table:%d" % blocking.deadline_count,
+        b"active_clients:%d" % active,
         b"total_watched_keys:%d" % len(server.watchers),
         b"total_blocking_keys:%d" % blocking.key_count,
         b"total_blocking_keys_on_nokey:%d" % blocking.group_key_count,
@@ -132,7 +138,9 @@ def stats(server: Server) -> Lines:
         b"sync_partial_ok:0",
         b"sync_partial_err:0",
         b"expired_subkeys:0",
+        b"expired_subkeys_active:0",
         b"expired_keys:%d" % server.expired_keys,
+        b"expired_keys_active:%d" % counted.expired_actively,
         b"expired_stale_perc:0.00",
         b"expired_time_cap_reached_count:%d" % counted.expiry_capped,
         b"expire_cycle_cpu_milliseconds:%d" % (counted.expiry_ns // 1_000_000),
@@ -166,14 +174,48 @@ def stats(server: Server) -> Lines:
         b"total_writes_processed:%d" % counted.writes,
         b"io_threaded_reads_processed:0",
         b"io_threaded_writes_processed:0",
+        b"io_threaded_total_prefetch_batches:0",
+        b"io_threaded_total_prefetch_entries:0",
         b"client_query_buffer_limit_disconnections:%d" % counted.query_buffer_disconnections,
         b"client_output_buffer_limit_disconnections:%d" % counted.output_buffer_disconnections,
         b"reply_buffer_shrinks:0",
         b"reply_buffer_expands:0",
+        *_turns(server),
+        b"slowlog_commands_count:%d" % server.slowlog.count,
+        b"slowlog_commands_time_ms_max:%.2f" % (server.slowlog.longest_us / 1000),
+        b"slowlog_commands_time_ms_sum:%.2f" % (server.slowlog.sum_us / 1000),
+        b"hash_templates:0",
+        b"hash_template_keys:0",
         b"acl_access_denied_auth:%d" % counted.denied_authentications,
         b"acl_access_denied_cmd:0",
         b"acl_access_denied_key:0",
         b"acl_access_denied_channel:0",
+        b"acl_access_denied_tls_cert:0",
+    ]
+
+
+def _turns(server: Server) -> Lines:
+    """Turns of the event loop: those in which something was done, and what they took.
+
+    A turn takes the processor's time of the thread that runs everything. A batch of a client is
+    what it had sent when it was its turn.
+    """
+    counted = server.stats
+    rates = server.rates
+    cycles = rates.cycles.per_second
+    batches = counted.batches
+    return [
+        b"eventloop_cycles:%d" % (counted.turns + counted.ticks),
+        b"eventloop_duration_sum:%d" % counted.busy_us(),
+        b"eventloop_duration_cmd_sum:%d" % command_stats.microseconds_of_all(),
+        b"instantaneous_eventloop_cycles_per_sec:%d" % cycles,
+        b"instantaneous_eventloop_duration_usec:%d"
+        % (rates.busy_us.per_second // cycles if cycles else 0),
+        b"eventloop_cycles_with_clients_processing:%d" % counted.turns,
+        b"total_client_processing_events:%d" % batches,
+        b"avg_pipeline_length_sum:%d" % counted.requests,
+        b"avg_pipeline_length_cnt:%d" % batches,
+        b"avg_pipeline_length:%.2f" % (counted.requests / batches if batches else 0.0),
     ]
 
 
@@ -211,6 +253,25 @@ def cpu(server: Server) -> Lines:
         lines.append(b"used_cpu_sys_main_thread:%.6f" % thread.ru_stime)
         lines.append(b"used_cpu_user_main_thread:%.6f" % thread.ru_utime)
     return lines
+
+
+def threads(server: Server) -> Lines:
+    """Section ``threads``: the one that serves clients."""
+    counted = server.stats
+    return [
+        b"io_thread_0:clients=%d,reads=%d,writes=%d"
+        % (len(server.sessions), counted.reads, counted.writes)
+    ]
+
+
+def hot_keys(server: Server) -> Lines:
+    """Section ``hotkeys``: none are looked for."""
+    return []
+
+
+def key_sizes(server: Server) -> Lines:
+    """Section ``keysizes``: sizes are not counted."""
+    return []
 
 
 def modules(server: Server) -> Lines:
@@ -258,15 +319,18 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"clients", b"Clients", clients, True),
     (b"memory", b"Memory", memory, True),
     (b"persistence", b"Persistence", persistence, True),
+    (b"threads", b"Threads", threads, True),
     (b"stats", b"Stats", stats, True),
     (b"replication", b"Replication", replication, True),
     (b"cpu", b"CPU", cpu, True),
+    (b"hotkeys", b"Hotkeys", hot_keys, True),
     (b"modules", b"Modules", modules, True),
     (b"commandstats", b"Commandstats", command_statistics, False),
     (b"errorstats", b"Errorstats", error_statistics, True),
     (b"latencystats", b"Latencystats", latency_statistics, False),
     (b"cluster", b"Cluster", cluster, True),
     (b"keyspace", b"Keyspace", keyspace, True),
+    (b"keysizes", b"Keysizes", key_sizes, True),
 ]
 
 

@@ -38,11 +38,21 @@ class SlowLog:
     def __init__(self) -> None:
         self.commands: deque[SlowCommand] = deque()
         self.next_number = 0
+        self.reset_counters()
+
+    def reset_counters(self) -> None:
+        """Count anew; what is remembered stays."""
+        self.count = 0
+        self.longest_us = 0
+        self.sum_us = 0
 
     def add(
         self, argv: list[bytes], at_s: int, usec: int, session: Session, config: Config
     ) -> None:
         """Log a command, and forget the oldest where there are too many."""
+        self.count += 1
+        self.sum_us += usec
+        self.longest_us = max(self.longest_us, usec)
         most = config.slowlog_max_len
         if not most:
             return

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Final
 
 log: Final = logging.getLogger("headrace")
 
 MOST_CODES: Final = 128  # codes of errors that are counted apart
+
+
+def thread_us() -> int:
+    """Processor time that this thread has taken."""
+    return time.thread_time_ns() // 1000
 
 
 class Stats:
@@ -25,6 +31,11 @@ class Stats:
         self.net_output_bytes = 0
         self.reads = 0
         self.writes = 0
+        self.turns = 0  # of the event loop, in which clients were served
+        self.ticks = 0  # of the cron
+        self.batches = 0  # requests of one client that were parsed at once
+        self.requests = 0  # in all of these
+        self._busy_before_us = thread_us()
         self.error_replies = 0
         self.errors_by_code: dict[bytes, int] = {}
         self.tells_errors_apart = True
@@ -34,6 +45,11 @@ class Stats:
         self.query_buffer_disconnections = 0
         self.expiry_ns = 0  # time that active expiry took
         self.expiry_capped = 0  # how often it had to stop with keys left to expire
+        self.expired_actively = 0  # keys that it met
+
+    def busy_us(self) -> int:
+        """What the thread that runs everything has taken of a processor."""
+        return thread_us() - self._busy_before_us
 
     def note_write(self, size: int) -> None:
         """Count one write of ``size`` bytes to a client."""

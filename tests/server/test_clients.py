@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from support.client import RawClient, WireError, encode
-from support.process import Process, ServerProcess
+from support.process import Pair, Process, ServerProcess
 
 FIELDS = [
     "id",
@@ -35,6 +35,8 @@ FIELDS = [
     "obl",
     "oll",
     "omem",
+    "omem-shared",
+    "omem-unshared",
     "tot-mem",
     "events",
     "cmd",
@@ -47,6 +49,9 @@ FIELDS = [
     "tot-net-in",
     "tot-net-out",
     "tot-cmds",
+    "read-events",
+    "avg-pipeline-len-sum",
+    "avg-pipeline-len-cnt",
 ]
 
 
@@ -88,6 +93,18 @@ def test_info_line_has_every_field_in_order(client: RawClient) -> None:
     assert line["argv-mem"] == "10"
     assert line["resp"] == "2"
     assert line["laddr"].startswith("127.0.0.1:")
+
+
+@pytest.mark.since(8, 10)
+def test_info_line_has_the_fields_of_redis(pair: Pair) -> None:
+    for client in (pair.ours, pair.real):
+        client.call("PING")
+        client.send(encode("PING") + encode("CLIENT", "INFO"))
+        assert client.read() == b"+PONG\r\n"
+        line = fields(client.read().split(b"\r\n")[1])
+        assert list(line) == FIELDS
+        shown = [line[name] for name in FIELDS if name.startswith(("read-", "avg-"))]
+        assert shown == ["2", "3", "2"]
 
 
 def test_info_line_follows_the_session(client: RawClient) -> None:

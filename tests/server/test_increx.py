@@ -1,8 +1,9 @@
-"""INCREX: Redis 8.8, which no judge here knows; the expectations are those of its own tests."""
+"""INCREX, here and in Redis 8.10: the same expectations of both."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from conftest import Factory
 
 from compat import long_double
 from support.client import Argument, RawClient, WireError
-from support.process import ServerProcess
+from support.process import Process, ServerProcess
 
 FAR_MS = 4102444800000
 MAX = 2**63 - 1
@@ -19,6 +20,26 @@ GREATEST = long_double.text(long_double.GREATEST)
 WRONGTYPE = WireError(b"WRONGTYPE Operation against a key holding the wrong kind of value")
 SYNTAX = WireError(b"ERR syntax error")
 Words = tuple[Argument, ...]
+
+
+@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
+def tested(request: pytest.FixtureRequest) -> Process:
+    """Our server, or the newest Redis."""
+    name = "server" if request.param == "ours" else "redis_server"
+    process: Process = request.getfixturevalue(name)
+    return process
+
+
+@pytest.fixture
+def client(tested: Process) -> Iterator[RawClient]:
+    with tested.client() as connection:
+        yield connection
+
+
+@pytest.fixture
+def client3(tested: Process) -> Iterator[RawClient]:
+    with tested.client(resp3=True) as connection:
+        yield connection
 
 
 @pytest.mark.parametrize(
@@ -200,10 +221,10 @@ def test_deadlines(client: RawClient) -> None:
     assert client.call_parsed("EXISTS", "k") == 0
 
 
-def test_events(server: ServerProcess, client: RawClient) -> None:
+def test_events(tested: Process, client: RawClient) -> None:
     client.call("CONFIG", "SET", "notify-keyspace-events", "EA")
     try:
-        with server.client() as listener:
+        with tested.client() as listener:
             listener.call("PSUBSCRIBE", "__keyevent*__:*")
             for words in (
                 ("BYINT", 5),

@@ -6,17 +6,20 @@ import os
 import time
 from collections.abc import Callable
 
+import pytest
+
 from support.client import RawClient
 from support.process import Process, ServerProcess
 from support.waiting import wait_until
 
 DEFAULT = [
-    "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
-    "Errorstats", "Cluster", "Keyspace",
+    "Server", "Clients", "Memory", "Persistence", "Threads", "Stats", "Replication", "CPU",
+    "Hotkeys", "Modules", "Errorstats", "Cluster", "Keyspace", "Keysizes",
 ]  # fmt: skip
 ALL = [
-    "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Modules",
-    "Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace",
+    "Server", "Clients", "Memory", "Persistence", "Threads", "Stats", "Replication", "CPU",
+    "Hotkeys", "Modules", "Commandstats", "Errorstats", "Latencystats", "Cluster", "Keyspace",
+    "Keysizes",
 ]  # fmt: skip
 
 
@@ -38,6 +41,90 @@ def test_sections(client: RawClient) -> None:
     assert titles(client, "nothing") == []
 
 
+def fields(server: Process) -> dict[str, list[str]]:
+    """The names in each section of INFO, in order; what is of our own left out."""
+    text = server.call("INFO", "everything")
+    assert isinstance(text, bytes)
+    sections: dict[str, list[str]] = {}
+    for line in text.decode().splitlines():
+        if line.startswith("# "):
+            names = sections[line[2:]] = []
+        elif line and not line.startswith("headrace_"):
+            names.append(line.partition(":")[0])
+    return sections
+
+
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("aof", ["no", "yes"])
+def test_fields_are_those_of_redis(
+    fresh_server: Callable[..., Process], fresh_redis: Callable[..., Process], aof: str
+) -> None:
+    ours, real = [
+        fields(fresh("--appendonly", aof, "--bind", "127.0.0.1"))
+        for fresh in (fresh_server, fresh_redis)
+    ]
+    assert list(ours) == list(real)
+    for section in ALL:
+        if section.endswith("stats") and section != "Stats":
+            continue  # by command and by error
+        assert real[section] == ours[section] or section == "Modules", section
+
+
+def test_turns_are_counted(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "RESETSTAT")
+    client.pipeline(*[("PING",)] * 10)
+    client.call("DEBUG", "SLEEP", "0.02")
+    info = server.info("stats")
+    assert int(info["eventloop_cycles"]) >= int(info["eventloop_cycles_with_clients_processing"])
+    assert int(info["eventloop_cycles_with_clients_processing"]) >= 2
+    assert int(info["eventloop_duration_cmd_sum"]) >= 20_000
+    batches = int(info["total_client_processing_events"])
+    assert 2 <= batches <= 15
+    assert int(info["avg_pipeline_length_sum"]) >= 11
+    assert info["avg_pipeline_length_cnt"] == str(batches)
+    before = int(info["eventloop_duration_sum"])
+    client.call("DEBUG", "POPULATE", 20_000)
+    assert int(server.info("stats")["eventloop_duration_sum"]) > before + 2000
+
+
+def test_rates_of_turns_follow(server: ServerProcess, client: RawClient) -> None:
+    def told() -> bool:
+        client.call("PING")
+        info = server.info("stats")
+        names = ("instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec")
+        return all(int(info[name]) > 0 for name in names)
+
+    wait_until(told)
+
+
+def test_clients_are_active_for_a_second(server: ServerProcess, client: RawClient) -> None:
+    others = [server.client() for _ in range(3)]
+    for other in others:
+        other.call("PING")
+    assert int(server.info("clients")["active_clients"]) >= 4
+    wait_until(lambda: server.info("clients")["active_clients"] == "1")
+    for other in others:
+        other.close()
+
+
+def test_what_slow_commands_took_is_summed(server: ServerProcess, client: RawClient) -> None:
+    client.call("CONFIG", "RESETSTAT")
+    client.call("DEBUG", "SLEEP", "0.02")
+    client.call("DEBUG", "SLEEP", "0.03")
+    client.call("SLOWLOG", "RESET")
+    info = server.info("stats")
+    assert int(info["slowlog_commands_count"]) >= 2
+    assert float(info["slowlog_commands_time_ms_max"]) >= 30
+    assert float(info["slowlog_commands_time_ms_sum"]) >= 50
+    client.call("CONFIG", "RESETSTAT")
+    assert server.info("stats")["slowlog_commands_time_ms_sum"] == "0.00"
+
+
+def test_the_largest_input_is_remembered(server: ServerProcess, client: RawClient) -> None:
+    client.call("SET", "big", "x" * 200_000)
+    assert int(server.info("clients")["client_recent_max_input_buffer"]) >= 60_000
+
+
 def test_each_line_is_a_name_and_a_value(client: RawClient) -> None:
     text = client.call_parsed("INFO", "everything")
     assert isinstance(text, bytes)
@@ -55,7 +142,7 @@ def test_server_section_names_the_process(server: ServerProcess) -> None:
     assert info["process_id"] == str(server.pid)
     assert info["tcp_port"] == str(server.port)
     assert info["redis_mode"] == "standalone"
-    assert tuple(int(part) for part in info["redis_version"].split(".")) >= (8, 8, 0)
+    assert info["redis_version"] == "8.10.2"
     assert info["headrace_version"]
     assert info["headrace_build"] in ("pure", "compiled")
     assert len(info["run_id"]) == 40

@@ -1,11 +1,13 @@
-"""Compare-and-set, compare-and-delete and MSETEX: Redis 8.4, which no judge here knows."""
+"""Compare-and-set, compare-and-delete and MSETEX, here and in Redis 8.10."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 from support.client import Argument, RawClient, Status, WireError
-from support.process import ServerProcess
+from support.process import Process
 
 HELLO = b"9555e8555c62dcfd"  # the digest of "hello" in Redis
 FAR_MS = 4102444800000
@@ -13,6 +15,20 @@ OK = Status(b"OK")
 SYNTAX = WireError(b"ERR syntax error")
 WRONGTYPE = WireError(b"WRONGTYPE Operation against a key holding the wrong kind of value")
 LENGTH = WireError(b"ERR must be exactly 16 hexadecimal characters")
+
+
+@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
+def tested(request: pytest.FixtureRequest) -> Process:
+    """Our server, or the newest Redis."""
+    name = "server" if request.param == "ours" else "redis_server"
+    process: Process = request.getfixturevalue(name)
+    return process
+
+
+@pytest.fixture
+def client(tested: Process) -> Iterator[RawClient]:
+    with tested.client() as connection:
+        yield connection
 
 
 def test_digest(client: RawClient) -> None:
@@ -141,13 +157,13 @@ def test_msetex(client: RawClient) -> None:
     assert client.call_parsed("TTL", "a") == 100
 
 
-def test_events_of_a_value_replaced(server: ServerProcess, client: RawClient) -> None:
+def test_events_of_a_value_replaced(tested: Process, client: RawClient) -> None:
     """Classes o and c, which came with Redis 8.2."""
     client.call("CONFIG", "SET", "notify-keyspace-events", "Eocg$")
     try:
         client.call("MSET", "k", 1, "l", 2)
         client.call("XADD", "s", "1-1", "f", "v")
-        with server.client() as listener:
+        with tested.client() as listener:
             listener.call("PSUBSCRIBE", "__keyevent*__:*")
             client.call("SET", "k", 2)
             client.call("SET", "s", 2)
