@@ -36,6 +36,10 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
             server.host.tell_supervisor("The first append-only file is being written, not ending")
             return False
         log.warning("The first append-only file is being written: ending anyway")
+    if not force and not _is_recorded(server):
+        log.warning("Not all that was answered is in the append-only file: not ending now")
+        server.host.tell_supervisor("The append-only file cannot be written, so the server stays")
+        return False
     if not save and (nosave or not server.config.save):
         return True
     log.info("Saving the final snapshot before exiting")
@@ -45,6 +49,17 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     server.host.tell_supervisor("The snapshot cannot be saved, so the server stays")
     log.warning("The snapshot could not be saved: not ending now")
     return False
+
+
+def _is_recorded(server: Server) -> bool:
+    """Whether all that was answered is in the append-only file, where there is one.
+
+    Under ``appendfsync always`` it is, or the server has failed.
+    """
+    committer = server.committer
+    if committer is None or server.config.appendfsync == b"always":
+        return True
+    return committer.settle()
 
 
 def discard_unfinished(server: Server) -> None:

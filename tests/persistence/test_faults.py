@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,6 +114,42 @@ def test_a_full_disk_under_everysec(fresh_server: Factory, disk: SmallDisk) -> N
     assert keys_of(server) == writer.acknowledged
     assert sorted(recorded_keys(server)) == sorted(writer.acknowledged)
     assert not writer.acknowledged & writer.refused
+
+
+def test_no_end_in_order_while_what_was_acknowledged_is_not_written(
+    fresh_server: Factory, disk: SmallDisk
+) -> None:
+    options = ("--appendonly", "yes", "--save", "")
+    server = fresh_server(*options, directory=disk.path, check_log=False)
+    with server.client() as client:
+        writer = Writer(client)
+        disk.fill(leave_bytes=200_000)
+        writer.write_until(b"-MISCONF")
+        assert client.call("SHUTDOWN") == b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n"
+        server.signal(signal.SIGTERM)
+        server.wait_for_log("Not shut down")
+        assert "Not all that was answered is in the append-only file" in server.log()
+        assert client.call("GET", "key:1").startswith(b"$20000")
+        disk.make_room()
+        client.send_command("SHUTDOWN")
+        assert client.rest_until_close() == b""
+    assert server.wait() == 0
+    server.start()
+    assert keys_of(server) == writer.acknowledged
+
+
+def test_an_end_that_is_forced_comes_whatever_is_written(
+    fresh_server: Factory, disk: SmallDisk
+) -> None:
+    options = ("--appendonly", "yes", "--save", "")
+    server = fresh_server(*options, directory=disk.path, check_log=False)
+    with server.client() as client:
+        writer = Writer(client)
+        disk.fill(leave_bytes=200_000)
+        writer.write_until(b"-MISCONF")
+        client.send_command("SHUTDOWN", "FORCE")
+        assert client.rest_until_close() == b""
+    assert server.wait() == 1
 
 
 def test_a_full_disk_under_always(fresh_server: Factory, disk: SmallDisk) -> None:
