@@ -214,19 +214,21 @@ def test_signals_that_were_ignored_before_the_start_are_heeded(fresh_server: Fac
     server = fresh_server(start=False)
     assert isinstance(server, ServerProcess)
     script = 'trap "" INT TERM HUP; exec "$@"'
-    with subprocess.Popen(
-        ["sh", "-c", script, "sh", *server.command(), "--port", "0", "--unixsocket", "socket"],
-        cwd=server.directory,
-        env=server.variables(),
-        stdout=subprocess.DEVNULL,
-    ) as process:
-        path = server.directory / "socket"
-        wait_until(path.exists)
-        with RawClient(path=str(path)) as client:
-            wait_until(lambda: client.call("PING") == b"+PONG\r\n")
+    command = ["sh", "-c", script, "sh", *server.command(), "--port", "0", "--unixsocket", "socket"]
+    with server.log_path.open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=server.directory, env=server.variables(), stdout=log, stderr=log
+        )
+    try:
+        server.wait_for_log("Ready to accept connections")
         process.send_signal(signal.SIGHUP)
+        with RawClient(path=str(server.directory / "socket")) as client:
+            assert client.call("PING") == b"+PONG\r\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 # The file with the process ID
