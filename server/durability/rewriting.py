@@ -159,7 +159,7 @@ class Rewriting:
         Returns: whether it has begun.
         """
         if self.first is None and self.recovery.look():
-            return self.first is not None
+            return self.is_running()
         server = self._server
         status = server.aof_status
         status.rewrite_scheduled = False
