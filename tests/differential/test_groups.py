@@ -1,6 +1,6 @@
 """Consumer groups against the real Redis.
 
-Where Redis has become another since the judge's version 7.0, the tests follow the newer one: a
+Where Redis has become another since 7.0, which judges too, the tests follow the newer one: a
 consumer is made by every read and claim, so here it is made beforehand; ``entries-read`` and
 ``lag`` are told exactly also after entries were removed.
 """

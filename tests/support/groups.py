@@ -1,6 +1,6 @@
 """What two servers tell of the groups of a stream, compared except for what is of a clock.
 
-Where Redis has become another since the judge's version 7.0, the newer one is followed:
+Where Redis has become another since 7.0, which judges too, the newer one is followed:
 ``entries-read`` and ``lag`` are told exactly also after entries were removed.
 """
 
