@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from support.build import ROOT
+from support.judges import JUDGES, missing
 from support.process import Process
 
-NAMES: Final = ("redis-7.0", "redis-8.0", "redis-8.10", "valkey-9.1")
+NAMES: Final = tuple(judge.name for judge in JUDGES)
 
 
-def writer_path(name: str) -> Path:
-    """Where a server of ``NAMES`` is: in HEADRACE_JUDGES, or where ``make judges`` puts it.
-
-    Without it the test is skipped, except in CI.
-    """
-    folder = os.environ.get("HEADRACE_JUDGES")
-    path = (Path(folder) if folder else ROOT / ".judges" / "bin") / name
-    if path.exists():
-        return path
-    if os.environ.get("CI"):
-        pytest.fail(f"{path} is not there")
-    pytest.skip(f"{path} is not there: make judges")
+def writer_path(name: str) -> str:
+    """Where a server of ``NAMES`` lies; without it the test is skipped, except in CI."""
+    program = {judge.name: judge.program() for judge in JUDGES}[name]
+    if program is None:
+        missing(f"no {name}: `make judges` brings it")
+    return program
 
 
 class Writer(Process):
@@ -37,4 +28,4 @@ class Writer(Process):
         self.name = name
 
     def command(self) -> list[str]:
-        return [str(self._program), "--save", "", "--enable-debug-command", "yes"]
+        return [self._program, "--save", "", "--enable-debug-command", "yes"]
