@@ -94,14 +94,17 @@ class SoundDecoder(Decoder):
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
-        if isinstance(value, Stream):
-            self.look_at(key, value)
+        self.look_at(key, value, expire_ms)
         super().place(key, value, expire_ms)
 
-    def look_at(self, key: bytes, stream: Stream) -> None:
-        """Refuse a stream that nobody could have made."""
+    def look_at(self, key: bytes, value: object, expire_ms: int) -> None:
+        """Refuse a stream that nobody could have made, and a deadline that nobody could set."""
+        if not NO_EXPIRY <= expire_ms <= INT64_MAX:
+            raise self.malformed(f"a deadline of {key[:64]!r} that can be set, not {expire_ms}")
+        if not isinstance(value, Stream):
+            return
         try:
-            check_stream(stream)
+            check_stream(value)
         except Unsound as reason:
             raise self.malformed(f"a sound stream in {key[:64]!r}, not {reason}") from reason
 
@@ -126,6 +129,7 @@ class SnapshotCheck(SoundDecoder):
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
         self.keys += 1
+        self.look_at(key, value, expire_ms)
         if expire_ms != NO_EXPIRY:
             self.mortal += 1
         if not isinstance(value, Stream):
@@ -135,7 +139,6 @@ class SnapshotCheck(SoundDecoder):
         self.groups += len(value.groups)
         for group in value.groups.values():
             self.pending += group.pel.size
-        self.look_at(key, value)
 
 
 def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:

@@ -52,6 +52,9 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
         reply = failed(server, row, error.line)
     except StorageError as refusal:
         reply = failed(server, row, storage_error_line(refusal))
+    except MemoryError:
+        log.critical("command %r failed: out of memory", argv[0])
+        reply = crashed(server, row)
     except Exception:
         log.exception("command %r failed with an internal error", argv[0])
         reply = crashed(server, row)

@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 import server.commands.families  # noqa: F401  (importing it fills the command table)
+from compat.errors import INTERNAL
 from persistence.check import SoundDecoder
 from persistence.directory import AofDirectory
 from persistence.encoder import Encoder
@@ -199,7 +200,7 @@ class _TolerantLoader(Loader):
         line = self._replayer.run(argv)
         if not line:
             return
-        if not self._left and not line.startswith(_UNKNOWN):
+        if line == INTERNAL or (not self._left and not line.startswith(_UNKNOWN)):
             self._refuse(reader, argv, offset, line)
         # After the first command that was left out, others may miss what it would have made.
         left = self._left.setdefault(shown(argv[0]).upper(), Left())

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from conftest import Factory
+from xxhash import xxh3_64_intdigest
 
 from persistence.snapshot.encoder import SnapshotEncoder
+from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE
 from protocol.replies import request
 from support import build
 from support.interchange import rdb, string
-from support.snapshots import odd_databases, snapshot
+from support.snapshots import databases, odd_databases, snapshot
 from support.tools import tool
 
 FOLDER = "appendonlydir"
@@ -147,6 +149,42 @@ def test_an_unsound_snapshot_is_not_taken_over(tmp_path: Path) -> None:
     path.write_bytes(snapshot(dbs))
     for words in (TOOLS[0], *TOOLS[2:]):
         assert "not a deleted entry above the last ID" in refused(str(path), *words)
+
+
+@pytest.mark.parametrize("deadline_ms", [2**63, -2])
+def test_a_deadline_that_nobody_could_set(tmp_path: Path, deadline_ms: int) -> None:
+    dbs = databases()
+    dbs[0].put(b"key", b"v", 1)
+    dbs[0].expire_at(b"key", 2_000_000_000_000)
+    data = snapshot(dbs)
+    packed = b"\xcf" + (2_000_000_000_000).to_bytes(8, "big")
+    assert data.count(packed) == 1
+    other = b"\xcf" if deadline_ms > 0 else b"\xd3"
+    payload = data[PREAMBLE.size + FRAME_HEAD.size : -CHECKSUM.size]
+    payload = payload.replace(packed, other + (deadline_ms % 2**64).to_bytes(8, "big"))
+    frame = FRAME_HEAD.pack(len(payload), 0) + payload
+    path = tmp_path / "dump.hrs"
+    path.write_bytes(data[: PREAMBLE.size] + frame + CHECKSUM.pack(xxh3_64_intdigest(frame)))
+    for words in (TOOLS[0], *TOOLS[2:]):
+        assert f"not {deadline_ms}" in refused(str(path), *words)
+
+
+def test_a_command_that_runs_out_of_memory(tmp_path: Path) -> None:
+    """It is refused, in words, also where other commands were left out before."""
+    value = request([b"SETRANGE", b"k", b"%d" % (2**29 - 10), b"x"])
+    (tmp_path / "appendonly.aof").write_bytes(request([b"LPUSH", b"l", b"x"]) + value)
+    words = ["import", str(tmp_path), "--dir", str(tmp_path / "new"), "--skip-unsupported"]
+    limited = ["sh", "-c", 'ulimit -v 500000 && exec "$@"', "sh"]
+    done = subprocess.run(
+        [*limited, sys.executable, "-P", "-m", "server", *words],
+        capture_output=True,
+        check=False,
+        env=build.environment(),
+    )
+    assert done.returncode == 1
+    assert b"out of memory" in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_commands_that_change_nothing_are_passed(fresh_server: Factory, tmp_path: Path) -> None:

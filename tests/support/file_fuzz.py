@@ -100,7 +100,7 @@ class Tools:
         if not outcome.fault:
             if outcome.code not in (0, 1):
                 outcome.fault = f"exit code {outcome.code}"
-            elif "Traceback" in outcome.text or "not enough memory" in outcome.text:
+            elif "Traceback" in outcome.text or "There is not enough memory" in outcome.text:
                 outcome.fault = outcome.text
             elif outcome.code and not outcome.text.strip():
                 outcome.fault = "refused without a word"
