@@ -193,7 +193,7 @@ class TrimOptions:
         if acked or self.strategy == MAXLEN:
             record[self.threshold_at] = b"%d" % stream.length
         else:
-            ms, seq = stream.first_stored_id()
+            ms, seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
             record[self.threshold_at] = format_id(ms, seq)
 
 

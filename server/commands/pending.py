@@ -347,7 +347,8 @@ def _number(text: bytes, refusal: bytes) -> int:
 def xclaim(call: Call) -> object:
     """Take pending entries over: ``XCLAIM key group consumer min-idle-ms id [id ...] [options]``.
 
-    Whatever is pending and its entry deleted is pending no more.
+    Whatever is pending and its entry deleted is pending no more. In a base of the append-only file,
+    which tells what is pending when all entries are there, it is pending still.
 
     Reply: the entries claimed, or with JUSTID their IDs.
     Complexity: O(log n) for each ID. Source: xclaimCommand.
@@ -375,7 +376,7 @@ def xclaim(call: Call) -> object:
     for ms, seq in ids:
         nack = group.pel.get(ms, seq)
         part = stream.one(ms, seq)
-        if part is None:
+        if part is None and (nack is not None or not call.replaying):
             if nack is not None:
                 raised = raised and nack.consumer is None  # only its owner's record tells LASTID
                 note_purge(call, key, group, nack)
@@ -395,7 +396,8 @@ def xclaim(call: Call) -> object:
             nack.count_up()
         _claimed(call, key, group, consumer, nack)
         raised = False
-        claimed.append(Claim(nack, part))
+        if part is not None:
+            claimed.append(Claim(nack, part))
     if raised:
         note_position(call, key, group)
     if made:

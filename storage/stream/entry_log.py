@@ -491,11 +491,6 @@ class EntryLog:
 
     # Blocks
 
-    def first_stored_id(self) -> tuple[int, int]:
-        """The first ID of the first node, deleted or not; the greatest ID when there is no node."""
-        block = self._head()[0]
-        return (ID_MAX, ID_MAX) if block is None else (block.first_ms, block.first_seq)
-
     def node_count(self) -> int:
         """How many nodes Redis would have."""
         return self.index.live_blocks + (1 if self.tail is not None else 0)

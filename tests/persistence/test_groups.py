@@ -72,3 +72,47 @@ def test_a_restart_keeps_groups(fresh_server: Factory, rewritten: bool) -> None:
     released = [b"9-0", b"8-0", b"2-0", *[b"%d-0" % n for n in range(90, 20, -1)], b"120-0"]
     assert order[: len(released)] == released
     assert order[len(released) : len(released) + 2] == [b"7-0", b"3-0"]  # first set, first claimed
+
+
+@pytest.mark.parametrize("form", ["yes", "no"], ids=["snapshot", "commands"])
+def test_a_base_keeps_what_is_pending_of_deleted_messages(fresh_server: Factory, form: str) -> None:
+    server = fresh_server("--appendonly", "yes", "--aof-use-rdb-preamble", form)
+    with server.client() as client:
+        for number in range(1, 6):
+            client.call("XADD", "s", f"{number}-0", "n", number)
+        client.call("XGROUP", "CREATE", "s", "g", 0)
+        client.call("XREADGROUP", "GROUP", "g", "a", "COUNT", 3, "STREAMS", "s", ">")
+        client.call("XDEL", "s", "2-0")
+        before = client.call("XPENDING", "s", "g")
+        client.call("BGREWRITEAOF")
+    server.wait_for_log("Append-only base file written")
+    server.restart(crash=True)
+    with server.client() as client:
+        assert client.call("XPENDING", "s", "g") == before
+        assert client.call("XCLAIM", "s", "g", "b", 0, "2-0", "FORCE", "JUSTID") == b"*0\r\n"
+        assert client.call("XPENDING", "s", "g") != before
+
+
+@pytest.mark.parametrize("mode", ["KEEPREF", "DELREF", "ACKED"])
+@pytest.mark.parametrize("rule", [("MAXLEN", "~", 2), ("MINID", "~", "9-0")])
+def test_what_was_trimmed_stays_so(
+    fresh_server: Factory, rule: tuple[str, str, int | str], mode: str
+) -> None:
+    """By about a length or an ID: with references to drop, that is within a node, too."""
+    server = fresh_server("--appendonly", "yes", "--stream-node-max-entries", "4")
+    with server.client() as client:
+        for number in range(1, 11):
+            client.call("XADD", "s", f"{number}-0", "n", number)
+        client.call("XGROUP", "CREATE", "s", "g", "5-0")
+        client.call("XREADGROUP", "GROUP", "g", "a", "COUNT", 2, "STREAMS", "s", ">")
+        client.call("XTRIM", "s", *rule, mode)
+    before = state_of(server)
+    server.restart(crash=True)
+    assert state_of(server) == before
+
+
+def state_of(server: Process) -> object:
+    whole = server.call("XINFO", "STREAM", "s", "FULL", "COUNT", 0)
+    assert isinstance(whole, list)
+    told = dict(zip(whole[::2], whole[1::2], strict=True))
+    return [told[name] for name in (b"length", b"entries")], without_times(told[b"groups"])

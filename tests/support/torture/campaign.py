@@ -151,7 +151,7 @@ class Campaign:
         with self.server.client() as client:
             ours = state(client)
         left = len(self._replies)
-        shown = ""
+        least = ""  # of the differences after each command that was on its way, the shortest
         with self._twin.client() as twin, self._twin.client() as looking:
             for pipeline in self._sent:
                 self._twin_clock.set(pipeline.at_ms)
@@ -160,14 +160,16 @@ class Campaign:
                         shown = differences(ours, state(looking))
                         if not shown:
                             return
+                        least = min(least or shown, shown, key=len)
                     reply = twin.call(*words)
                     self.commands += 1
                     if left:
                         left -= 1
                         self._compare_reply(words, self._replies[-left - 1], reply)
-            shown = differences(ours, state(looking)) and shown
+            shown = differences(ours, state(looking))
         if shown:
-            raise Failure(f"what is there is not what was acknowledged:\n{shown}")
+            least = min(least or shown, shown, key=len)
+            raise Failure(f"what is there is not what was acknowledged:\n{least}")
 
     def _compare_reply(self, words: list[bytes], ours: bytes, twin: bytes) -> None:
         """What the server had said must be what the twin says, where both changed something."""
