@@ -13,6 +13,7 @@ holds it whole:
 ``'~'=approximately``   a word that is no name, in quotes, and what to call it; no value follows
 ``[x]``                 may be left out
 ``x...``                may come several times
+``X=x...+``             may come several times, each time with its word
 ``set(A | B)``          one of these
 ``pair(field value)``   all of these, in order
 ``x@6.2.0``             there since that version
@@ -29,7 +30,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_WORDS: Final = re.compile(r"'[^']*'|\.\.\.|[][()|=@!#]|<[^>]*>|\w+(?:[.:-]\w+)*")
+_WORDS: Final = re.compile(r"'[^']*'|\.\.\.\+?|[][()|=@!#]|<[^>]*>|\w+(?:[.:-]\w+)*")
 _TYPE_BY_NAME: Final = {"key": "key", "pattern": "pattern"}
 
 
@@ -46,6 +47,7 @@ class Argument:
         self.key_spec = -1  # which of the command's key specs finds it; -1 for what is no key
         self.optional = False
         self.multiple = False
+        self.multiple_token = False
         self.arguments: list[Argument] = []
 
 
@@ -119,9 +121,11 @@ def _shown(argument: Argument) -> str:
         text = ""
     else:
         text = argument.display
+    if argument.multiple_token:
+        text = f"{argument.token} {text}"
     if argument.multiple:
         text = f"{text} [{text} ...]"
-    if argument.token:
+    if argument.token and not argument.multiple_token:
         text = f"{argument.token} {text}" if text else argument.token
     return f"[{text}]" if argument.optional else text
 
@@ -198,6 +202,8 @@ class _Reader:
         while True:
             if self.skip("..."):
                 argument.multiple = True
+            elif self.skip("...+"):
+                argument.multiple = argument.multiple_token = True
             elif self.skip("@"):
                 argument.since = self.take()
             elif self.skip("!"):

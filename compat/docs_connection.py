@@ -120,7 +120,7 @@ DOCS: Final[dict[str, Doc]] = {
         "6.0.0",
         "O(1)",
         "Turns the tracking of the keys that this connection reads off; on is not supported.",
-        "status(ON | OFF) [REDIRECT=client-id:integer] [PREFIX=prefix...] [BCAST]"
+        "status(ON | OFF) [REDIRECT=client-id:integer] [PREFIX=prefix...+] [BCAST]"
         " [OPTIN] [OPTOUT] [NOLOOP]",
     ),
     "client|trackinginfo": Doc(

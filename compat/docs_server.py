@@ -183,7 +183,7 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "module|load": Doc(_GROUP, "4.0.0", "O(1)", _NO_MODULES, "path [arg...]"),
     "module|loadex": Doc(
-        _GROUP, "7.0.0", "O(1)", _NO_MODULES, "path [CONFIG=configs(name value)...] [ARGS=args...]"
+        _GROUP, "7.0.0", "O(1)", _NO_MODULES, "path [CONFIG=configs(name value)...+] [ARGS=args...]"
     ),
     "module|unload": Doc(_GROUP, "4.0.0", "O(1)", _NO_MODULES, "name"),
     "monitor": Doc(_GROUP, "1.0.0", "", "Shows the commands of all clients as they come in."),

@@ -360,6 +360,8 @@ def _argument(argument: Argument) -> Map:
         flags.append(Status(b"optional"))
     if argument.multiple:
         flags.append(Status(b"multiple"))
+    if argument.multiple_token:
+        flags.append(Status(b"multiple_token"))
     if flags:
         pairs.append((b"flags", Set(flags)))
     if argument.arguments:

@@ -58,6 +58,13 @@ def test_versions_and_display() -> None:
     assert (argument.display, argument.name, argument.multiple) == ("ip:port", "addr", True)
 
 
+def test_a_word_each_time() -> None:
+    argument = only("[PREFIX=prefix...+]")
+    assert (argument.multiple, argument.multiple_token, argument.optional) == (True, True, True)
+    assert render([argument]) == "[PREFIX prefix [PREFIX prefix ...]]"
+    assert not only("[ID=id...]").multiple_token
+
+
 @pytest.mark.parametrize(
     "syntax", ["[a", "a]", "a(b", "a)", "(", "a %", "'x'", "'x", "A=", "a@", "x(a |", "key#"]
 )

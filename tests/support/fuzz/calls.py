@@ -132,6 +132,8 @@ class Calls:
             times = self._chance.choice((1, 1, 1, 2, 3))
         words: list[bytes] = []
         for _ in range(times if argument.multiple else 1):
+            if words and argument.multiple_token:
+                words.append(argument.token.encode())
             words += self._content(argument, doc, name)
         return [self._case(argument.token.encode()), *words] if argument.token else words
 
