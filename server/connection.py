@@ -348,26 +348,29 @@ class Connection(Peer):
         """Run all that can be run now, then send the replies."""
         session = self.session
         parser = self._parser
-        until_ns = self._server.clock_ns + TURN_NS
+        started_ns = self._server.clock_ns
         try:
             while not self._is_full() and not session.special & HOLD:
                 requests = self._queue
-                at = self._queue_at
+                at = 0
                 if requests:
                     self._queue = []
+                    at = self._queue_at
                 else:
                     parser.trusted = not session.special & NEEDS_AUTH
                     requests = parser.take()
                     if not requests:
                         break
-                    at = 0
                     count = len(requests)
                     session.batches += 1
                     session.requests += count
                     self._server.stats.batches += 1
                     self._server.stats.requests += count
-                    self._asked_once = len(requests) == 1 or _are_a_transaction(requests)
-                if not self._run_batch(requests, at, until_ns) or parser.is_drained:
+                    self._asked_once = count == 1 or _are_a_transaction(requests)
+                if not self._run_batch(requests, at) or parser.is_drained:
+                    break
+                if self._server.clock_ns - started_ns >= TURN_NS:
+                    self._pausing = True
                     break
         except ProtocolError as error:
             line = errors.PROTOCOL % error.text
@@ -399,34 +402,44 @@ class Connection(Peer):
             return
         session.special |= CLOSING
 
-    def _run_batch(self, requests: list[list[bytes]], at: int, until_ns: int) -> bool:
-        """Run requests from a place on, in order; False when more must not be run now.
-
-        Args:
-            until_ns: the moment from which others are to have their turn.
-        """
+    def _run_batch(self, requests: list[list[bytes]], at: int) -> bool:
+        """Run requests from a place on, in order; False when more must not be run now."""
         session = self.session
-        server = self._server
         size = len(requests)
-        if len(requests[-1]) >= LENGTHY_WORDS:
+        is_long = len(requests[size - 1]) >= LENGTHY_WORDS
+        if is_long:
             session.special |= LONG
+        if size - at <= PIECE:
+            done = execute(self._server, session, requests, at, size)
+        else:
+            done = self._run_pieces(requests, at)
+        if is_long:
+            session.special &= ~LONG
+        session.commands += done - at
+        self._pausing = session.answered_bytes > OUTPUT_PAUSE_BYTES
+        if done < size:
+            self._queue = requests
+            self._queue_at = done
+            self._counted_at = -1
+            self._pausing = not session.special & HOLD  # then it has taken long
+        return not (self._pausing or session.special & HOLD)
+
+    def _run_pieces(self, requests: list[list[bytes]], at: int) -> int:
+        """Run many requests from a place on until others are to have their turn; where it ended."""
+        server = self._server
+        session = self.session
+        until_ns = server.clock_ns + TURN_NS
+        size = len(requests)
         answered_bytes = 0
-        while True:
+        end = at
+        while at == end and at < size:
             end = min(size, at + PIECE)
-            done = execute(server, session, requests, at, end)
-            session.commands += done - at
-            at = done
+            at = execute(server, session, requests, at, end)
             answered_bytes += session.answered_bytes
             if answered_bytes > OUTPUT_PAUSE_BYTES or server.clock_ns >= until_ns:
-                self._pausing = True
-            if at < end or at >= size or self._pausing:
                 break
-        session.special &= ~LONG
-        if at < size:
-            self._queue = requests
-            self._queue_at = at
-            self._counted_at = -1
-        return not (self._pausing or session.special & HOLD)
+        session.answered_bytes = answered_bytes
+        return at
 
     def _send(self) -> None:
         """Send the replies, at the end of the turn where other clients are at work, too.

@@ -222,3 +222,32 @@ def test_watch_and_events(fresh_server: Start) -> None:
         assert watcher.read() == b"*-1\r\n"
         assert listener.read().endswith(bulk(b"del"))
         assert not is_answered(listener)
+
+
+def test_a_pipeline_that_waited_makes_way_for_others(fresh_server: Start) -> None:
+    """What piled up behind a blocked request is run in order, and others are served meanwhile."""
+    server = fresh_server()
+    count = 7_000
+    with server.client(timeout_s=PATIENCE_S) as client, server.client() as other:
+        requests = [encode("XREAD", "BLOCK", 0, "STREAMS", "wake", "$")]
+        requests += [
+            encode("RPUSHLESS" if number % 7 == 0 else "INCR", "n") for number in range(count)
+        ]
+        client.send(b"".join(requests))
+        while server.info("clients")["blocked_clients"] != "1":
+            pass
+        other.send_command("XADD", "wake", "1-1", "f", "v")
+        assert other.read() == bulk(b"1-1")
+        seen = set()
+        last = bulk(b"%d" % (count - (count + 6) // 7))
+        while last not in seen:
+            seen.add(other.call("GET", "n"))
+        assert len(seen) > 2  # it was met on its way
+        assert b"1-1" in client.read()
+        value = 0
+        for number in range(count):
+            if number % 7 == 0:
+                assert client.read().startswith(b"-ERR unknown command")
+            else:
+                value += 1
+                assert client.read() == b":%d\r\n" % value
