@@ -93,6 +93,8 @@ class Side:
         self._disconnect()
         self.call("FLUSHALL")
         self.call("SELECT", "0")
+        nodes = ("stream-node-max-entries", "100", "stream-node-max-bytes", "4096")
+        self.call("CONFIG", "SET", *nodes)
         deadline = time.monotonic() + ANSWER_S
         while self.call("CLIENT", "LIST").count(b" addr=") > 1 and time.monotonic() < deadline:
             pass  # those that were closed are noticed one turn later
