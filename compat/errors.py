@@ -343,6 +343,7 @@ NO_TRACKING: Final = b"ERR CLIENT TRACKING is not supported by this server"
 
 # MONITOR, SLOWLOG, REPLICAOF, SHUTDOWN, WAITAOF
 MONITOR_TOUCHES_KEYS: Final = b"ERR Replica can't interact with the keyspace"
+SSUBSCRIBE_IN_MULTI: Final = b"ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"
 MONITOR_IN_MULTI: Final = b"ERR MONITOR isn't allowed for DENY BLOCKING client"
 BAD_SLOWLOG_COUNT: Final = b"ERR count should be greater than or equal to -1"
 BAD_MASTER_PORT: Final = b"ERR Invalid master port"

@@ -6,7 +6,7 @@ other in form, but in the place of the reply, inside EXEC too.
 
 from __future__ import annotations
 
-from compat.errors import CommandError, bad_subcommand
+from compat.errors import SSUBSCRIBE_IN_MULTI, CommandError, bad_subcommand
 from compat.glob import Glob
 from protocol.replies import Push, Replies
 from server.call import Call
@@ -22,7 +22,7 @@ from server.registry import (
     command,
     container,
 )
-from server.session import Session
+from server.session import IN_MULTI, Session
 
 
 @command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
@@ -52,7 +52,12 @@ def psubscribe(call: Call) -> object:
     keys=(KeySpec("NOT_KEY", last=-1),),
 )
 def ssubscribe(call: Call) -> object:
-    """``SSUBSCRIBE channel ...``. Reply: for each (ssubscribe, channel, shard subscriptions)."""
+    """``SSUBSCRIBE channel ...``. Reply: for each (ssubscribe, channel, shard subscriptions).
+
+    It is refused in a transaction, where SUBSCRIBE is not.
+    """
+    if call.session.special & IN_MULTI:
+        raise CommandError(SSUBSCRIBE_IN_MULTI)
     told: list[object] = []
     for channel in call.argv[1:]:
         call.server.pubsub.subscribe_shard(call.session, channel)
