@@ -99,7 +99,7 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
         return "8.10.2 cuts the number of replicas off at 32 bits"
     if upper[0] == b"XAUTOCLAIM" and any(len(word) > 6 for word in words[6:]):
         return "8.10.2 asks for memory for all that COUNT allows, and may be given none"
-    if upper[:2] == [b"CLIENT", b"SETINFO"] and b"\0" in words[-1]:
+    if upper[0] in (b"CLIENT", b"HELLO") and b"\0" in b"".join(words):
         return "8.10.2 takes a name with a NUL and looks at what stands before it"
     return None
 
