@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import i64
+
 from protocol.replies import NO_REPLY, Push, Replies, write_reply
 from storage.keyspace import Keyspace
 
@@ -117,16 +119,16 @@ class Session:
         self.unix_socket = False
         self.fd = -1
         self.created_ms = now_ms
-        self.active_ms = now_ms
+        self.active_ms: i64 = now_ms
         self.last_row: Command | None = None  # what it ran last, or is running
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.commands = 0
-        self.reads = 0
-        self.batches = 0  # requests that were parsed at once
-        self.requests = 0  # in all of these
+        self.bytes_in: i64 = 0
+        self.bytes_out: i64 = 0
+        self.commands: i64 = 0
+        self.reads: i64 = 0
+        self.batches: i64 = 0  # requests that were parsed at once
+        self.requests: i64 = 0  # in all of these
         self.out: list[bytes] = []
-        self.answered_bytes = 0  # of answers to the requests being run
+        self.answered_bytes: i64 = 0  # of answers to the requests being run
         self.transaction: Transaction | None = None
         self.watched: dict[tuple[int, bytes], bool] = {}  # value: it was expired when watched
         self.watch_broken = False

@@ -215,7 +215,7 @@ def _turns(server: Server) -> Lines:
         b"total_client_processing_events:%d" % batches,
         b"avg_pipeline_length_sum:%d" % counted.requests,
         b"avg_pipeline_length_cnt:%d" % batches,
-        b"avg_pipeline_length:%.2f" % (counted.requests / batches if batches else 0.0),
+        b"avg_pipeline_length:%.2f" % (int(counted.requests) / batches if batches else 0.0),
     ]
 
 
