@@ -1,9 +1,12 @@
 """A campaign: a server that is ended and started again, beside a twin that never ends.
 
-The server gets pipelines of commands, and the clock it sees stands still within each. The twin,
-which keeps no files, is given the same commands at the same times: what the server had acknowledged
-at its end, and then, one by one, what was on its way. After one of these the server that came back
-has to hold the same as the twin, or something was lost, doubled, half done or out of order.
+The server gets pipelines of commands, and the clock it sees stands still within each. The twin is
+given the same commands at the same times: what the server had acknowledged at its end, and then,
+one by one, what was on its way. After one of these the server that came back has to hold the same
+as the twin, or something was lost, doubled, half done or out of order.
+
+Then the twin goes on from a copy of the files: which entries share a node is up to how they were
+loaded, and what is trimmed by about a length is up to the nodes.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ ROUNDS: Final = 10  # of one campaign; the next one begins with nothing
 
 
 _FIRST: Final = [b"SET", b"m", b"1"]
+_DATA: Final = ("appendonlydir", "dump.hrs")
 
 
 class Failure(Exception):
@@ -52,7 +56,7 @@ class Campaign:
             *kept, *options, environment=self._clock.environment, check_log=True
         )
         self._twin: Final = ServerProcess(
-            "--save", "", *options, environment=self._twin_clock.environment, debug=False
+            *kept, *options, environment=self._twin_clock.environment, debug=False
         )
         self._sent: list[Pipeline] = []  # in the round under way
         self._replies: list[bytes] = []  # the server's, to as many of these commands
@@ -112,6 +116,7 @@ class Campaign:
         self.server.disk()
         self._start()
         self._compare()
+        self._align_twin()
 
     def _start(self) -> None:
         try:
@@ -170,6 +175,20 @@ class Campaign:
         if shown:
             least = min(least or shown, shown, key=len)
             raise Failure(f"what is there is not what was acknowledged:\n{least}")
+
+    def _align_twin(self) -> None:
+        """Let the twin go on from the files that the server has just loaded."""
+        self._twin.kill()
+        for name in _DATA:
+            there, copy = self.server.directory / name, self._twin.directory / name
+            if copy.is_dir():
+                shutil.rmtree(copy)
+            if there.is_dir():
+                shutil.copytree(there, copy)
+            elif there.exists():
+                shutil.copyfile(there, copy)
+        self._twin_clock.set(self._clock.now_ms)
+        self._twin.start()
 
     def _compare_reply(self, words: list[bytes], ours: bytes, twin: bytes) -> None:
         """What the server had said must be what the twin says, where both changed something."""
