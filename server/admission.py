@@ -184,12 +184,13 @@ def refuse(
     """
     if row is not None:
         row.rejected_calls += 1
+    session.commands -= 1  # it is counted with its batch
     transaction = session.transaction
     if transaction is not None:
         transaction.failed = True
     named = TABLE.get(argv[0].lower())
     if named is not None and named.name == b"exec":
-        session.end_transaction()
+        session.drop_transaction()
         server.unwatch(session)
         line = errors.exec_refused(line)
         if server.monitors:  # they were shown MULTI
@@ -276,6 +277,7 @@ def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
     transaction = session.transaction
     assert transaction is not None
     if transaction.failed or session.watch_broken:
+        session.commands -= 1
         return  # it will not be run: keeping it would only cost memory
     transaction.rows.append(row)
     transaction.requests.append(argv)

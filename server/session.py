@@ -123,7 +123,7 @@ class Session:
         self.last_row: Command | None = None  # what it ran last, or is running
         self.bytes_in: i64 = 0
         self.bytes_out: i64 = 0
-        self.commands: i64 = 0
+        self.commands: i64 = 0  # that were run; those of the last batch follow when it ends
         self.reads: i64 = 0
         self.batches: i64 = 0  # requests that were parsed at once
         self.requests: i64 = 0  # in all of these
@@ -149,6 +149,12 @@ class Session:
         """Forget what MULTI began; the watches are the server's to end."""
         self.transaction = None
         self.special &= ~IN_MULTI
+
+    def drop_transaction(self) -> None:
+        """End it without running what it queued, which then does not count as commands."""
+        if self.transaction is not None:
+            self.commands -= len(self.transaction.requests)
+        self.end_transaction()
 
     def answer(self, reply: object, pieces: int = -1) -> None:
         """Queue the reply of a request, unless CLIENT REPLY silenced it.

@@ -97,7 +97,7 @@ def reset(call: Call) -> object:
     stop_monitoring(server, session)
     server.unwatch(session)
     server.pubsub.drop_session(session)
-    session.transaction = None
+    session.drop_transaction()
     session.special &= ~_FORGOTTEN_BY_RESET
     session.db = server.dbs[0]
     session.resp3 = False

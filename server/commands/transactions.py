@@ -67,7 +67,7 @@ def execute_queue(call: Call) -> object:
     broken = session.watch_broken or server.watched_expired(session, call.now_ms)
     server.unwatch(session)
     if transaction.failed or broken:
-        session.end_transaction()
+        session.drop_transaction()
         if transaction.failed:
             raise CommandError(EXEC_ABORTED)
         return NULL_ARRAY
@@ -148,7 +148,7 @@ def discard(call: Call) -> object:
     """``DISCARD``: forget what MULTI queued, and all watches. Reply: OK."""
     if call.session.transaction is None:
         raise CommandError(DISCARD_WITHOUT_MULTI)
-    call.session.end_transaction()
+    call.session.drop_transaction()
     call.server.unwatch(call.session)
     return OK
 

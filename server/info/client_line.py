@@ -147,7 +147,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"io-thread=0",
         b"tot-net-in=%d" % session.bytes_in,
         b"tot-net-out=%d" % session.bytes_out,
-        b"tot-cmds=%d" % session.commands,
+        b"tot-cmds=%d" % max(0, session.commands),
         b"read-events=%d" % session.reads,
         b"avg-pipeline-len-sum=%d" % session.requests,
         b"avg-pipeline-len-cnt=%d" % session.batches,

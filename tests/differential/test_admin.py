@@ -336,6 +336,44 @@ def test_reset_forgets_the_session(pair: Pair) -> None:
     pair.both("EXISTS", "here")
 
 
+def commands_of(client: RawClient) -> int:
+    """How many commands a client has run, as it is told itself."""
+    line = parse(client.call("CLIENT", "INFO"))
+    assert isinstance(line, bytes)
+    fields = dict(field.split(b"=", 1) for field in line.split())
+    return int(fields[b"tot-cmds"])
+
+
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "PING",
+        "nosuch",
+        "GET",
+        "CLIENT nosuch",
+        "INCR text",
+        "EXEC",
+        "MULTI|SET k v|GET k|EXEC",
+        "MULTI|SET k v|DISCARD",
+        "MULTI|SET k v|SET k w|nosuch|EXEC",
+        "MULTI|SET k v|EXEC x|EXEC",
+        "MULTI|nosuch|SET k v|EXEC",
+        "MULTI|SET k v|RESET",
+        "WATCH k|SET k v|MULTI|GET k|EXEC",
+    ],
+)
+def test_what_was_not_run_does_not_count(pair: Pair, calls: str) -> None:
+    counts = []
+    for side in (pair.ours, pair.real):
+        side.call("SET", "text", "abc")
+        before = commands_of(side)
+        for call in calls.split("|"):
+            side.call(*call.split())
+        counts.append(commands_of(side) - before)
+    assert counts[0] == counts[1]
+
+
 def test_digests_are_those_of_redis(pair: Pair) -> None:
     pair.both("SET", "text", "some value")
     pair.both("SET", "number", 12345)
