@@ -1,4 +1,4 @@
-"""What Redis 7.0 to 8.10 can be told in its configuration and what means nothing here.
+"""The parameters that Redis 7.0 to 8.10 has and that mean nothing here.
 
 A parameter of ``INERT`` is read, checked and shown as Redis does and changes nothing, so that a
 configuration made for Redis starts this server and CONFIG GET and SET of it work. Each group says

@@ -7,7 +7,7 @@ from typing import Final
 from compat.doc_notation import Doc
 
 _GROUP: Final = "cluster"
-_COST: Final = "O(1), for it is refused"
+_COST: Final = "O(1), because it is refused"
 _REFUSED: Final = "Is refused: there is no cluster."
 # Subcommand, the version it came with, its arguments.
 _SUBCOMMANDS: Final[tuple[tuple[str, str, str], ...]] = (

@@ -33,7 +33,7 @@ DOCS: Final[dict[str, Doc]] = {
     "xidmp|cfgset": Doc(
         _GROUP,
         _SINCE,
-        "O(1); what is forgotten is let go of later",
+        "O(1); what is forgotten is freed later",
         "XCFGSET in the spelling of the first design.",
         "key [DURATION=duration:integer] [MAXSIZE=maxsize:integer]",
     ),

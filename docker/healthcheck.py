@@ -1,7 +1,7 @@
 """Ask the container's server for a PONG; exit 0 when it answers and 1 when it does not.
 
-The server is process 1, and asked where it listens: the system tells, whatever file, option or
-CONFIG SET said so. ``HEADRACE_PORT`` names another port of this machine.
+The server is process 1. The system knows where it listens, whatever file, option or CONFIG SET
+said so. ``HEADRACE_PORT`` names another port of this machine.
 """
 
 import contextlib

@@ -122,7 +122,7 @@ class AofDirectory:
             raise
 
     def take_over(self, is_ours: bool) -> None:
-        """Create and lock the folder again, for memory has all that it held; see ``adopt_first``.
+        """Create and lock the folder again: memory has all that it held; see ``adopt_first``.
 
         Files that somebody else has put there stay. So does their manifest, under another name.
 

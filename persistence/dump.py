@@ -59,7 +59,7 @@ class CommandEncoder(Encoder):
         self._released_count = 0
 
     def begin(self) -> None:
-        """Tell the time, where that is asked for."""
+        """Write the time, where that is asked for."""
         if self._begun_s:
             stamp = annotation(self._begun_s)
             self._made.append(stamp)

@@ -13,7 +13,7 @@ Whatever contradicts one of these was deleted and made anew, renamed over, resto
 lost with its server. XSETID, too, can make the numbers of (1), (2) and (5) less, and let entries
 appear at IDs that had been skipped; but then the newest entry that was seen is there as it was.
 
-What no look can tell: what came and went between two looks; and another stream that is, in all of
+What no look can show: what came and went between two looks; and another stream that is, in all of
 this, what the first one might have become.
 """
 
@@ -54,7 +54,7 @@ class Loss:
 
 
 def turn_of(position: Position, look: Look) -> Turn:
-    """What has become of a stream since it was remembered; ``OLDER`` is told as ``ANEW``.
+    """What has become of a stream since it was remembered; ``OLDER`` is reported as ``ANEW``.
 
     Args:
         position: how far it was read, with what was seen of it.
@@ -90,7 +90,7 @@ def entries_contradict(seen: Sight, look: Look) -> bool:
 
 
 def numbers_contradict(seen: Sight, look: Look) -> bool:
-    """Whether the numbers are none that the stream that was seen could have, but for XSETID."""
+    """Whether the stream that was seen cannot have these numbers, except by XSETID."""
     figures = look.figures
     less = (  # 1
         figures.added < seen.added

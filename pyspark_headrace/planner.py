@@ -307,7 +307,7 @@ class Planner:
             return base
         there = () if seen.end is None else (seen.end,)
         if numbers_contradict(seen, Look(figures, there)):
-            return base  # replaced since the first question: the tasks will see it, and tell
+            return base  # replaced since the first question: the tasks will see it, and report it
         loss = removed_unread(key, base, figures)
         if loss is None:
             missing = measure.rank - base.n - measure.rows

@@ -70,7 +70,7 @@ class Watch:
         return turn not in (Turn.GONE, Turn.ANEW)
 
     def _judge_trimming(self, page: Page, low: StreamID, seen: Sight, figures: Figures) -> None:
-        """Tell of entries that were trimmed before a page that was not counted could be read.
+        """Report entries that were trimmed before a page that was not counted could be read.
 
         Trimming takes the oldest first: as long as an entry before the page lives, it took none of
         it; nor did it when the page begins with what was the first entry of all.

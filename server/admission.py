@@ -90,7 +90,8 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
 def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
     """As ``find_row``, for a command that stands in a file.
 
-    Redis records what is renamed under its new name, which is looked for where there is no other.
+    Redis records a renamed command under its new name: that is looked up where no command has it
+    as its own.
 
     Args:
         names: takes the row of the first word.

@@ -202,7 +202,7 @@ class App(Host):
         return 1 if failed else self.exit_code
 
     def _leave(self) -> None:
-        """Clear away what would be left behind, for the process ends at once."""
+        """Clear away what would be left behind, because the process ends at once."""
         discard_unfinished(self.server)
         remove_pid_file(self.config)
 

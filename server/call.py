@@ -118,7 +118,7 @@ class Call:
         return found
 
     def missed(self, key: bytes) -> None:
-        """Count a look at a key that is not there, and tell of it."""
+        """Count a look at a key that is not there, and report it."""
         server = self.server
         server.keyspace_misses += 1
         if server.notify_flags & EVENT_KEY_MISS:
@@ -163,7 +163,7 @@ class Call:
         self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
 
     def record_all(self, record: list[bytes]) -> None:
-        """Have the AOF repeat all that several effects have told of, in one command.
+        """Have the AOF repeat all that several effects have reported, in one command.
 
         It is called when all of that has happened: keys that were found expired on the way went
         before, and their records have to stand before this one.

@@ -1,4 +1,4 @@
-"""Noticing that the time of day was set, and putting right what is told by it.
+"""Noticing that the time of day was set, and correcting the times that depend on it.
 
 How long a client has been idle, or a pending entry, is the difference of two times of day. It is
 off by as much as the clock was set between them, so each tick compares the time of day with a clock
@@ -48,7 +48,7 @@ class ClockSteps:
             self._go_on(self._round)
 
     def _heed(self, step_ms: int, seen_ms: int, now_ms: int) -> None:
-        """Put right what is told by the time of day.
+        """Correct the times that depend on the time of day.
 
         Args:
             seen_ms: the time of day at the last look, before the step.
@@ -76,9 +76,9 @@ class ClockSteps:
 
 
 def _moved(told_ms: int, step_ms: int, seen_ms: int, now_ms: int) -> int:
-    """A time that was told before the clock was set, as it would be told now.
+    """A time that was read before the clock was set, as it would be read now.
 
-    What came since the step, and until it was noticed, was told by the new clock.
+    What came since the step, and until it was noticed, was read from the new clock.
     """
     before = told_ms > now_ms if step_ms < 0 else told_ms <= seen_ms
     return told_ms + step_ms if before else told_ms

@@ -13,7 +13,7 @@ from server.config.parameters import is_sensitive
 from server.log import log
 
 MASK: Final = b"*"
-_SECRET_DIRECTIVES: Final = (b"user", b"rename-command")  # the latter, for a name may be a secret
+_SECRET_DIRECTIVES: Final = (b"user", b"rename-command")  # a name may be a secret
 _ARG_START: Final = 45  # among the fields of /proc/PID/stat behind the name; proc(5) counts from 1
 _ARG_END: Final = 46
 

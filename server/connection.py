@@ -51,7 +51,7 @@ TURN_NS: Final = 4_000_000  # after which running makes way for others
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
-# That both sides are closed, and errors, are told unasked.
+# poll() reports errors, and that both sides are closed, without being asked.
 _HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
 _one_socket: Final = select.poll()  # made once, and empty between two looks
 
@@ -275,7 +275,7 @@ class Connection(Peer):
     def has_left(self) -> bool:
         """Whether the connection is closing, or its end is known to the kernel, if not to us.
 
-        The event loop tells of an end when it has come to it, or in its next turn. Until then
+        The event loop reports an end when it has come to it, or in its next turn. Until then
         others are served.
         """
         transport = self._transport
@@ -330,7 +330,7 @@ class Connection(Peer):
         self._leave_now()
 
     def _leave_now(self) -> None:
-        """Close, and be forgotten before the event loop tells of it in its next turn."""
+        """Close, and be forgotten before the event loop reports it in its next turn."""
         self.abort()
         self._server.session_closed(self.session)
 

@@ -1,7 +1,7 @@
 """What happens from time to time, not because a client asked.
 
 A tick does a bounded amount of each kind of work, so that no request waits long for it: keys are
-expired for two milliseconds at most, values are let go of in slices, and of many clients only some
+expired for two milliseconds at most, values are freed in slices, and of many clients only some
 are looked at, all of them about once a second. What is more than a tick may do of keys, values and
 iids goes on between two ticks, for a millisecond each at a time, and then the clients have two.
 """
@@ -33,9 +33,9 @@ from server.state import (
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
 EXPIRE_MORE_NS: Final = 1_000_000  # and one go between two ticks, where that was not enough
-FREED_AT_ONCE: Final = 128  # pieces of a value let go of in one go
-FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on letting go
-FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to let go of
+FREED_AT_ONCE: Final = 128  # pieces of a value freed in one go
+FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on freeing
+FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to free
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
@@ -100,7 +100,7 @@ class Cron:
             self._sleep()  # a failure is logged by the loop; it must not be the last tick
 
     def tick(self) -> None:
-        """One tick: expiry, idle clients and consumers, memory to let go of, samples."""
+        """One tick: expiry, idle clients and consumers, memory to free, samples."""
         server = self._server
         day_ms = server.refresh_clock()
         if server.cron_paused:

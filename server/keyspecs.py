@@ -142,7 +142,7 @@ def xread_keys(argv: list[bytes]) -> list[int]:
 
 
 def _set_flags(argv: list[bytes]) -> list[str]:
-    """What SET does with its key: with GET it answers what was there, for a condition it looks."""
+    """What SET does with its key: GET returns the old value, a condition looks at it."""
     if any(word.upper() == b"GET" for word in argv[3:]):
         return ["RW", "ACCESS", "UPDATE"]
     return ["RW", "UPDATE"] if _has_condition(argv[3:]) else ["OW", "UPDATE"]

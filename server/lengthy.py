@@ -72,11 +72,11 @@ class Lengthy:
         """
 
     def change(self, call: Call, low: int, high: int) -> None:
-        """Do what ``argv[low:high]`` ask for, and report it, but for the record."""
+        """Do what ``argv[low:high]`` ask for, and report it, except the record."""
         raise NotImplementedError
 
     def finish(self, call: Call) -> object:
-        """Report what is told once, and record all of it (``record``); the reply."""
+        """Report what is reported once, and record all of it (``record``); the reply."""
         raise NotImplementedError
 
     def note(self, call: Call, words: list[bytes]) -> None:

@@ -38,7 +38,7 @@ class LineFormatter(logging.Formatter):
     """One line per record, and behind it the traceback where there is one.
 
     Attributes:
-        hides_data: what an exception says of itself is left out, for that may be a client's data.
+        hides_data: the text of an exception is left out, because it may be a client's data.
     """
 
     hides_data: ClassVar[bool] = False
@@ -107,7 +107,7 @@ def use_syslog(ident: bytes, facility: bytes) -> None:
 
 
 def hide_data(hides: bool) -> None:
-    """Leave out of the log what errors tell of data, or leave it in."""
+    """Leave the data that errors quote out of the log, or in it."""
     LineFormatter.hides_data = hides
 
 

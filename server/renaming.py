@@ -46,10 +46,10 @@ def _recorded_by_name(row: Command, first: bytes) -> Command:
 
 
 def _named(run: Handler, name: bytes, other: bytes) -> Handler:
-    """``run`` with ``name`` in the place of ``other``, for records are made of the request.
+    """``run`` with ``name`` in the place of ``other``, because records are made of the request.
 
     Whoever looks at the request afterwards finds the words that the client sent. A request that is
-    run again, for it has waited, is in words of the command's own.
+    run again because it has waited has the command's own name.
     """
 
     def run_named(call: Call) -> object:

@@ -48,7 +48,7 @@ class _Answer:
 def park(server: Server, session: Session, row: Command, parked: Parked) -> None:
     """Let a client wait for what its request asks for.
 
-    It was told how long, so from here on that is not counted by the time of day, which may be set.
+    The request says how long; that is not counted by the time of day, which may be set meanwhile.
     """
     if parked.deadline_ms:
         parked.deadline_ms += monotonic_ms() - server.call.now_ms

@@ -1,8 +1,8 @@
 """Runs lengthy requests in slices, between which other clients have their turns.
 
 A request of a million keys takes half a second, and a command is one synchronous call: everybody
-would wait for it. So such a request is run for two milliseconds at a time. It stays atomic, for
-nobody can tell that it is not done in one moment:
+would wait for it. So such a request is run for two milliseconds at a time. It stays atomic:
+nobody can see that it is not done in one moment.
 
 - While its keys are collected and its words checked, nothing is changed and all others go on.
 - From its first change to its last a request that names one of its keys waits. So do EXEC with such
@@ -230,7 +230,7 @@ class _Run(Slicing):
         return self._at >= size
 
     def _end(self, reply: object) -> None:
-        """All is done: answer, and let those go on who had to wait."""
+        """All is done: answer, and let the clients that had to wait go on."""
         server = self._server
         session = self._session
         self._phase = _DONE
@@ -257,7 +257,7 @@ class _Run(Slicing):
         self._held.clear()
 
     def _tidy(self) -> None:
-        """Let go of the words, some at a time."""
+        """Free the words, some at a time."""
         parts = self._lengthy.keys.parts
         argv = self._lengthy.argv
         until_ns = time.perf_counter_ns() + SLICE_NS

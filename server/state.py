@@ -117,7 +117,7 @@ class Server:
         self.config: Final = config
         self.special = 0
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
-        self.lazy_free: list[Large] = []  # what waits to be let go of in slices
+        self.lazy_free: list[Large] = []  # what waits to be freed in slices
         self.expiring: Final = Expiring()  # producers of streams, by when they are to be looked at
         self.dbs: list[Keyspace] = [
             Keyspace(index, self.expired_found, self.lazy_free, self.expiring)
@@ -171,7 +171,7 @@ class Server:
         self.pause_end_ms = 0  # of ``monotonic_ms``
         self.active_expire = True
         self.lazy_freed = 0
-        self.http_warned_ms = 0  # when the log last told of a client that speaks HTTP
+        self.http_warned_ms = 0  # when the log last reported a client that speaks HTTP
         self.stopping = False
         self.host = Host()
         self.write_error = b""  # why WRITES_REFUSED is set
@@ -376,7 +376,7 @@ class Server:
         """Answer those who waited long enough, end a pause; when to look next, or 0.
 
         All moments are of ``monotonic_ms``, but those at which something may be claimed: how long
-        it has been idle is told by the time of day.
+        it has been idle depends on the time of day.
 
         Readers that may claim something by now are noted, to be served by the caller; while there
         is a pause they are not, for they would write.

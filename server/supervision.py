@@ -33,7 +33,7 @@ class Supervision:
             if self._address:
                 log.info("Supervised by systemd")
             else:
-                log.warning("supervised systemd, but there is no %s: nothing is told", _SOCKET)
+                log.warning("supervised systemd, but there is no %s: nothing is reported", _SOCKET)
         elif self.kind == b"upstart":
             log.info("Supervised by upstart, the process will stop when it is ready")
 

@@ -16,7 +16,7 @@ looked at, from the last to the first and round again, and the stale ones among 
 The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
 are removed at once and noted in ``expired``, a list that all databases share and that the caller
-drains to tell the world. Their values go to ``unused``, to be let go of without haste.
+drains to report them. Their values go to ``unused``, to be freed without haste.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def is_rdb(head: bytes) -> bool:
 
 
 def writer_of(head: bytes) -> str:
-    """Which server wrote a file that begins with ``head``, and its version where that is told."""
+    """Which server wrote a file that begins with ``head``, and its version if it is given."""
     name = "Valkey" if head.startswith(VALKEY) else "Redis"
     if len(head) <= VERSION_END + 1 or head[VERSION_END] != NOTE:
         return name

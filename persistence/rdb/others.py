@@ -1,6 +1,6 @@
 """Values of an RDB file that are left behind: what they are called, and where they end.
 
-Whoever reads the file has to go past them, and tells of them by name.
+Whoever reads the file has to go past them, and reports them by name.
 """
 
 from __future__ import annotations

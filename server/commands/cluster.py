@@ -28,7 +28,7 @@ _OF_ALL: Final = ("nondeterministic_output", "request_policy:all_shards")
 
 
 def no_cluster(call: Call) -> object:
-    """Raises: what Redis tells whose cluster mode is off."""
+    """Raises: the error of a Redis whose cluster mode is off."""
     raise CommandError(NO_CLUSTER_SUPPORT)
 
 

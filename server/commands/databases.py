@@ -35,7 +35,7 @@ def dbsize(call: Call) -> object:
 
 @command("FLUSHDB", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
 def flushdb(call: Call) -> object:
-    """``FLUSHDB [ASYNC|SYNC]``. Reply: OK. Complexity: O(1); memory is let go of afterwards."""
+    """``FLUSHDB [ASYNC|SYNC]``. Reply: OK. Complexity: O(1); memory is freed afterwards."""
     _check_mode(call)
     removed = _flush(call, call.db)
     call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHDB"], removed)

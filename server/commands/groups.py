@@ -158,7 +158,7 @@ def xgroup_destroy(call: Call) -> object:
     """Remove a group with all it has pending: ``XGROUP DESTROY key group``.
 
     Reply: 1, or 0 when there was no such group.
-    Complexity: O(1); what it held is let go of later.
+    Complexity: O(1); what it held is freed later.
     """
     argv = call.argv
     stream = _stream_of(call, argv[2])
@@ -204,7 +204,7 @@ def xgroup_delconsumer(call: Call) -> object:
 
     Reply: how many entries it held; they are pending no more.
     Complexity: O(k log n) for its k of the n pending entries, and never more than O(n); what it
-        held is let go of later.
+        held is freed later.
     """
     argv = call.argv
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])

@@ -111,7 +111,7 @@ def xcfgset(call: Call) -> object:
 
     A value that differs from what it was makes the stream forget all iids.
 
-    Reply: OK. Complexity: O(1); what is forgotten is let go of later. Source: xcfgsetCommand.
+    Reply: OK. Complexity: O(1); what is forgotten is freed later. Source: xcfgsetCommand.
     """
     key = call.argv[1]
     stream = _stream_to_write(call, key)

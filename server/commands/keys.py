@@ -52,7 +52,7 @@ def del_(call: Call) -> object:
 
 @command("UNLINK", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def unlink(call: Call) -> object:
-    """``UNLINK key [key ...]``: as DEL; large values are always let go of in the background."""
+    """``UNLINK key [key ...]``: as DEL; large values are always freed in the background."""
     return _delete(call, b"UNLINK")
 
 
@@ -64,7 +64,7 @@ def _delete(call: Call, name: bytes) -> object:
 
 
 def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
-    """Delete keys and tell of each; those that were there, to be recorded."""
+    """Delete keys and report each; those that were there, to be recorded."""
     db = call.db
     deleted: list[bytes] = []
     for key in keys:
@@ -307,7 +307,7 @@ def object_encoding(call: Call) -> object:
     tips=_VOLATILE_ANSWER,
 )
 def object_refcount(call: Call) -> object:
-    """``OBJECT REFCOUNT key``. Reply: 1, for no two keys share a value; or nil."""
+    """``OBJECT REFCOUNT key``. Reply: 1, because no two keys share a value; or nil."""
     return None if _inspect(call) is None else 1
 
 

@@ -33,7 +33,7 @@ def module_list(call: Call) -> object:
 
 
 def _refuse(call: Call) -> object:
-    """Raises: what Redis tells where modules may not be loaded by command."""
+    """Raises: the error of a Redis in which no command may load modules."""
     raise CommandError(NO_MODULE_COMMAND)
 
 

@@ -348,7 +348,7 @@ def xclaim(call: Call) -> object:
     """Take pending entries over: ``XCLAIM key group consumer min-idle-ms id [id ...] [options]``.
 
     Whatever is pending and its entry deleted is pending no more. In a base of the append-only file,
-    which tells what is pending when all entries are there, it is pending still.
+    which lists what is pending when all entries are there, it stays pending.
 
     Reply: the entries claimed, or with JUSTID their IDs.
     Complexity: O(log n) for each ID. Source: xclaimCommand.
@@ -462,7 +462,7 @@ def xautoclaim(call: Call) -> object:
     """
     argv = call.argv
     key = argv[1]
-    value = call.lookup(key)  # a miss is told whatever the options are
+    value = call.lookup(key)  # a miss is reported whatever the options are
     options = SweepOptions(argv)
     if value is not None and not isinstance(value, Stream):
         raise CommandError(errors.WRONGTYPE)

@@ -78,7 +78,7 @@ class Settings:
         return None
 
     def take_hiding(self) -> str | None:
-        """Tell of data in the log, or leave it out."""
+        """Write data to the log, or leave it out."""
         hide_data(self._config.hide_user_data_from_log)
         return None
 

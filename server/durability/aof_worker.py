@@ -1,6 +1,6 @@
 """A thread that does one thing to the append-only file at a time, and tells the event loop.
 
-Whatever goes wrong in it is told as an error of the file: what it was to do has not been done.
+Whatever goes wrong in it is reported as an error of the file, because its work was not done.
 """
 
 from __future__ import annotations

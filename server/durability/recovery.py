@@ -6,7 +6,7 @@ are looked at in each tick of the cron. Where one has gone, everything is writte
 as when the file is turned on: a base, and an incr file for what comes after it. Until both are in
 their place an acknowledgement could not be kept, so writes are refused, whatever the policy; reads
 go on. Where the folder cannot be made again it is tried again and again, and the server does not
-end by itself, for nobody else has the data.
+end by itself, because nobody else has the data.
 
 What somebody else put into the folder stays there, and nothing of it is loaded.
 """

@@ -11,7 +11,7 @@ files that together hold everything:
 4. In the worker thread it gets its name, the manifest names it, and older files are deleted.
 
 Turning the file on, or filling a folder that has vanished (``server.durability.recovery``), goes
-the same way, but that the records go to an incr file with a temporary name, for what is in the
+the same way, except that the records go to an incr file with a temporary name: what is in the
 folder belongs to another time; step 4 renames both. Until then nothing is promised, and where it
 fails it is tried again.
 """

@@ -6,8 +6,8 @@ Where the disk is slower than that, the slices rest; while clients have somethin
 between each two, so that a client waits for one slice at most.
 
 There is one job at a time, be it for a snapshot or for the base of the append-only file. Whatever
-goes wrong in any part of it ends it: the databases are let go of, the place for the next job is
-free, and ``ended`` is told why.
+goes wrong in any part of it ends it: the databases are thawed, the place for the next job is
+free, and ``ended`` gets the reason.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class SnapshotJob:
             self.file.discard()
 
     def _tell(self, failure: str) -> None:
-        """Tell of the end."""
+        """Report the end."""
         try:
             self.ended(failure)
         except Exception:
@@ -194,7 +194,7 @@ class SnapshotJob:
             try:
                 freezing.end(self.server.lazy_free)
             except Exception:
-                log.exception("%s: a value could not be let go of", self._name)
+                log.exception("%s: a value could not be freed", self._name)
 
     # Slices
 
@@ -340,14 +340,14 @@ class JobTask(Task):
         self.job: Final = job
 
     def done(self) -> None:
-        """Tell the job."""
+        """Report, and end the job where that fails."""
         try:
             self.report()
         except Exception as error:
             self.job.break_off(error)
 
     def report(self) -> None:
-        """What the job is told."""
+        """Tell the job what was done."""
 
 
 class _Write(JobTask):

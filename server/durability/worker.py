@@ -60,7 +60,7 @@ class Worker:
         try:
             future = self._pool.submit(self._run, task, loop)
         except RuntimeError:
-            self._pool.shutdown(wait=False, cancel_futures=True)  # else it were run later
+            self._pool.shutdown(wait=False, cancel_futures=True)  # else it would run later
             self._pool = None
             raise
         self._given.append((task, future))

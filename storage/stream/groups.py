@@ -339,7 +339,7 @@ def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
 def lag(log: EntryLog, group: Group) -> int:
     """How many live entries stand after the group's last ID: it has not been given them yet.
 
-    Counters do not tell that, for the position can be set without them. Complexity: O(log n).
+    Counters do not give it, because the position can be set without them. Complexity: O(log n).
     """
     if not log.length or not is_below(group.last_ms, group.last_seq, log.last_ms, log.last_seq):
         return 0
