@@ -234,6 +234,12 @@ class AppendOnlyFile:
             return not is_gone(error)
         return (found.st_dev, found.st_ino) == self._place
 
+    def is_whole(self, is_exact: bool) -> bool:
+        """Whether nobody else has cut the file or, where no write is under way, added to it."""
+        size = self.size_bytes  # which a write under way may raise meanwhile
+        found = os.fstat(self._fd).st_size
+        return found == size if is_exact else found >= size
+
     def close(self) -> None:
         """Close the file; what is pending is dropped."""
         self._out.truncate(0)

@@ -78,6 +78,7 @@ class AofDirectory:
         self._parent: Final = os.path.abspath(parent)
         self._lock_fd = -1
         self._taken_over = False  # what the folder holds is not what is in memory
+        self._sizes: dict[bytes, int] = {}  # of files that stay as they are
 
     @property
     def manifest_name(self) -> bytes:
@@ -146,16 +147,25 @@ class AofDirectory:
         self.manifest = manifest
         self._taken_over = True
 
-    def missing(self) -> bytes:
-        """The path of a file that belongs here and is not there; empty where all are."""
+    def missing(self, growing: bytes) -> bytes:
+        """The path of a file that is not there, or has another length; empty where all is well.
+
+        Args:
+            growing: the path of the file that is written to, which is not looked at.
+        """
         paths = [os.path.join(self.path, self.manifest_name)]
         paths += [self.file_path(file) for file in self.manifest.to_load()]
         for path in paths:
+            if path == growing:
+                continue
             try:
-                os.stat(path)
+                size = os.stat(path).st_size
             except OSError as error:
                 if is_gone(error):
                     return path
+                continue
+            if self._sizes.setdefault(path, size) != size:
+                return path
         return b""
 
     def close(self) -> None:
@@ -243,6 +253,14 @@ class AofDirectory:
         """Make ``manifest`` the one that holds."""
         manifest.store(self.path, self.manifest_name)
         self.manifest = manifest
+        sizes: dict[bytes, int] = {}
+        fixed = [os.path.join(self.path, self.manifest_name)]
+        if manifest.base is not None:
+            fixed.append(self.file_path(manifest.base))
+        for path in fixed:
+            with contextlib.suppress(OSError):
+                sizes[path] = os.stat(path).st_size
+        self._sizes = sizes
 
     def open_last(self) -> AppendOnlyFile:
         """Open the last incr file for appending, the first one if there is none."""

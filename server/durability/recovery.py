@@ -1,8 +1,9 @@
 """What happens when the append-only folder vanishes or is replaced while the server runs.
 
 Somebody deletes the folder, moves it away, puts another one in its place, or does so with one of
-its files. What is written from then on goes to a file that no start will ever read. So the names
-are looked at in each tick of the cron. Where one has gone, everything is written anew from memory,
+its files, or cuts one or adds to it. What is written from then on goes to a file that no start will
+ever read. So names and lengths are looked at in each tick of the cron, and before the server ends.
+Where one has gone or is another, everything is written anew from memory,
 as when the file is turned on: a base, and an incr file for what comes after it. Until both are in
 their place an acknowledgement could not be kept, so writes are refused, whatever the policy; reads
 go on. Where the folder cannot be made again it is tried again and again, and the server does not
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("headrace")
 
 RETRY_S: Final = 2.0
-REASON: Final = b"a file of the append-only folder was removed or replaced"
+REASON: Final = b"a file of the append-only folder was removed, replaced or changed"
 
 
 class Recovery:
@@ -55,14 +56,18 @@ class Recovery:
         directory = server.aof_directory
         if aof is None or directory is None or not aof.named or rewriting is None:
             return False
-        missing = b"" if aof.is_in_place() else aof.path
-        if not missing and not rewriting.is_running():  # a rewrite changes the others
-            missing = directory.missing()
+        committer = server.committer
+        assert committer is not None
+        missing = aof.path
+        if aof.is_in_place() and aof.is_whole(not committer.busy):
+            missing = b""
+            if not rewriting.is_running():  # which changes the others
+                missing = directory.missing(aof.path)
         if not missing:
             return False
         log.warning(
-            "%s was removed or replaced while the server runs. Everything is written anew from "
-            "memory; writes are refused until that is done",
+            "%s was removed, replaced or changed by somebody else while the server runs. "
+            "Everything is written anew from memory; writes are refused until that is done",
             os.fsdecode(missing),
         )
         self._begin(directory)

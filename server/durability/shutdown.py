@@ -30,6 +30,8 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     if server.slicing is not None:
         server.slicing.finish_now()  # a snapshot would have a part of it
     saving.cancel()
+    if not force:
+        rewriting.recovery.look()  # what is in the files is not all that there was, then
     if rewriting.first is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")

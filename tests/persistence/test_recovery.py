@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -57,6 +58,23 @@ def delete_manifest(folder: Path) -> None:
     (folder / MANIFEST).unlink()
 
 
+def cut_incr(folder: Path) -> None:
+    os.truncate(last_incr(folder), 7)
+
+
+def add_to_incr(folder: Path) -> None:
+    with last_incr(folder).open("ab") as file:
+        file.write(b"*1\r\n$8\r\nFLUSHALL\r\n")
+
+
+def cut_base(folder: Path) -> None:
+    os.truncate(folder / BASE, 3)
+
+
+def empty_manifest(folder: Path) -> None:
+    os.truncate(folder / MANIFEST, 0)
+
+
 def last_incr(folder: Path) -> Path:
     return max(folder.glob("*.incr.aof"))
 
@@ -73,8 +91,9 @@ def put_file(folder: Path) -> Path:
 
 WAYS = [
     *(delete_folder, move_folder, replace_folder, delete_incr, replace_incr, delete_base),
-    delete_manifest,
+    *(delete_manifest, cut_incr, add_to_incr, cut_base, empty_manifest),
 ]
+OURS_LEFT = (delete_base, delete_manifest, cut_incr, add_to_incr, cut_base, empty_manifest)
 
 
 def filled(fresh_server: Factory, *options: str) -> Process:
@@ -99,14 +118,14 @@ def test_what_vanishes_is_written_anew(fresh_server: Factory, way: Callable[[Pat
     server = filled(fresh_server, "--appendfsync", "always")
     folder = server.directory / FOLDER
     way(folder)
-    server.wait_for_log("was removed or replaced while the server runs")
+    server.wait_for_log("was removed, replaced or changed by somebody else")
     wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
     info = server.info("persistence")
     assert info["aof_enabled"] == "1"
     assert info["aof_last_bgrewrite_status"] == "ok"
     assert server.call("SET", "after", "1") == b"OK"
     names = {path.name for path in folder.iterdir()}
-    if way in (delete_base, delete_manifest):  # what was left was ours
+    if way in OURS_LEFT:
         assert len(names) == 4, names
     elif way is replace_folder:  # what was put there stays
         assert {BASE, "appendonly.aof.2.incr.aof"} < names
@@ -161,7 +180,7 @@ def test_a_folder_that_vanishes_while_it_is_written_anew(fresh_server: Factory) 
     server.call("BGREWRITEAOF")
     server.wait_for_log("Background append only file rewriting started")
     delete_folder(server.directory / FOLDER)
-    server.wait_for_log("was removed or replaced while the server runs")
+    server.wait_for_log("was removed, replaced or changed by somebody else")
     server.call("CONFIG", "SET", "rdb-key-save-delay", 0)
     wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
     server.call("SET", "after", "1")
@@ -179,6 +198,25 @@ def test_it_is_noticed_before_the_folder_is_used(fresh_server: Factory, command:
         wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
         assert client.call("SET", "after", "1") == b"+OK\r\n"
     check(server)
+
+
+@pytest.mark.parametrize("way", [delete_folder, cut_incr])
+def test_it_is_noticed_before_the_server_ends(
+    fresh_server: Factory, way: Callable[[Path], None]
+) -> None:
+    """It stays until all is written anew, and ends when it is asked again."""
+    server = filled(fresh_server, "--hz", "1")
+    wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
+    server.call("SET", "after", "1")
+    server.call("DEBUG", "SLEEP", "1.1")  # the cron looks right afterwards, and then in a second
+    server.call("PING")
+    way(server.directory / FOLDER)
+    server.signal(signal.SIGTERM)
+    server.wait_for_log("was removed, replaced or changed by somebody else")
+    wait_until(lambda: server.info("persistence")["aof_last_write_status"] == "ok")
+    server.stop()
+    assert server.start().call("MGET", "k", "after") == [b"before", b"1"]
+    assert server.call("XLEN", "s") == 100
 
 
 def test_waitaof_waits_for_the_new_base(fresh_server: Factory) -> None:
