@@ -14,6 +14,7 @@ from persistence.files import sync_file, sync_folder
 from persistence.reader import AofReader
 from persistence.snapshot.check import Unsound, check_stream
 from persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
+from persistence.snapshot.layout import NO_DEADLINE
 from persistence.snapshot.loader import SnapshotLoader
 from storage.keyspace import NO_EXPIRY, Keyspace
 from storage.stream.stream import Stream
@@ -99,7 +100,7 @@ class SoundDecoder(Decoder):
 
     def look_at(self, key: bytes, value: object, expire_ms: int) -> None:
         """Refuse a stream that nobody could have made, and a deadline that nobody could set."""
-        if not NO_EXPIRY <= expire_ms <= INT64_MAX:
+        if not NO_DEADLINE <= expire_ms <= INT64_MAX:
             raise self.malformed(f"a deadline of {key[:64]!r} that can be set, not {expire_ms}")
         if not isinstance(value, Stream):
             return

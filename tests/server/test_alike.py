@@ -379,7 +379,7 @@ def test_the_slow_log_has_every_one(fresh_server: Factory) -> None:
         client.pipeline(*entries(20))
         log = client.call_parsed("SLOWLOG", "GET", 100)
         assert isinstance(log, list)
-        assert [words[4] for *_, words, _, _ in log if words[0] == b"XADD"] == [
+        assert [words[4] for _, _, _, words, *_ in log if words[0] == b"XADD"] == [
             b"%d" % number for number in reversed(range(20))
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import time
 from types import TracebackType
@@ -137,6 +138,12 @@ class RawClient:
         """Send all commands in one write; return the raw replies."""
         self.send(b"".join(encode(*command) for command in commands))
         return [self.read() for _ in commands]
+
+    def is_answered(self) -> bool:
+        """Whether more has arrived than was read; nothing is waited for."""
+        if self._taken < len(self._buffer):
+            return True
+        return bool(select.select([self.sock], [], [], 0)[0])
 
     def silent(self, seconds: float = 0.1) -> bool:
         """Whether nothing arrives within ``seconds``: a blocked client stays blocked."""
