@@ -50,7 +50,7 @@ class App(Host):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect)
-        self._signals: Final = Signals(config, self._on_signal, self._leave)
+        self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.server)
         self._supervision: Final = Supervision(config.supervised)
         self._timer: asyncio.TimerHandle | None = None
@@ -163,7 +163,7 @@ class App(Host):
         self._signals.ignore(loop)
         return code
 
-    def _on_signal(self, number: int) -> None:
+    def ask_to_end(self, number: int) -> None:
         """Save what is to be saved and end, or stay where that fails."""
         log.info("Received %s, scheduling shutdown...", signal.Signals(number).name)
         if self.server.stopping:
@@ -178,6 +178,10 @@ class App(Host):
             self.stop(0)
             return
         undo()
+        rewriting = self.server.rewriting
+        if rewriting is not None and rewriting.recovery.will_end(number):
+            log.warning("Everything is being written anew; the server ends when that is done")
+            return
         log.warning("Not shut down, see above for the reason")
 
     def _connect(self) -> asyncio.Protocol:

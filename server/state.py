@@ -79,6 +79,9 @@ class Host:
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
 
+    def ask_to_end(self, number: int) -> None:
+        """A signal asks for the end of the process."""
+
     def tell_supervisor(self, status: str) -> None:
         """Tell whoever supervises the process what it is doing."""
 

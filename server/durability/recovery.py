@@ -14,6 +14,7 @@ What somebody else put into the folder stays there, and nothing of it is loaded.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -44,6 +45,7 @@ class Recovery:
         self._server: Final = server
         self._left: AppendOnlyFile | None = None  # the file that was written to
         self._next_try_s = 0.0
+        self._asked_to_end = 0  # the signal that found it at work
 
     def look(self) -> bool:
         """Begin to write everything anew if a file has gone, or try that again; whether it has."""
@@ -105,6 +107,7 @@ class Recovery:
         if rewriting.first is not None or server.job is not None or now_s < self._next_try_s:
             return
         self._next_try_s = now_s + RETRY_S
+        self._asked_to_end = 0
         try:
             directory.take_over(left.is_in_place())  # then the other files are ours, too
         except Exception as error:
@@ -112,6 +115,17 @@ class Recovery:
             return
         rewriting.first = directory
         rewriting.rewrite_soon()
+
+    def will_end(self, number: int) -> bool:
+        """Have a signal come again when all is in its place; False where nothing is under way.
+
+        An attempt that fails drops it: the server does not end by itself some hours later.
+        """
+        rewriting = self._server.rewriting
+        if self.directory is None or rewriting is None or rewriting.first is None:
+            return False
+        self._asked_to_end = number
+        return True
 
     def done(self) -> None:
         """Everything is in its place, or nobody wants it any more: take writes again."""
@@ -122,3 +136,7 @@ class Recovery:
             committer = self._server.committer
             assert committer is not None
             committer.show_trouble(b"")
+            if self._asked_to_end:
+                loop = asyncio.get_running_loop()
+                loop.call_soon(self._server.host.ask_to_end, self._asked_to_end)
+                self._asked_to_end = 0
