@@ -264,7 +264,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
         ),
     ),
     (
-        "The process is shown as it was started, but for passwords.",
+        "The process is shown as it was started, except for passwords.",
         (
             YesNo("set-proc-title", True, flags=IMMUTABLE),
             Text("proc-title-template", b"{title} {listen-addr} {server-mode}"),

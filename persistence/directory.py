@@ -10,8 +10,8 @@ Order of steps, so that a crash between any two of them leaves a folder that can
 - Turned on while the server runs: write to an incr file that has a temporary name, for whatever is
   in the folder belongs to another time; when the base is there, too, rename both and write the
   manifest that names them and nothing else. Until then the folder is what it was.
-- Vanished or replaced while the server runs: likewise, for memory holds everything. What is there
-  stays there.
+- Vanished or replaced while the server runs: likewise, because memory holds everything. What is
+  there stays there.
 
 A file that the manifest does not name is never read, and one that it names must be there.
 
