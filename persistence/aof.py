@@ -43,6 +43,7 @@ class AppendOnlyFile:
         pending: there are records that have not been written.
         size_bytes: the length of the incr file.
         synced_bytes: how much of it is known to be on the disk.
+        large: much is pending, which takes a while to write.
         named: the manifest names the file, so that what is in it will be loaded.
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
@@ -54,6 +55,7 @@ class AppendOnlyFile:
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
         self.pending = False
+        self.large = False
         self.older_bytes = older_bytes
         self.base_bytes = base_bytes
         self.switches = 0
@@ -61,7 +63,11 @@ class AppendOnlyFile:
         self.stamp_next = False
         self.named = True
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
+        self._parts: list[bytes] = []  # records of whole commands, in front of those
+        self._parts_bytes = 0
         self._taken = b""  # what is being written, or could not be
+        self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
+        self._taken_bytes = 0  # of the parts
         self._first: list[bytes] | None = None  # the only record of the command at hand so far
         self._first_db = 0
         self._in_transaction = False
@@ -82,7 +88,8 @@ class AppendOnlyFile:
     @property
     def buffer_bytes(self) -> int:
         """The length of what has not been written; what a command under way did is left out."""
-        return len(self._taken) + len(self._out)
+        parts_bytes = self._parts_bytes + self._taken_bytes
+        return parts_bytes + len(self._taken) + len(self._out)
 
     # Records
 
@@ -104,14 +111,31 @@ class AppendOnlyFile:
             self._annotate()
         self._write_record(db, record)
 
-    def append_wire(self, db: int, header: bytes, words: BytesWriter) -> None:
-        """As ``append``, of a command by itself that is encoded already, in two parts."""
+    def append_wire(self, db: int, parts: list[bytes]) -> None:
+        """As ``append``, of a long command by itself that is encoded already, in parts.
+
+        They are written as they are: to copy them together would hold everybody up.
+        """
         self.end_command()
         self.pending = True
+        self.large = True
         self._annotate()
         self._select(db)
-        self._out.write(header)
-        self._out.write(words.getvalue())
+        if len(self._out):
+            self._add_part(self._out.getvalue())
+            self._empty_out()
+        for part in parts:
+            self._add_part(part)
+
+    def _add_part(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._parts_bytes += len(part)
+
+    def _empty_out(self) -> None:
+        if len(self._out) > _KEPT_BYTES:
+            self._out = BytesWriter()
+        else:
+            self._out.truncate(0)
 
     def end_command(self) -> None:
         """The command under way is over: a loader takes all of its records, or none."""
@@ -156,15 +180,26 @@ class AppendOnlyFile:
     def take(self) -> None:
         """Collect what is pending for ``write_taken``."""
         self.end_command()
+        if self._parts:
+            self._take_parts()
         out = self._out
         if len(out):
             data = out.getvalue()
             self._taken = self._taken + data if self._taken else data
-            if len(out) > _KEPT_BYTES:
-                self._out = BytesWriter()
-            else:
-                out.truncate(0)
+            self._empty_out()
         self.pending = False
+
+    def _take_parts(self) -> None:
+        """Take the parts, behind what could not be written before."""
+        if self._taken:
+            self._taken_parts.append(self._taken)
+            self._taken_bytes += len(self._taken)
+            self._taken = b""
+        self._taken_parts.extend(self._parts)
+        self._taken_bytes += self._parts_bytes
+        self._parts = []
+        self._parts_bytes = 0
+        self.large = False
 
     def write_taken(self) -> None:
         """Write what was taken; may run in another thread while records are added.
@@ -172,30 +207,54 @@ class AppendOnlyFile:
         Raises:
             OSError: as ``write``.
         """
+        if self._taken_parts:
+            self._write_parts()
         data = self._taken
         size = len(data)
         if not size:
             return
         try:
-            done = os.write(self._fd, data)
-            while done < size:
-                with memoryview(data) as view:
-                    done += os.write(self._fd, view[done:])
+            self._write_all(data)
         except BaseException:
-            self._take_back(data)
+            self._taken = data[self._take_back() :]
             raise
         self._taken = b""
         self.size_bytes += size
 
-    def _take_back(self, data: bytes) -> None:
-        """Cut an incomplete write off the file; where that fails too, keep only what is missing."""
+    def _write_parts(self) -> None:
+        parts = self._taken_parts
+        try:
+            for part in parts:
+                self._write_all(part)
+        except BaseException:
+            done = self._take_back()
+            self._taken_bytes -= done
+            while done >= len(parts[0]):
+                done -= len(parts[0])
+                del parts[0]
+            parts[0] = parts[0][done:]
+            raise
+        self.size_bytes += self._taken_bytes
+        self._taken_parts = []
+        self._taken_bytes = 0
+
+    def _write_all(self, data: bytes) -> None:
+        size = len(data)
+        done = os.write(self._fd, data)
+        while done < size:
+            with memoryview(data) as view:
+                done += os.write(self._fd, view[done:])
+
+    def _take_back(self) -> int:
+        """Cut an incomplete write off the file; where that fails too, how much it holds of it."""
         self.pending = True
         try:
             os.ftruncate(self._fd, self.size_bytes)
         except OSError:
             done = os.fstat(self._fd).st_size - self.size_bytes
             self.size_bytes += done
-            self._taken = data[done:]
+            return done
+        return 0
 
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
@@ -243,7 +302,12 @@ class AppendOnlyFile:
     def close(self) -> None:
         """Close the file; what is pending is dropped."""
         self._out.truncate(0)
+        self._parts = []
+        self._parts_bytes = 0
         self._taken = b""
+        self._taken_parts = []
+        self._taken_bytes = 0
+        self.large = False
         self._first = None
         self.pending = False
         os.close(self._fd)

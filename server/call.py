@@ -15,8 +15,6 @@ from storage.keyspace import Entry, Keyspace
 from storage.types import string_bytes
 
 if TYPE_CHECKING:
-    from librt.strings import BytesWriter
-
     from server.registry import Command
     from server.session import Session
     from server.state import Server
@@ -173,15 +171,15 @@ class Call:
             server.drain_expired(self)
         server.record(self.db.index, record)
 
-    def record_wire(self, header: bytes, words: BytesWriter) -> None:
-        """As ``record_all``, of a command that is on the wire already, in two parts."""
+    def record_wire(self, parts: list[bytes]) -> None:
+        """As ``record_all``, of a long command that is on the wire already, in parts."""
         server = self.server
         if server.expired_found:
             server.drain_expired(self)
         if server.aof is not None:
             if not server.aof.pending:
                 server.host.flush_soon()
-            server.aof.append_wire(self.db.index, header, words)
+            server.aof.append_wire(self.db.index, parts)
 
     def record_one(self, record: list[bytes]) -> None:
         """Have the AOF repeat one of several commands that are run at once, and did nothing else.

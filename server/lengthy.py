@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from server.call import Call
 
 LENGTHY_WORDS: Final = 8192  # of a request, at least
+RECORD_PART_BYTES: Final = 1 << 18  # of a long record
 PARTS: Final = 32  # a power of two: a table that grows does so in one piece
 
 
@@ -53,8 +54,9 @@ class Lengthy:
         self.first: Final = first
         self.step: Final = step
         self.keys: Final = KeySet()
-        self._record = BytesWriter()  # the words of the record, on the wire
-        self._recorded = 0  # how many of them
+        self._parts: list[bytes] = []  # the words of the record, on the wire
+        self._record = BytesWriter()  # the last of them
+        self._recorded = 0  # how many words
 
     def prepare(self, call: Call, low: int, high: int) -> None:
         """Look at ``argv[low:high]``, and note the keys.
@@ -86,9 +88,16 @@ class Lengthy:
             for word in words:
                 write_bulk(out, word)
             self._recorded += len(words)
+            if len(out) >= RECORD_PART_BYTES:
+                self._end_part()
+
+    def _end_part(self) -> None:
+        self._parts.append(self._record.getvalue())
+        self._record = BytesWriter()
 
     def record(self, call: Call, name: bytes) -> None:
         """Have the AOF repeat what was noted, as one command."""
         header = array_header(self._recorded + 1) + bulk(name)
-        call.record_wire(header, self._record)
-        self._record = BytesWriter()
+        self._end_part()
+        call.record_wire([header, *self._parts])
+        self._parts = []

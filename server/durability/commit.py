@@ -22,10 +22,12 @@ had, and for no longer than a part of what a sync takes.
 
 A write may have to wait for a sync of the same file. So while one is under way the other policies
 write in a second thread. Replies wait for it there, but not for long: after ``PATIENCE_S`` they
-leave all the same, as Redis's do while it postpones a write. Those that tell of the connection
-alone, as PING's does, wait for no write. When the disk has been stuck for two seconds the server
-waits for it, so that what is not written does not fill the memory; Redis does the same, and both
-count it in ``aof_delayed_fsync``.
+leave all the same, as Redis's do while it postpones a write. When the disk has been stuck for two
+seconds the server waits for it, so that what is not written does not fill the memory; Redis does
+the same, and both count it in ``aof_delayed_fsync``.
+
+The record of a request of very many words is written in that thread under every policy, and all
+replies wait for it. Those that tell of the connection alone, as PING's does, wait for no thread.
 
 With the last two policies, records that cannot be written stay in memory, writes are refused
 (MISCONF) and the write is tried again until the disk is back. After a sync that failed nobody
@@ -53,6 +55,7 @@ log: Final = logging.getLogger("headrace")
 
 SLOW_SYNC_NS: Final = 1_000_000  # syncs that mostly take longer are sent to the thread
 FAST_SYNC_NS: Final = 500_000  # syncs that mostly take less are brought back
+LARGE_SYNC_BYTES: Final = 1024 * 1024  # so much is synced in the thread in any case
 SYNCS_KEPT: Final = 9  # how many syncs are looked at: the one in the middle decides
 GATHER_PART: Final = 2  # a turn is drawn out by this part of a sync at most
 GATHER_MAX_NS: Final = 1_000_000
@@ -95,6 +98,7 @@ class Committer:
         # The other policies
         self._writer: Final = AofWorker("aof-write", _write_file, self._written)
         self._patience: asyncio.TimerHandle | None = None
+        self._postponed = False  # the write under way may have met a sync
         self._impatient = False  # the write under way takes too long: replies leave without it
         self._postponed_since_s = 0.0  # 0: no write has met the sync under way
         self._next_piece_s = 0.0  # not to be synced sooner
@@ -182,10 +186,20 @@ class Committer:
         if self._sync.busy:
             # Nothing is written now: it might have to wait for the sync.
             later = bool(self._waiting) or aof.pending or self._writer.busy
-            _hold(sessions, self._waiting if later else self._covered)
+            _hold(_flush_free(sessions), self._waiting if later else self._covered)
             self._promised = True
             return
-        if not self._await_writes() or (aof.pending and not self._write(aof)):
+        if self._writer.busy and not self._postponed:
+            _hold(_flush_free(sessions), self._waiting or self._covered)
+            self._promised = True
+            return
+        if not self._await_writes():
+            return
+        if aof.large:
+            self._hold_for_sync(_flush_free(sessions))
+            self._start_write(aof)
+            return
+        if aof.pending and not self._write(aof):
             return
         if aof.size_bytes <= aof.synced_bytes:
             self._release_all()
@@ -195,15 +209,21 @@ class Committer:
         else:
             count = len(sessions) + len(self._covered)
             self._expected = max(count, self._expected - 1 - self._expected // 8)
-            if self._threaded:
-                _hold(sessions, self._covered)
-                self._promised = True
+            if self._threaded or aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES:
+                self._hold_for_sync(sessions)
                 self._start_sync(aof)
                 return
             if not self._sync_inline(aof):
                 return
             self._release_all()
         _flush(sessions)
+
+    def _hold_for_sync(self, sessions: list[Session]) -> None:
+        """Hold the replies of everything that has been executed for the sync that comes next."""
+        self._covered += self._waiting
+        self._waiting = []
+        _hold(sessions, self._covered)
+        self._promised = True
 
     def _sync_inline(self, aof: AppendOnlyFile) -> bool:
         started_ns = time.perf_counter_ns()
@@ -282,6 +302,8 @@ class Committer:
         if aof.pending and not self._server.write_error:
             if self._sync.busy or self._writer.busy:
                 self._write_beside(aof)
+            elif aof.large:
+                self._start_write(aof)
             else:
                 self._write(aof)
         if self._writer.busy and not self._impatient:
@@ -310,14 +332,15 @@ class Committer:
     def _start_write(self, aof: AppendOnlyFile) -> None:
         aof.take()
         self._impatient = False
+        self._postponed = self._sync.busy
         self._writer.start(aof)
         if self._patience is None:
             self._patience = asyncio.get_running_loop().call_later(PATIENCE_S, self._look_at_write)
 
     def _look_at_write(self) -> None:
-        """Where the write under way takes too long, let replies go without it."""
+        """Where a sync holds the write under way up for too long, let replies go without it."""
         self._patience = None
-        if not self._writer.busy:
+        if not self._writer.busy or not self._postponed:
             return
         left_s = self._writer.started_s + PATIENCE_S - time.monotonic()
         if left_s > 0:
@@ -352,7 +375,9 @@ class Committer:
         self._covered = self._waiting
         self._waiting = []
         _release(covered)
-        if aof.pending and self._sync.busy:
+        if not self._sync.busy:
+            self._postponed_since_s = 0.0
+        if aof.pending and (self._sync.busy or aof.large):
             self._start_write(aof)
             return
         if aof.pending:

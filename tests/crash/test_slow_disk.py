@@ -404,3 +404,35 @@ def test_many_clients_at_once(policies: list[str]) -> None:
             thread.join(30)
             assert not thread.is_alive()
         assert not trouble
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_a_long_record_is_written_beside_the_others(policy: str) -> None:
+    """Who asks of the connection does not wait for the disk; all that tell of data do."""
+    keys = [f"k{number}" for number in range(20_000)]
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(faulty_server(policy))
+        one, two, three = [stack.enter_context(server.client()) for _ in range(3)]
+        one.call("MSET", *(word for key in keys for word in (key, "v")))
+        wait_until(lambda: server.info("persistence")["aof_pending_bio_fsync"] == "0")
+        server.disk(Rule("write", "incr", delay_s=1.5))
+        one.send_command("DEL", *keys)
+        two.send_command("EXISTS", *keys[:3])
+        while not two.silent(0.1):  # asked before DEL
+            assert two.read() == b":3\r\n"
+            two.send_command("EXISTS", *keys[:3])
+        two.send(encode("SET", "after", 1) + encode("PING"))
+        for _ in range(20):
+            assert three.call("PING") == b"+PONG\r\n"
+        assert one.silent(0.05)
+        assert two.silent(0.05)
+        assert one.read() == b":20000\r\n"
+        server.disk()
+        assert [two.read() for _ in range(3)] == [b":0\r\n", b"+OK\r\n", b"+PONG\r\n"]
+        if policy == "always":
+            server.cut_power()
+        else:
+            server.kill()
+        server.start()
+        with server.client() as client:
+            assert client.call("EXISTS", *keys, "after") == b":1\r\n"

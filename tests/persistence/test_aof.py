@@ -147,6 +147,58 @@ def test_an_incomplete_write_is_cut_off_and_can_be_tried_again(path: Path) -> No
     aof.close()
 
 
+def test_a_record_in_parts_is_written_whole_and_in_order(path: Path) -> None:
+    aof = AppendOnlyFile(bytes(path), 0, 0)
+    add(aof, 0, [b"SET", b"a", b"1"])
+    aof.write()
+    good = path.read_bytes()
+    add(aof, 0, [b"SET", b"b", b"1"])
+    with file_limit(len(good)), pytest.raises(OSError, match="File too large"):
+        aof.write()
+    long = request([b"DEL", *(b"k%d" % number for number in range(1000))])
+    add(aof, 0, [b"SET", b"c", b"1"])
+    aof.append_wire(0, [long[:100], long[100:5000], long[5000:]])
+    add(aof, 0, [b"DEL", b"d"])
+    rest = request([b"SET", b"b", b"1"]) + request([b"SET", b"c", b"1"])
+    rest += long + request([b"DEL", b"d"])
+    for room in (0, 50, 100, 3000, len(rest) - 1):
+        assert aof.large or room > 0
+        assert aof.buffer_bytes == len(rest)
+        with file_limit(len(good) + room), pytest.raises(OSError, match="File too large"):
+            aof.write()
+        # The end of a record that is whole, of which the rest is not lost.
+        written = path.read_bytes()
+        assert written in (good, good + rest[: -len(request([b"DEL", b"d"]))])
+        assert aof.pending
+        assert aof.size_bytes == len(written)
+        if written != good:
+            rest = rest[len(written) - len(good) :]
+            good = written
+    aof.write()
+    assert path.read_bytes() == good + rest
+    assert aof.size_bytes == path.stat().st_size
+    assert aof.buffer_bytes == 0
+    aof.close()
+
+
+def test_a_long_record_can_be_added_while_another_is_written(path: Path) -> None:
+    aof = AppendOnlyFile(bytes(path), 0, 0)
+    first, second = (request([name, b"x" * 100]) for name in (b"DEL", b"UNLINK"))
+    aof.append_wire(0, [first[:20], first[20:]])
+    large = [aof.large]
+    aof.take()
+    large.append(aof.large)
+    aof.append_wire(0, [second[:20], second[20:]])
+    large.append(aof.large)
+    assert large == [True, False, True]
+    aof.write_taken()
+    written = request([b"SELECT", b"0"]) + first
+    assert path.read_bytes() == written
+    aof.write()
+    assert path.read_bytes() == written + second
+    aof.close()
+
+
 def test_switching_starts_from_nothing(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
     add(aof, 3, [b"DEL", b"a"])
