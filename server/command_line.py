@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.config.files import leading_name
+from server.config.files import SECRET_DIRECTIVES, leading_name
 from server.config.parameters import is_sensitive
 from server.log import log
 
 MASK: Final = b"*"
-_SECRET_DIRECTIVES: Final = (b"user", b"rename-command")  # a name may be a secret
 _ARG_START: Final = 45  # among the fields of /proc/PID/stat behind the name; proc(5) counts from 1
 _ARG_END: Final = 46
 
@@ -26,7 +25,7 @@ def masked(words: list[bytes]) -> list[bytes]:
     for word in words:
         if word[:2] == b"--" and not value:
             name = leading_name(word[2:])
-            secret = is_sensitive(name) or name.lower() in _SECRET_DIRECTIVES
+            secret = is_sensitive(name) or name.lower() in SECRET_DIRECTIVES
             value = len(name) == len(word) - 2
             if secret and not value:
                 word = b"--" + name + b" " + MASK

@@ -21,6 +21,7 @@ from server.build import VERSION
 from server.config.config import Config
 from server.config.parameters import ALL, BY_NAME, is_sensitive
 
+SECRET_DIRECTIVES: Final = (b"user", b"sentinel", b"rename-command")  # may hold secrets
 _NAME: Final = re.compile(rb"[^ \t='\"]*")
 DEFAULTS: Final = "HEADRACE_DEFAULTS"  # the variable whose lines come before all others
 MAX_INCLUDE_DEPTH: Final = 16
@@ -55,7 +56,7 @@ def without_password(line: bytes) -> bytes:
     name = leading_name(line)
     meant = name.lower()
     if name != line and (
-        meant == b"user" or is_sensitive(meant) or is_sensitive(closest_name(meant))
+        meant in SECRET_DIRECTIVES or is_sensitive(meant) or is_sensitive(closest_name(meant))
     ):
         return name + b" (redacted)"
     return line

@@ -77,6 +77,8 @@ def test_what_is_masked(words: list[bytes], shown: list[bytes]) -> None:
     ("line", "shown"),
     [
         (b"requirepass a b", b"requirepass (redacted)"),
+        (b"rename-command CONFIG a b", b"rename-command (redacted)"),
+        (b"sentinel auth-pass m a", b"sentinel (redacted)"),
         (b'RequirePass "a b', b"RequirePass (redacted)"),
         (b"requirepas a", b"requirepas (redacted)"),
         (b"masterauth=a", b"masterauth (redacted)"),
