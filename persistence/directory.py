@@ -250,11 +250,17 @@ class AofDirectory:
         return total
 
     def store(self, manifest: Manifest) -> None:
-        """Make ``manifest`` the one that holds."""
+        """Make ``manifest`` the one that holds.
+
+        Raises:
+            OSError: it may have taken the place of the one before all the same.
+        """
+        path = os.path.join(self.path, self.manifest_name)
+        self._sizes.pop(path, None)
         manifest.store(self.path, self.manifest_name)
         self.manifest = manifest
         sizes: dict[bytes, int] = {}
-        fixed = [os.path.join(self.path, self.manifest_name)]
+        fixed = [path]
         if manifest.base is not None:
             fixed.append(self.file_path(manifest.base))
         for path in fixed:

@@ -183,7 +183,6 @@ def test_mistake_in_an_included_file_names_that_file(tmp_path: Path) -> None:
         ("dir /missing", "No such file or directory"),
         ("no-such-thing 1", "Bad directive or wrong number of arguments"),
         ("include", "Bad directive or wrong number of arguments"),
-        ("rename-command a", "Bad directive or wrong number of arguments"),
     ],
 )
 def test_bad_lines(tmp_path: Path, line: str, reason: str) -> None:
