@@ -111,7 +111,7 @@ def test_an_end_while_loading_leaves_the_snapshot_as_it_is(fresh_server: Factory
     server = fresh_server(*SAVING)
     with server.client() as client:
         client.call("SET", "small", 1)
-        client.pipeline(*[("SET", f"k{number}", "v" * 400_000) for number in range(200)])
+        client.pipeline(*[("SET", f"k{number}", "v" * 400_000) for number in range(500)])
         client.call("SAVE")
     server.kill()
     snapshot = server.directory / "dump.hrs"
