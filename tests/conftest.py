@@ -244,6 +244,14 @@ def duel(_shared_duel: Duel) -> Iterator[Duel]:
     _shared_duel.check_log()
 
 
+@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
+def tested(request: pytest.FixtureRequest) -> Process:
+    """Our server, or the newest Redis."""
+    name = "server" if request.param == "ours" else "redis_server"
+    process: Process = request.getfixturevalue(name)
+    return process
+
+
 @pytest.fixture
 def repo() -> Path:
     """The root of the checkout."""

@@ -123,15 +123,21 @@ def test_the_file_repeats_every_command_that_writes(
             assert not torture_state.differences(torture_state.state(client), before)
 
 
-def test_a_key_that_expired_within_mset_is_set(
-    fresh_server: Factory, settable_clock: Clock
-) -> None:
+def with_a_key_that_is_due(fresh_server: Factory, settable_clock: Clock, key: str) -> Process:
+    """A server that has not noticed yet that the time of one key is over."""
     server = fresh_server(
         "--appendonly", "yes", "--hz", "1", environment=settable_clock.environment
     )
+    server.call("SET", key, "old", "PX", 10)
+    settable_clock.advance(11)
+    return server
+
+
+def test_a_key_that_expired_within_mset_is_set(
+    fresh_server: Factory, settable_clock: Clock
+) -> None:
+    server = with_a_key_that_is_due(fresh_server, settable_clock, "b")
     with server.client() as client:
-        client.call("SET", "b", "old", "PX", 10)
-        settable_clock.advance(11)
         client.call("MSET", "a", 1, "b", 2)
     server.restart(crash=True)
     assert server.call("MGET", "a", "b") == [b"1", b"2"]
@@ -141,12 +147,8 @@ def test_what_is_set_in_a_transaction_that_pauses_expiry_stays(
     fresh_server: Factory, settable_clock: Clock
 ) -> None:
     """Keys do not expire during a pause: one that is due is replaced all the same."""
-    server = fresh_server(
-        "--appendonly", "yes", "--hz", "1", environment=settable_clock.environment
-    )
+    server = with_a_key_that_is_due(fresh_server, settable_clock, "k")
     with server.client() as client:
-        client.call("SET", "k", "old", "PX", 10)
-        settable_clock.advance(11)
         client.call("MULTI")
         client.call("CLIENT", "PAUSE", 60_000, "WRITE")
         client.call("SET", "k", "new")

@@ -22,14 +22,6 @@ SYNTAX = WireError(b"ERR syntax error")
 Words = tuple[Argument, ...]
 
 
-@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
-def tested(request: pytest.FixtureRequest) -> Process:
-    """Our server, or the newest Redis."""
-    name = "server" if request.param == "ours" else "redis_server"
-    process: Process = request.getfixturevalue(name)
-    return process
-
-
 @pytest.fixture
 def client(tested: Process) -> Iterator[RawClient]:
     with tested.client() as connection:

@@ -17,14 +17,6 @@ WRONGTYPE = WireError(b"WRONGTYPE Operation against a key holding the wrong kind
 LENGTH = WireError(b"ERR must be exactly 16 hexadecimal characters")
 
 
-@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
-def tested(request: pytest.FixtureRequest) -> Process:
-    """Our server, or the newest Redis."""
-    name = "server" if request.param == "ours" else "redis_server"
-    process: Process = request.getfixturevalue(name)
-    return process
-
-
 @pytest.fixture
 def client(tested: Process) -> Iterator[RawClient]:
     with tested.client() as connection:
