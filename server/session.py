@@ -27,7 +27,7 @@ PAUSED: Final = 1 << 9  # held back by CLIENT PAUSE
 NO_TOUCH: Final = 1 << 10
 NO_EVICT: Final = 1 << 11
 AT_WORK: Final = 1 << 13  # its request is being run in slices
-LONG: Final = 1 << 14  # a request at hand may be long enough for that
+LONG: Final = 1 << 14  # a request being run may be long enough to be run in slices
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.

@@ -10,7 +10,7 @@ nobody can see that it is not done in one moment.
   clients blocked on one of its keys. All others go on: they have nothing to do with it, so it is
   the same whether they came before or after it. INFO goes on, too, and may count some of the keys.
 - Its record is one command, which goes to the append-only file when all is done. A crash before
-  that leaves nothing of it, and nobody was told that it is done.
+  that leaves nothing of it, and nobody had an answer to it.
 - No key expires by itself meanwhile, no consumer is reclaimed, and no snapshot or rewrite takes the
   state of a moment within it.
 

@@ -83,7 +83,7 @@ class Host:
         """A signal asks for the end of the process."""
 
     def tell_supervisor(self, status: str) -> None:
-        """Tell whoever supervises the process what it is doing."""
+        """Report what the process is doing to its supervisor."""
 
     def supervisor(self) -> bytes:
         """Who that is, as INFO shows it."""

@@ -1,4 +1,4 @@
-"""Telling whoever supervises the process how it is: systemd by messages, upstart by a stop.
+"""Reports to the supervisor of the process: systemd gets messages, upstart a stop.
 
 Source: sd_notify(3); upstart's ``expect stop``.
 """

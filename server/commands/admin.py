@@ -105,7 +105,8 @@ def shutdown(call: Call) -> object:
 
     An open append-only file is written and synced in any case. A snapshot is saved with SAVE, and
     where there are save points unless NOSAVE says otherwise. Where one of them fails the server
-    stays, unless it is forced. NOW changes nothing, for there are no replicas to be waited for.
+    stays, unless it is forced. NOW changes nothing, because no
+    replica is waited for.
 
     Reply: none, the connection closes.
     Raises: ABORT, for a shutdown takes no time in which it could be called off.

@@ -129,7 +129,7 @@ class Loader:
         self.start = 0
         self._transaction: list[list[bytes]] | None = None
         self._transaction_offset = 0
-        self._damaged = False  # the end of the file at hand is, and is left out
+        self._damaged = False  # the file being read has a damaged end, which is left out
         self._stamp_s = 0  # of the next command, or of the transaction under way
         self._done_bytes = 0  # in the files before the one at hand
         self._started_ns = time.perf_counter_ns()

@@ -105,7 +105,7 @@ def run_tool(words: list[str]) -> int:
         pass
     except MemoryError:
         print("There is not enough memory for what these files hold.", file=sys.stderr)
-    except OSError as failure:  # who reads a file reports its errors: this is our own output
+    except OSError as failure:  # of our own output; files report theirs before
         print(f"The output cannot be written: {advice(failure)}", file=sys.stderr)
     return 1
 
