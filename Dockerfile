@@ -6,6 +6,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY compat /src/compat
+COPY headrace /src/headrace
 COPY persistence /src/persistence
 COPY protocol /src/protocol
 COPY pyspark_headrace /src/pyspark_headrace

@@ -30,9 +30,11 @@ STAMP := $(VENV)/.installed-$(KIND)
 REQUIREMENTS := $(VENV)/requirements$(if $(filter 1,$(SPARK)),-spark).txt
 BENCH_REQUIREMENTS := $(VENV)/requirements-bench.txt
 
-PACKAGES := compat persistence protocol pyspark_headrace server storage
+PACKAGES := compat headrace persistence protocol pyspark_headrace server storage
+# Our packages as they are installed, below one name: links for what looks for modules by name.
+TREE := build/tree/headrace
 # What mypy looks at where pyspark is not installed.
-WITHOUT_SPARK := $(filter-out pyspark_headrace,$(PACKAGES)) tests bench docker examples setup.py \
+WITHOUT_SPARK := $(TREE) tests bench docker examples setup.py \
 	--exclude "'^(tests/spark|tests/support/spark_|bench/spark)'"
 
 # Folders count as sources too: their times tell when a file was removed.
@@ -40,7 +42,7 @@ SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' 
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install tree run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,7 +75,10 @@ lint: install ## ruff, and hadolint on the Dockerfile
 	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
 	else echo "hadolint has no package for this platform: Dockerfile not linted"; fi
 
-types: install ## mypy --strict; what builds on pyspark only where that is installed
+tree: | $(VENV)/bin/python ## lay the packages below build/tree/headrace, as links for mypy and editors
+	@$(VENV)/bin/python setup.py --quiet tree
+
+types: install tree ## mypy --strict; what builds on pyspark only where that is installed
 	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy $(shell $(VENV)/bin/python -c 'import pyspark' \
 		2> /dev/null || echo $(WITHOUT_SPARK))
 
@@ -149,6 +154,6 @@ $(STAMP): $(REQUIREMENTS) setup.py server/link_order.txt $(SOURCES)
 	@rm -f $(VENV)/.installed-* $(VENV)/.build-kind
 	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -m pip install --quiet \
 		--disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
-	@cd $(VENV) && bin/python -P -c 'from server.build import build_kind; print(build_kind())' > .build-kind
+	@cd $(VENV) && bin/python -P -c 'from headrace.server.build import build_kind; print(build_kind())' > .build-kind
 	@echo "headrace: installed the $$(cat $(VENV)/.build-kind) build into $(VENV)"
 	@touch $@

@@ -4,6 +4,9 @@
 builds, so that unchanged C files are not compiled again; without it the build works in a
 temporary folder. Nothing is ever written beside the sources: a stale extension module there
 would shadow them.
+
+The wheel lays the folders of our packages below one package, ``headrace``. What looks for modules
+by name, as mypyc does, is shown a tree of links in which they lie there already.
 """
 
 from __future__ import annotations
@@ -19,26 +22,56 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from setuptools import setup
+from setuptools import Command, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-COMPILED_PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server")  # all are compiled
 
 # Modules that stay Python in the compiled build, each with its reason.
 EXCLUDE = {
-    "server/__main__.py": "run by name with `python -m server`; runpy needs its source",
     "server/cli.py": "runs once, at start",
-    "server/config/docs.py": "run by name with `python -m server.config.docs`",
+    "server/config/docs.py": "run by name with `python -m headrace.server.config.docs`",
 }
+
+
+def link_tree(folder: Path) -> None:
+    """Lay our packages below ``headrace`` in a folder, as links to the sources."""
+    package = folder / "headrace"
+    package.mkdir(parents=True, exist_ok=True)
+    wanted = {path.name: path for path in (ROOT / "headrace").glob("*.py")}
+    wanted |= {name: ROOT / name for name in PACKAGES}
+    for link in package.iterdir():
+        if link.name not in wanted or link.readlink() != wanted[link.name]:
+            link.unlink()
+    for name, source in wanted.items():
+        if not (package / name).is_symlink():
+            (package / name).symlink_to(source)
+
+
+class LinkTree(Command):
+    """``python setup.py tree``: links for mypy, editors and a look without installing."""
+
+    description = "lay the packages below build/tree/headrace, as links"
+    user_options: ClassVar[list[tuple[str, str | None, str]]] = []
+
+    def initialize_options(self) -> None:
+        """There are none."""
+
+    def finalize_options(self) -> None:
+        """There are none."""
+
+    def run(self) -> None:
+        """Make the links that lack."""
+        link_tree(ROOT / "build" / "tree")
 
 
 def modules_to_compile() -> list[str]:
     """The sources mypyc compiles; an ``__init__`` without code gains nothing and is left out."""
     found = []
-    for package in COMPILED_PACKAGES:
+    for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             if path.name != "__init__.py" and name not in EXCLUDE:
@@ -100,8 +133,11 @@ def extensions() -> list[Any]:
         return []
     from mypyc.build import mypycify
 
+    tree = Path(build_dir, "tree")
+    link_tree(tree)
+    os.environ["MYPYPATH"] = str(tree)  # names of modules are counted from here
     options = [f"--cache-dir={build_dir}/mypy", f"--config-file={ROOT}/pyproject.toml"]
-    modules = modules_to_compile()
+    modules = [f"{tree}/headrace/{name}" for name in modules_to_compile()]
     print(f"headrace: compiling {len(modules)} modules", file=sys.stderr)
     built = mypycify(
         options + modules,
@@ -197,7 +233,7 @@ building = any(word in sys.argv for word in ("bdist_wheel", "build", "build_ext"
 
 setup(
     ext_modules=extensions() if building else [],
-    cmdclass={"build_ext": ParallelBuildExt},
+    cmdclass={"build_ext": ParallelBuildExt, "tree": LinkTree},
     options={
         "build": {"build_base": build_dir, "build_lib": f"{build_dir}/lib"},
         "egg_info": {"egg_base": f"{build_dir}/egg"},

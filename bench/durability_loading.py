@@ -184,7 +184,7 @@ def measure_loading(name: str, count: int, rounds: int, folder: Path) -> list[Fi
     servers = []
     redis = ["redis-server", "--save", "", "--rdbcompression", "no"]
     for title, command in (
-        ("headrace", [sys.executable, "-P", "-m", "server", "--save", ""]),
+        ("headrace", [sys.executable, "-P", "-m", "headrace", "--save", ""]),
         ("redis-server", redis),
     ):
         place = folder / f"{name}-{title}"

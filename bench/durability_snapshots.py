@@ -173,7 +173,7 @@ def wait_while(condition: Callable[[], bool]) -> None:
 def measure(data: Data, count: int, rounds: int, folder: Path) -> None:
     """Fill both servers, compare SAVE, then look at the pauses of each."""
     servers = []
-    ours = [sys.executable, "-P", "-m", "server", "--save", ""]
+    ours = [sys.executable, "-P", "-m", "headrace", "--save", ""]
     redis = ["redis-server", "--save", "", "--rdbcompression", "no"]
     for title, command in (("headrace", ours), ("redis-server", redis)):
         place = folder / f"{data.name}-{title}"

@@ -120,7 +120,9 @@ class Server:
         options += ["--enable-debug-command", "yes"]
         self.port: int = port
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "server", *options], cwd=folder, stdout=subprocess.DEVNULL
+            [sys.executable, "-P", "-m", "headrace", *options],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
         )
         self.socket = self._connect()
         self.key_of = {kind: b"stream:%b" % kind.encode() for kind in KINDS}

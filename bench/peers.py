@@ -75,7 +75,7 @@ def ours(command: str = "") -> Peer:
     script = Path(sys.executable).with_name("headrace")
     if script.exists():
         return Peer(OURS, (str(script),))
-    return Peer(OURS, (sys.executable, "-P", "-m", "server"))
+    return Peer(OURS, (sys.executable, "-P", "-m", "headrace"))
 
 
 def pure(command: str = "") -> Peer:

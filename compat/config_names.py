@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.parameters import (
+from headrace.compat.parameters import (
     HIDDEN,
     IMMUTABLE,
     INT_MAX,

@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat import errors
-from compat.errors import READ_GROUP_INCOMPLETE, CommandError
-from compat.stream_ids import parse_id
-from protocol.replies import Encoded, encode
+from headrace.compat import errors
+from headrace.compat.errors import READ_GROUP_INCOMPLETE, CommandError
+from headrace.compat.stream_ids import parse_id
+from headrace.protocol.replies import Encoded, encode
 
 READ_GROUP: Final = b"XREADGROUP"
 _WITHOUT_VALUE: Final = b"noack"

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compat.numbers import parse_integer
-from compat.quoting import quoted
+from headrace.compat.numbers import parse_integer
+from headrace.compat.quoting import quoted
 
 IMMUTABLE: Final = 1 << 0  # only at start
 PROTECTED: Final = 1 << 1  # at run time only as enable-protected-configs allows

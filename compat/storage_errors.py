@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat import errors
-from storage.errors import StorageError
-from storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
+from headrace.compat import errors
+from headrace.storage.errors import StorageError
+from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 
 LINES: Final[dict[type[StorageError], bytes]] = {
     IDNotGreater: errors.XADD_SMALL_ID,

@@ -14,7 +14,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from protocol.replies import DECIMALS, THOUSANDTHS, WORD_MAX, bulk_header
+from headrace.protocol.replies import DECIMALS, THOUSANDTHS, WORD_MAX, bulk_header
 
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127

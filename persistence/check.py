@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import CorruptAOF, os_refusal
-from persistence.files import sync_file, sync_folder
-from persistence.reader import AofReader
-from persistence.snapshot.check import Unsound, check_stream
-from persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
-from persistence.snapshot.layout import NO_DEADLINE
-from persistence.snapshot.loader import SnapshotLoader
-from storage.keyspace import NO_EXPIRY, Keyspace
-from storage.stream.stream import Stream
+from headrace.persistence.aof.reader import AofReader
+from headrace.persistence.errors import CorruptAOF, os_refusal
+from headrace.persistence.files import sync_file, sync_folder
+from headrace.persistence.snapshot.check import Unsound, check_stream
+from headrace.persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
+from headrace.persistence.snapshot.layout import NO_DEADLINE
+from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.storage.keyspace import NO_EXPIRY, Keyspace
+from headrace.storage.stream.stream import Stream
 
 COMMANDS_AT_ONCE: Final = 1000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from storage.freezing import FrozenKey
+    from headrace.storage.freezing import FrozenKey
 
 
 class Encoder:

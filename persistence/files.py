@@ -13,7 +13,7 @@ import stat
 from errno import EIO, ENOENT, ENOTDIR, ESTALE
 from typing import Final
 
-from persistence.errors import PersistenceError
+from headrace.persistence.errors import PersistenceError
 
 TEMPORARY_PREFIX: Final = b"temp-"
 PIECES_AT_ONCE: Final = 512  # in one system call

@@ -11,8 +11,8 @@ import fcntl
 import os
 from typing import Final
 
-from persistence.errors import PersistenceError, os_refusal
-from persistence.manifest import read as read_manifest
+from headrace.persistence.aof.manifest import read as read_manifest
+from headrace.persistence.errors import PersistenceError, os_refusal
 
 FOLDER_NAME: Final = b"appendonlydir"
 MANIFEST_SUFFIX: Final = b".manifest"

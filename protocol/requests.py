@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hiredis import Reader
 
-from protocol.inline import split_words
-from protocol.plain import DOLLAR, STAR, PlainParser, take_words
+from headrace.protocol.inline import split_words
+from headrace.protocol.plain import DOLLAR, STAR, PlainParser, take_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Sized

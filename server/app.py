@@ -11,26 +11,26 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
-import server.commands.families  # noqa: F401  (importing it fills the command table)
-from persistence.errors import PersistenceError
-from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
-from server.busy_poll import BusyPoll
-from server.clock import monotonic_ms
-from server.config.settings import Settings
-from server.connection import Connection
-from server.cron import Cron
-from server.durability.commit import Committer
-from server.durability.loading import start_persistence
-from server.durability.shutdown import discard_unfinished, ready_to_end
-from server.listeners import Listeners
-from server.pid_file import remove_pid_file, write_pid_file
-from server.serving import serve_ready
-from server.signals import Signals
-from server.state import LOADING_DATA, Host, Server
-from server.supervision import Supervision
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.persistence.errors import PersistenceError
+from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
+from headrace.server.clock import monotonic_ms
+from headrace.server.config.settings import Settings
+from headrace.server.cron import Cron
+from headrace.server.durability.commit import Committer
+from headrace.server.durability.loading import start_persistence
+from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
+from headrace.server.net.busy_poll import BusyPoll
+from headrace.server.net.connection import Connection
+from headrace.server.net.listeners import Listeners
+from headrace.server.process.pid_file import remove_pid_file, write_pid_file
+from headrace.server.process.signals import Signals
+from headrace.server.process.supervision import Supervision
+from headrace.server.state import LOADING_DATA, Host, Server
+from headrace.server.waiting.serving import serve_ready
 
 if TYPE_CHECKING:
-    from server.config.config import Config
+    from headrace.server.config.config import Config
 
 log: Final = logging.getLogger("headrace")
 

@@ -6,9 +6,10 @@ import sys
 from types import FunctionType
 from typing import Final
 
-from protocol import replies
+from headrace import __version__
+from headrace.protocol import replies
 
-VERSION: Final = "0.1.0"
+VERSION: Final = __version__
 REDIS_VERSION: Final = "8.10.2"  # the Redis whose behaviour we claim
 PYTHON_VERSION: Final = sys.version.partition(" ")[0]
 

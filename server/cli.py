@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import sys
 
-from server import tools
-from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
+from headrace.server import tools
+from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 
 USAGE = """\
 Usage: headrace [file | -] [--option value ...]
@@ -42,10 +42,10 @@ def main() -> int:
         print(help_text(), end="")
         return 0
     if words and os.fsdecode(words[0]) in tools.NAMES:
-        from server.tools.cli import run_tool
+        from headrace.server.tools.cli import run_tool
 
         return run_tool(sys.argv[1:])
-    from server.process import start
+    from headrace.server.process.start import start
 
     return start(words)
 
@@ -62,7 +62,7 @@ def help_text() -> str:
     """How to call, and all parameters with their defaults."""
     import textwrap
 
-    from server.config.parameters import SECTIONS
+    from headrace.server.config.parameters import SECTIONS
 
     parts = [USAGE.replace("{tools}", tools.SUMMARY)]
     for title, rows in SECTIONS:

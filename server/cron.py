@@ -11,17 +11,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from server.client_eviction import evict_clients
-from server.clock import monotonic_ms
-from server.clock_steps import ClockSteps
-from server.durability.sync_waits import serve_sync_waits
-from server.idle_consumers import Sweep
-from server.info.command_stats import calls_of_all
-from server.info.memory import give_back
-from server.invoke import finish
-from server.serving import serve_ready
-from server.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
-from server.state import (
+from headrace.server.clients.eviction import evict_clients
+from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
+from headrace.server.clock import monotonic_ms
+from headrace.server.commands.streams.idle_consumers import Sweep
+from headrace.server.dispatch.invoke import finish
+from headrace.server.durability.sync_waits import serve_sync_waits
+from headrace.server.info.command_stats import calls_of_all
+from headrace.server.info.memory import give_back
+from headrace.server.process.clock_steps import ClockSteps
+from headrace.server.state import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
     MEMORY_LIMITED,
@@ -29,6 +28,7 @@ from server.state import (
     PAUSED_WRITES,
     Server,
 )
+from headrace.server.waiting.serving import serve_ready
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry

@@ -6,43 +6,50 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from compat.quoting import quoted
-from persistence.aof import AppendOnlyFile
-from persistence.directory import AofDirectory
-from protocol.replies import ErrorReply
-from server.blocking import Blocking
-from server.call import Call
-from server.clock import monotonic_ms, read_ns
-from server.durability.aof_status import AofStatus
-from server.durability.worker import Worker
-from server.effects import (
+from headrace.compat.quoting import quoted
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.protocol.replies import ErrorReply
+from headrace.server.changes.effects import (
     EVENT_EXPIRED,
     NOTIFY_KEYEVENT,
     NOTIFY_KEYSPACE,
     Effect,
 )
-from server.info.latency import LatencyMonitor
-from server.info.memory import Memory
-from server.info.metrics import Rates
-from server.info.slowlog import SlowLog
-from server.info.stats import Stats
-from server.pubsub import PubSub
-from server.session import BLOCKED, CLOSING, NOBODY, PAUSED, REPLY_SKIP, Session
-from storage.keyspace import Keyspace
-from storage.large import Large
-from storage.stream.appending import NodeLimits
-from storage.stream.idempotence import Expiring
+from headrace.server.clients.pubsub import PubSub
+from headrace.server.clients.session import (
+    BLOCKED,
+    CLOSING,
+    NOBODY,
+    PAUSED,
+    REPLY_SKIP,
+    Session,
+)
+from headrace.server.clock import monotonic_ms, read_ns
+from headrace.server.dispatch.call import Call
+from headrace.server.durability.aof_status import AofStatus
+from headrace.server.durability.worker import Worker
+from headrace.server.info.latency import LatencyMonitor
+from headrace.server.info.memory import Memory
+from headrace.server.info.metrics import Rates
+from headrace.server.info.slowlog import SlowLog
+from headrace.server.info.stats import Stats
+from headrace.server.waiting.blocking import Blocking
+from headrace.storage.freeable import Large
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.idempotence import Expiring
 
 if TYPE_CHECKING:
-    from server.config.config import Config
-    from server.durability.commit import Committer
-    from server.durability.rewriting import Rewriting
-    from server.durability.saving import Saving
-    from server.durability.snapshot_job import SnapshotJob
-    from server.durability.sync_waits import SyncWait
-    from server.registry import Command
-    from server.waiters import Queue
-    from storage.freezing import Freezing
+    from headrace.server.config.config import Config
+    from headrace.server.dispatch.rows import Command
+    from headrace.server.durability.commit import Committer
+    from headrace.server.durability.rewriting import Rewriting
+    from headrace.server.durability.saving import Saving
+    from headrace.server.durability.snapshot_job import SnapshotJob
+    from headrace.server.durability.sync_waits import SyncWait
+    from headrace.server.waiting.waiters import Queue
+    from headrace.storage.freezing import Freezing
 
 # Why every request must take the slow path through ``admit``; zero is the fast path.
 LOADING_DATA: Final = 1 << 0
@@ -95,7 +102,7 @@ class Host:
 
 
 class Slicing:
-    """A request that is being run in slices; see ``server.slicing``."""
+    """A request that is being run in slices; see ``server.dispatch.slicing``."""
 
     def holds_back(self, session: Session, row: Command, argv: list[bytes]) -> bool:
         """Whether an admitted request has to wait; it is offered again when this one is done."""

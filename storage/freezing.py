@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from storage.stream.frozen import FrozenStream
-from storage.stream.stream import Stream
+from headrace.storage.stream.frozen import FrozenStream
+from headrace.storage.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from storage.keyspace import Emptied, Entry, Keyspace
-    from storage.large import Large
+    from headrace.storage.freeable import Large
+    from headrace.storage.keyspace import Emptied, Entry, Keyspace
 
 
 class FrozenKey:

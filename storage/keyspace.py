@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from storage.large import Large
-from storage.stream.idempotence import Expiring
-from storage.stream.stream import Stream
+from headrace.storage.freeable import Large
+from headrace.storage.stream.idempotence import Expiring
+from headrace.storage.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from storage.freezing import Freezing
+    from headrace.storage.freezing import Freezing
 
 NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
@@ -40,7 +40,7 @@ _LOOKS: Final = 4  # at pairs of a heap of which most are stale, for each new on
 
 @mypyc_attr(acyclic=True)
 class Entry:
-    """A key with its value; ``storage.types`` says which values there are.
+    """A key with its value; ``storage.value`` says which values there are.
 
     Attributes:
         epoch: the number of the freezing that last took it, or the latest when it was made.

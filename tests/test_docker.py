@@ -57,7 +57,8 @@ def test_every_package_is_copied() -> None:
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
         "packages"
     ]
-    assert {package.partition(".")[0] for package in packages} <= set(copied())
+    tops = {package.removeprefix("headrace.").partition(".")[0] for package in packages}
+    assert tops <= set(copied())
 
 
 def test_the_image_is_what_it_promises() -> None:
@@ -147,7 +148,7 @@ def started(server: Process, stdin: bytes, *words: str) -> Process:
     """A server started by the image's entry point."""
     program = server.directory / "bin" / "headrace"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m server "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m headrace "$@"\n')
     program.chmod(0o755)
     (server.directory / "stdin").write_bytes(stdin)
     with server.log_path.open("ab") as log, (server.directory / "stdin").open("rb") as given:
@@ -213,7 +214,7 @@ def test_as_another_user_in_a_folder_that_cannot_be_written(
     server.directory.chmod(0o755)
     os.chown(server.directory, 0, 0)
     words = ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups"]
-    server.command = lambda: [*words, sys.executable, "-P", "-m", "server"]  # type: ignore[method-assign]
+    server.command = lambda: [*words, sys.executable, "-P", "-m", "headrace"]  # type: ignore[method-assign]
     server.options = ("--save", "")
     server.start()
     assert server.call("SET", "k", "v") == b"OK"

@@ -147,7 +147,7 @@ def a_server(place: Place, redis_url: str | None) -> Iterator[None]:
     data = place.folder / "data"
     data.mkdir()
     server = place.program(
-        "headrace", "server", "--port", str(port), "--dir", str(data),
+        "headrace", "headrace", "--port", str(port), "--dir", str(data),
         "--appendonly", "yes", "--appendfsync", "always",
     )  # fmt: skip
     server.tend()

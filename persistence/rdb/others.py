@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.source import RdbSource
 
 _LIST: Final = 1
 _SET: Final = 2

@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import CorruptRDB, PersistenceError, os_refusal, shown
-from persistence.rdb.head import HEAD_BYTES, REDIS, VALKEY, VERSION_END, is_rdb, writer_of
-from persistence.rdb.others import Others
-from persistence.rdb.source import RdbSource
-from persistence.rdb.streams import KINDS, read_stream
-from storage.keyspace import NO_EXPIRY, Keyspace
+from headrace.persistence.errors import CorruptRDB, PersistenceError, os_refusal, shown
+from headrace.persistence.rdb.head import (
+    HEAD_BYTES,
+    REDIS,
+    VALKEY,
+    VERSION_END,
+    is_rdb,
+    writer_of,
+)
+from headrace.persistence.rdb.others import Others
+from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.streams import KINDS, read_stream
+from headrace.storage.keyspace import NO_EXPIRY, Keyspace
 
 VERSION_MAX: Final = 15
 VALKEY_VERSION_MIN: Final = 80

@@ -13,8 +13,8 @@ from typing import Final
 
 import crcmod
 
-from persistence.errors import CorruptRDB
-from persistence.files import open_to_read
+from headrace.persistence.errors import CorruptRDB
+from headrace.persistence.files import open_to_read
 
 CHUNK_BYTES: Final = 1 << 20
 _SPECIAL: Final = 3  # the two bits of a string that is no plain one

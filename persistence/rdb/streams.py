@@ -13,12 +13,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from persistence.rdb.listpack import BrokenListpack, elements
-from persistence.rdb.source import RdbSource
-from storage.stream.appending import append, open_block
-from storage.stream.block import Block
-from storage.stream.groups import NEVER, UNKNOWN, Consumer, Group, estimate_position
-from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+from headrace.persistence.rdb.listpack import BrokenListpack, elements
+from headrace.persistence.rdb.source import RdbSource
+from headrace.storage.stream.appending import append, open_block
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.groups import (
+    NEVER,
+    UNKNOWN,
+    Consumer,
+    Group,
+    estimate_position,
+)
+from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 STREAM_5: Final = 15
 STREAM_7_0: Final = 19

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from persistence.snapshot.decode import UNDECODABLE
-from storage.stream.packing import pack
+from headrace.persistence.snapshot.decode import UNDECODABLE
+from headrace.storage.stream.packing import pack
 
 if TYPE_CHECKING:
-    from storage.stream.block import Block
-    from storage.stream.groups import Group
-    from storage.stream.stream import Stream
+    from headrace.storage.stream.block import Block
+    from headrace.storage.stream.groups import Group
+    from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
 

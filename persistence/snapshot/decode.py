@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import MsgspecError
 from msgspec.msgpack import Decoder as Unpacker
 
-from persistence.snapshot.layout import (
+from headrace.persistence.snapshot.layout import (
     BLOCK_ROW,
     BLOCKS,
     CONSUMER_ROW,
@@ -37,10 +37,10 @@ from persistence.snapshot.layout import (
     STRINGS,
     WRAP,
 )
-from storage.keyspace import Keyspace
-from storage.stream.block import Block
-from storage.stream.groups import Consumer, Group
-from storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.groups import Consumer, Group
+from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
 
 KEEP_ALL: Final = -1
 _IDS_BYTES_END: Final = 2**31

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.msgpack import Encoder as Packer
 
-from persistence.snapshot.layout import (
+from headrace.persistence.snapshot.layout import (
     BLOCKS,
     CONSUMERS,
     DATABASE,
@@ -29,9 +29,14 @@ from persistence.snapshot.layout import (
     STRINGS,
     WRAP,
 )
-from storage.stream.block import Block
-from storage.stream.frozen import FrozenConsumer, FrozenGroup, FrozenStream, Pending
-from storage.stream.producer import Producer
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.frozen import (
+    FrozenConsumer,
+    FrozenGroup,
+    FrozenStream,
+    Pending,
+)
+from headrace.storage.stream.producer import Producer
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
 # Pieces shorter than this on average are joined: to go through each costs more than its copy.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from persistence.encoder import Encoder
-from persistence.snapshot.encode import Records, StreamWalk
-from persistence.snapshot.layout import (
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.snapshot.encode import Records, StreamWalk
+from headrace.persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
     MAGIC,
@@ -20,10 +20,10 @@ from persistence.snapshot.layout import (
     PREAMBLE_CHECKED,
     VERSION,
 )
-from storage.stream.frozen import FrozenStream
+from headrace.storage.stream.frozen import FrozenStream
 
 if TYPE_CHECKING:
-    from storage.freezing import FrozenKey
+    from headrace.storage.freezing import FrozenKey
 
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
 

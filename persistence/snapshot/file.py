@@ -7,10 +7,10 @@ from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from persistence.errors import PersistenceError, SnapshotError, os_refusal
-from persistence.files import open_to_read, read_head
-from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
-from persistence.snapshot.layout import (
+from headrace.persistence.errors import PersistenceError, SnapshotError, os_refusal
+from headrace.persistence.files import open_to_read, read_head
+from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
+from headrace.persistence.snapshot.layout import (
     CHECKSUM,
     FRAME_HEAD,
     MAGIC,

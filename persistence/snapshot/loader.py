@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from persistence.errors import PersistenceError, os_refusal
-from persistence.snapshot.decode import Decoder, Malformed, Unfit
-from persistence.snapshot.file import FrameReader
-from persistence.snapshot.layout import CHECKSUM
+from headrace.persistence.errors import PersistenceError, os_refusal
+from headrace.persistence.snapshot.decode import Decoder, Malformed, Unfit
+from headrace.persistence.snapshot.file import FrameReader
+from headrace.persistence.snapshot.layout import CHECKSUM
 
 
 class SnapshotLoader:

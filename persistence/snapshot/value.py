@@ -11,12 +11,17 @@ from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
-from persistence.snapshot.check import Unsound, check_stream
-from persistence.snapshot.decode import KEEP_ALL, Decoder, Malformed, Unfit
-from persistence.snapshot.encode import Records, StreamWalk
-from persistence.snapshot.layout import CHECKSUM, NO_DEADLINE, OLDEST_VERSION, VERSION
-from storage.stream.frozen import FrozenStream
-from storage.stream.stream import Stream
+from headrace.persistence.snapshot.check import Unsound, check_stream
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, Malformed, Unfit
+from headrace.persistence.snapshot.encode import Records, StreamWalk
+from headrace.persistence.snapshot.layout import (
+    CHECKSUM,
+    NO_DEADLINE,
+    OLDEST_VERSION,
+    VERSION,
+)
+from headrace.storage.stream.frozen import FrozenStream
+from headrace.storage.stream.stream import Stream
 
 _VERSION: Final = Struct("<H")
 FOOTER_BYTES: Final = _VERSION.size + CHECKSUM.size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.command_docs import DOCS
-from compat.doc_notation import render
-from protocol.replies import Status
-from server.call import Call
-from server.registry import ORIGINALS
+from headrace.compat.doc_notation import render
+from headrace.protocol.replies import Status
+from headrace.server.commands.documentation import documentation
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ORIGINALS
 
 _TITLE: Final = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
 _LAST: Final = (b"HELP", b"    Print this help.")
@@ -24,7 +24,7 @@ def show_help(call: Call) -> object:
     for child in sorted(ORIGINALS[name].subcommands):
         if child == b"help":
             continue
-        doc = DOCS[f"{name.decode()}|{child.decode()}"]
+        doc = documentation()[f"{name.decode()}|{child.decode()}"]
         syntax = render(doc.arguments()).encode()
         lines.append(Status(b"%b %b" % (child.upper(), syntax) if syntax else child.upper()))
         lines.append(Status(b"    " + doc.summary.encode()))

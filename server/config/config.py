@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from compat.errors import LOADING, CommandError, config_set_failed, config_unknown
-from compat.glob import matches
-from compat.parameters import (
+from headrace.compat.errors import LOADING, CommandError, config_set_failed, config_unknown
+from headrace.compat.glob import matches
+from headrace.compat.parameters import (
     HIDDEN,
     IMMUTABLE,
     MULTI,
@@ -22,8 +22,8 @@ from compat.parameters import (
     BadValue,
     Parameter,
 )
-from server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
-from server.config.parameters import ACTIVE, ALL, BY_NAME
+from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
+from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
 
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"

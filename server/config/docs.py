@@ -1,6 +1,6 @@
 """Writes ``docs/configuration.md`` from the table of parameters.
 
-``python -m server.config.docs > docs/configuration.md``; a test fails when the two differ.
+``python -m headrace.server.config.docs > docs/configuration.md``; a test fails when the two differ.
 """
 
 from __future__ import annotations
@@ -8,14 +8,19 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from compat.config_names import INERT, INERT_GROUPS, OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
-from compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
-from server.config.parameters import SECTIONS
+from headrace.compat.config_names import (
+    INERT,
+    INERT_GROUPS,
+    OBSOLETE_DIRECTIVES,
+    REFUSED_DIRECTIVES,
+)
+from headrace.compat.parameters import HIDDEN, IMMUTABLE, PROTECTED, Parameter
+from headrace.server.config.parameters import SECTIONS
 
 HEAD: Final = """\
 # Configuration
 
-<!-- Written by `python -m server.config.docs > docs/configuration.md`. -->
+<!-- Written by `python -m headrace.server.config.docs > docs/configuration.md`. -->
 
 Headrace is configured as redis-server is: by a file, by options of the command line, and at run
 time by CONFIG SET.

@@ -13,13 +13,13 @@ import os
 import re
 from typing import Final
 
-from compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
-from compat.parameters import MULTI, BadValue, Parameter
-from compat.quoting import quoted
-from protocol.inline import split_words
-from server.build import VERSION
-from server.config.config import Config
-from server.config.parameters import ALL, BY_NAME, is_sensitive
+from headrace.compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
+from headrace.compat.parameters import MULTI, BadValue, Parameter
+from headrace.compat.quoting import quoted
+from headrace.protocol.inline import split_words
+from headrace.server.build import VERSION
+from headrace.server.config.config import Config
+from headrace.server.config.parameters import ALL, BY_NAME, is_sensitive
 
 SECRET_DIRECTIVES: Final = (b"user", b"sentinel", b"rename-command")  # may hold secrets
 _NAME: Final = re.compile(rb"[^ \t='\"]*")

@@ -6,7 +6,7 @@ import errno
 import os
 from typing import Final
 
-from compat.parameters import (
+from headrace.compat.parameters import (
     BadValue,
     Parameter,
     loose_integer,
@@ -14,8 +14,8 @@ from compat.parameters import (
     memory_text,
     text,
 )
-from compat.quoting import quoted
-from server.config.notifications import flags_of, letters_of
+from headrace.compat.quoting import quoted
+from headrace.server.config.notifications import flags_of, letters_of
 
 MAX_BIND_ADDRESSES: Final = 16
 MAX_SAVE_CHANGES: Final = (1 << 31) - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.effects import (
+from headrace.server.changes.effects import (
     EVENT_ARRAY,
     EVENT_EVICTED,
     EVENT_EXPIRED,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from compat.config_names import INERT
-from compat.parameters import (
+from headrace.compat.config_names import INERT
+from headrace.compat.parameters import (
     GB,
     HIDDEN,
     IMMUTABLE,
@@ -34,7 +34,7 @@ from compat.parameters import (
     Text,
     YesNo,
 )
-from server.config.kinds import (
+from headrace.server.config.kinds import (
     Bind,
     Directory,
     KeyspaceEvents,
@@ -43,7 +43,7 @@ from server.config.kinds import (
     Percentiles,
     Save,
 )
-from storage.stream.stream import (
+from headrace.storage.stream.stream import (
     IDMP_DURATION_S,
     IDMP_DURATION_S_MAX,
     IDMP_MAXSIZE,

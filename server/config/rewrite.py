@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from protocol.inline import split_words
-from server.config.config import Config
-from server.config.parameters import ALL, BY_NAME
+from headrace.protocol.inline import split_words
+from headrace.server.config.config import Config
+from headrace.server.config.parameters import ALL, BY_NAME
 
 MARK: Final = b"# Appended by CONFIG REWRITE"
 UNKNOWN: Final = b"# not understood: "

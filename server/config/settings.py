@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.log import hide_data, log, set_level
-from server.session import NEEDS_AUTH
-from server.state import MEMORY_LIMITED, NEVER_NS, NO_REPLICAS
-from storage.stream.appending import NodeLimits
+from headrace.server.clients.session import NEEDS_AUTH
+from headrace.server.log import hide_data, log, set_level
+from headrace.server.state import MEMORY_LIMITED, NEVER_NS, NO_REPLICAS
+from headrace.storage.stream.appending import NodeLimits
 
 if TYPE_CHECKING:
-    from server.config.config import Config
-    from server.session import Session
-    from server.state import Server
+    from headrace.server.clients.session import Session
+    from headrace.server.config.config import Config
+    from headrace.server.state import Server
 
 
 class Settings:

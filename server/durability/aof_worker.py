@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from persistence.aof import AppendOnlyFile
+from headrace.persistence.aof.file import AppendOnlyFile
 
 log: Final = logging.getLogger("headrace")
 

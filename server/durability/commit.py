@@ -42,14 +42,14 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.errors import advice
-from server.durability.aof_worker import AofWorker, as_os_error
-from server.durability.sync_waits import serve_sync_waits
-from server.session import Peer, Session
-from server.state import WRITES_REFUSED, Server
+from headrace.persistence.errors import advice
+from headrace.server.clients.session import Peer, Session
+from headrace.server.durability.aof_worker import AofWorker, as_os_error
+from headrace.server.durability.sync_waits import serve_sync_waits
+from headrace.server.state import WRITES_REFUSED, Server
 
 if TYPE_CHECKING:
-    from persistence.aof import AppendOnlyFile
+    from headrace.persistence.aof.file import AppendOnlyFile
 
 log: Final = logging.getLogger("headrace")
 

@@ -23,25 +23,25 @@ import os
 import time
 from typing import Final, NoReturn
 
-from compat.errors import CommandError
-from persistence.directory import AofDirectory, is_end_of_data
-from persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
-from persistence.files import read_head, sync_file
-from persistence.rdb.head import HEAD_BYTES, is_rdb
-from persistence.reader import AofReader
-from persistence.snapshot.decode import KEEP_ALL, Decoder
-from persistence.snapshot.file import is_snapshot, rdb_refusal
-from persistence.snapshot.layout import MAGIC
-from persistence.snapshot.loader import SnapshotLoader
-from protocol.replies import ErrorReply
-from server.admission import find_recorded_row
-from server.call import Call
-from server.durability.rewriting import RewriteJob, Rewriting
-from server.durability.saving import Saving
-from server.invoke import invoke
-from server.registry import WRITE, Command
-from server.session import REPLAY, Peer, Session
-from server.state import Server
+from headrace.compat.errors import CommandError
+from headrace.persistence.aof.directory import AofDirectory, is_end_of_data
+from headrace.persistence.aof.reader import AofReader
+from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
+from headrace.persistence.files import read_head, sync_file
+from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.file import is_snapshot, rdb_refusal
+from headrace.persistence.snapshot.layout import MAGIC
+from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.protocol.replies import ErrorReply
+from headrace.server.clients.session import REPLAY, Peer, Session
+from headrace.server.dispatch.admission import find_recorded_row
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.invoke import invoke
+from headrace.server.dispatch.rows import WRITE, Command
+from headrace.server.durability.rewriting import RewriteJob, Rewriting
+from headrace.server.durability.saving import Saving
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

@@ -20,12 +20,12 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.directory import AofDirectory
-from server.durability.worker import failure_text
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.server.durability.worker import failure_text
 
 if TYPE_CHECKING:
-    from persistence.aof import AppendOnlyFile
-    from server.state import Server
+    from headrace.persistence.aof.file import AppendOnlyFile
+    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

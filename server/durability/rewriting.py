@@ -24,19 +24,23 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.aof import AppendOnlyFile
-from persistence.directory import COMMANDS_SUFFIX, SNAPSHOT_SUFFIX, AofDirectory
-from persistence.dump import CommandEncoder
-from persistence.encoder import Encoder
-from persistence.errors import PersistenceError
-from server.durability.recovery import Recovery
-from server.durability.saving import snapshot_encoder
-from server.durability.snapshot_job import JobTask, SnapshotJob
-from server.durability.sync_waits import serve_sync_waits
-from server.durability.worker import failure_text
+from headrace.persistence.aof.directory import (
+    COMMANDS_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    AofDirectory,
+)
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.forms.commands import CommandEncoder
+from headrace.server.durability.recovery import Recovery
+from headrace.server.durability.saving import snapshot_encoder
+from headrace.server.durability.snapshot_job import JobTask, SnapshotJob
+from headrace.server.durability.sync_waits import serve_sync_waits
+from headrace.server.durability.worker import failure_text
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

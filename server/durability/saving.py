@@ -13,21 +13,21 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.encoder import Encoder
-from persistence.errors import PersistenceError
-from persistence.files import TEMPORARY_PREFIX, NewFile, read_head, sync_folder
-from persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
-from persistence.snapshot.encoder import SnapshotEncoder
-from server.build import VERSION
-from server.clock import monotonic_ms
-from server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
-from server.durability.worker import failure_text
-from server.signals import heed_signals
-from server.state import SAVE_FAILED
-from storage.freezing import frozen_key
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.files import TEMPORARY_PREFIX, NewFile, read_head, sync_folder
+from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
+from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.server.build import VERSION
+from headrace.server.clock import monotonic_ms
+from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
+from headrace.server.durability.worker import failure_text
+from headrace.server.process.signals import heed_signals
+from headrace.server.state import SAVE_FAILED
+from headrace.storage.freezing import frozen_key
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

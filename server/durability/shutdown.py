@@ -6,11 +6,11 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Final
 
-from persistence.files import remove_file
-from server.state import LOADING_DATA
+from headrace.persistence.files import remove_file
+from headrace.server.state import LOADING_DATA
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

@@ -17,13 +17,13 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from persistence.encoder import Encoder
-from persistence.files import NewFile
-from server.durability.worker import Task, Worker, failure_text
-from storage.freezing import Freezing, FrozenKey
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.files import NewFile
+from headrace.server.durability.worker import Task, Worker, failure_text
+from headrace.storage.freezing import Freezing, FrozenKey
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from persistence.aof import AppendOnlyFile
-from server.call import Parked
-from server.session import Session
-from server.state import Server
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.server.clients.session import Session
+from headrace.server.dispatch.call import Parked
+from headrace.server.state import Server
 
 
 class SyncWait:

@@ -14,7 +14,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from persistence.errors import PersistenceError
+from headrace.persistence.errors import PersistenceError
 
 log: Final = logging.getLogger("headrace")
 

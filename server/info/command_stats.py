@@ -6,7 +6,7 @@ bit length of the microseconds one bucket. A percentile is the upper end of the 
 
 from __future__ import annotations
 
-from server.registry import TABLE, Command
+from headrace.server.dispatch.rows import TABLE, Command
 
 QUICK_US = 2  # the end of the first bucket
 

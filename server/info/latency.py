@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from server.clock import monotonic_ms, read_ns
+from headrace.server.clock import monotonic_ms, read_ns
 
 SERIES_LENGTH: Final = 160
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.info.latency import LatencySeries
+from headrace.server.info.latency import LatencySeries
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 _COLUMNS: Final = 80
 _ROWS: Final = 4

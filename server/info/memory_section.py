@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from server.info.client_line import CLIENT_BYTES
-from server.info.memory import human, system_bytes
+from headrace.server.clients.client_line import CLIENT_BYTES
+from headrace.server.info.memory import human, system_bytes
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 _SYSTEM_BYTES: Final = system_bytes()
 ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from server.durability.saving import SaveStatus
-from server.state import LOADING_DATA, Server
+from headrace.server.durability.saving import SaveStatus
+from headrace.server.state import LOADING_DATA, Server
 
 
 def persistence(server: Server) -> list[bytes]:

@@ -14,17 +14,17 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
-from server.clock import monotonic_ms
-from server.info import command_stats
-from server.info.client_line import is_subscriber
-from server.info.memory_section import memory
-from server.info.persistence_section import persistence
-from server.session import PAUSED
-from server.state import NO_REPLICAS
+from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
+from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.session import PAUSED
+from headrace.server.clock import monotonic_ms
+from headrace.server.info import command_stats
+from headrace.server.info.memory_section import memory
+from headrace.server.info.persistence_section import persistence
+from headrace.server.state import NO_REPLICAS
 
 if TYPE_CHECKING:
-    from server.state import Server
+    from headrace.server.state import Server
 
 Lines = list[bytes]
 Section = Callable[["Server"], Lines]

@@ -6,8 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from server.config.config import Config
-    from server.session import Session
+    from headrace.server.clients.session import Session
+    from headrace.server.config.config import Config
 
 
 class SlowCommand:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
-from persistence.directory import is_end_of_data
-from persistence.errors import PersistenceError, shown
-from persistence.rdb.reader import RdbReader
-from persistence.snapshot.file import is_rdb_file, is_snapshot
-from persistence.source import Source
-from server.tools.progress import Progress
-from server.tools.workspace import DATABASES, empty_databases
+from headrace.persistence.aof.directory import is_end_of_data
+from headrace.persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
+from headrace.persistence.errors import PersistenceError, shown
+from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
+from headrace.persistence.source import Source
+from headrace.server.tools.progress import Progress
+from headrace.server.tools.workspace import DATABASES, empty_databases
 
 
 def check_snapshot(path: bytes) -> int:

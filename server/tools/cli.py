@@ -9,7 +9,7 @@ import sys
 from io import TextIOWrapper
 from typing import Final
 
-from persistence.errors import PersistenceError, advice
+from headrace.persistence.errors import PersistenceError, advice
 
 _CODES: Final = (
     "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
@@ -131,14 +131,14 @@ def _open_streams() -> bool:
 def _run(arguments: argparse.Namespace) -> int:
     # Late: the arguments are checked at once, and most tools need little.
     if arguments.tool == "check-aof":
-        from server.tools.check import check_aof
+        from headrace.server.tools.check import check_aof
 
         return check_aof(os.fsencode(arguments.path), arguments.fix)
     if arguments.tool == "check-snapshot":
-        from server.tools.check import check_snapshot
+        from headrace.server.tools.check import check_snapshot
 
         return check_snapshot(os.fsencode(arguments.path))
-    from server.tools import convert
+    from headrace.server.tools import convert
 
     if arguments.tool == "export":
         return convert.export(

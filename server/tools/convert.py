@@ -7,17 +7,17 @@ import sys
 import time
 from typing import Final
 
-from persistence.dump import CommandEncoder
-from persistence.encoder import Encoder
-from persistence.errors import PersistenceError, shown
-from persistence.files import write_pieces
-from persistence.snapshot.encoder import SnapshotEncoder
-from persistence.snapshot.layout import SUFFIX
-from persistence.source import Source
-from server.build import VERSION
-from server.tools.workspace import Workspace, make_empty
-from storage.freezing import frozen_key
-from storage.stream.stream import Stream
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.errors import PersistenceError, shown
+from headrace.persistence.files import write_pieces
+from headrace.persistence.forms.commands import CommandEncoder
+from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.persistence.snapshot.layout import SUFFIX
+from headrace.persistence.source import Source
+from headrace.server.build import VERSION
+from headrace.server.tools.workspace import Workspace, make_empty
+from headrace.storage.freezing import frozen_key
+from headrace.storage.stream.stream import Stream
 
 TO_RESP: Final = "resp"
 TO_REDIS_AOF: Final = "redis-aof"

@@ -5,25 +5,25 @@ from __future__ import annotations
 import os
 from typing import Final
 
-import server.commands.families  # noqa: F401  (importing it fills the command table)
-from compat.errors import INTERNAL
-from persistence.check import SoundDecoder
-from persistence.directory import AofDirectory
-from persistence.encoder import Encoder
-from persistence.errors import PersistenceError, os_refusal, shown
-from persistence.files import NewFile, sync_folder
-from persistence.rdb.reader import Left, RdbReader
-from persistence.reader import AofReader
-from persistence.snapshot.decode import Decoder
-from persistence.snapshot.file import is_rdb_file
-from persistence.source import FOLDER_NAME, Source
-from server.config.config import Config
-from server.durability.loading import Loader, set_expiry
-from server.state import Server
-from server.tools.progress import Progress
-from storage.freezing import frozen_key
-from storage.keyspace import Keyspace
-from storage.stream.idempotence import Expiring
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.compat.errors import INTERNAL
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.reader import AofReader
+from headrace.persistence.check import SoundDecoder
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.errors import PersistenceError, os_refusal, shown
+from headrace.persistence.files import NewFile, sync_folder
+from headrace.persistence.rdb.reader import Left, RdbReader
+from headrace.persistence.snapshot.decode import Decoder
+from headrace.persistence.snapshot.file import is_rdb_file
+from headrace.persistence.source import FOLDER_NAME, Source
+from headrace.server.config.config import Config
+from headrace.server.durability.loading import Loader, set_expiry
+from headrace.server.state import Server
+from headrace.server.tools.progress import Progress
+from headrace.storage.freezing import frozen_key
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.idempotence import Expiring
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 BATCH_BYTES: Final = 1 << 20

@@ -6,15 +6,15 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from storage.stream.block import Block
-from storage.stream.listpack import (
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.listpack import (
     EMPTY_BYTES,
     are_as_long,
     delta_bytes,
     integer_bytes,
     text_bytes,
 )
-from storage.stream.run import Run, has_names, names_of
+from headrace.storage.stream.run import Run, has_names, names_of
 
 NODE_BYTES_MAX: Final = 1 << 30
 NO_LIMIT: Final = 1 << 60

@@ -10,9 +10,9 @@ from typing import Final
 
 from mypy_extensions import i32, i64, mypyc_attr
 
-from storage.stream.ids import is_below
-from storage.stream.packing import pack
-from storage.stream.payload import (
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.packing import pack
+from headrace.storage.stream.payload import (
     UNKNOWN,
     count_ids,
     number_of,
@@ -20,8 +20,8 @@ from storage.stream.payload import (
     unpack_ids,
     unpack_some,
 )
-from storage.stream.reach import REACH_MAX, evenly
-from storage.stream.run import NO_NAMES, Run, names_of
+from headrace.storage.stream.reach import REACH_MAX, evenly
+from headrace.storage.stream.run import NO_NAMES, Run, names_of
 
 BLOCK_BYTES: Final = 200  # a block's own objects beside its payload
 RECENT_BLOCKS: Final = 8

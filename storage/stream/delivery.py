@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.groups import (
+from headrace.storage.stream.groups import (
     NEVER,
     UNKNOWN,
     Consumer,
@@ -15,13 +15,13 @@ from storage.stream.groups import (
     estimate_position,
     has_tombstone_after,
 )
-from storage.stream.ids import is_below
-from storage.stream.pel import GONE
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.pel import GONE
 
 if TYPE_CHECKING:
-    from storage.stream.nack import Nack
-    from storage.stream.part import Part
-    from storage.stream.stream import Stream
+    from headrace.storage.stream.nack import Nack
+    from headrace.storage.stream.part import Part
+    from headrace.storage.stream.stream import Stream
 
 
 class Claim:

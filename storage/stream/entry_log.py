@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.errors import StorageError
-from storage.large import Removed
-from storage.stream.appending import append, append_alike, open_block, size_of
-from storage.stream.block import BLOCK_BYTES, Block
-from storage.stream.ids import ID_MAX, is_below
-from storage.stream.index import BlockIndex
-from storage.stream.part import Part, part_of, part_with
+from headrace.storage.errors import StorageError
+from headrace.storage.freeable import Removed
+from headrace.storage.stream.appending import append, append_alike, open_block, size_of
+from headrace.storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.stream.ids import ID_MAX, is_below
+from headrace.storage.stream.index import BlockIndex
+from headrace.storage.stream.part import Part, part_of, part_with
 
 if TYPE_CHECKING:
     from librt.vecs import vec
     from mypy_extensions import i64
 
-    from storage.stream.appending import NodeLimits
-    from storage.stream.frozen import FrozenStream
+    from headrace.storage.stream.appending import NodeLimits
+    from headrace.storage.stream.frozen import FrozenStream
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30

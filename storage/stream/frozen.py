@@ -22,15 +22,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.large import Large
-from storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.freeable import Large
+from headrace.storage.stream.block import BLOCK_BYTES, Block
 
 if TYPE_CHECKING:
-    from storage.stream.groups import Consumer, Group
-    from storage.stream.idempotence import IdmpMap
-    from storage.stream.nack import Nack
-    from storage.stream.producer import Producer
-    from storage.stream.stream import Stream
+    from headrace.storage.stream.groups import Consumer, Group
+    from headrace.storage.stream.idempotence import IdmpMap
+    from headrace.storage.stream.nack import Nack
+    from headrace.storage.stream.producer import Producer
+    from headrace.storage.stream.stream import Stream
 
 NO_OWNER: Final = -1
 _KEPT_NACK_BYTES: Final = 180

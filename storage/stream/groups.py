@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from storage.large import Large, Removed
-from storage.stream.ids import following, is_below
-from storage.stream.nack import Nack
-from storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
+from headrace.storage.freeable import Large, Removed
+from headrace.storage.stream.ids import following, is_below
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 
 if TYPE_CHECKING:
-    from storage.stream.entry_log import EntryLog
-    from storage.stream.frozen import FrozenGroup
-    from storage.stream.nack import Chunk
+    from headrace.storage.stream.entry_log import EntryLog
+    from headrace.storage.stream.frozen import FrozenGroup
+    from headrace.storage.stream.nack import Chunk
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1

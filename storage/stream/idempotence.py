@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
-from storage.large import Large
-from storage.stream.iids import Iid
-from storage.stream.producer import NOT_DUE, Producer
+from headrace.storage.freeable import Large
+from headrace.storage.stream.iids import Iid
+from headrace.storage.stream.producer import NOT_DUE, Producer
 
 if TYPE_CHECKING:
-    from storage.stream.frozen import FrozenProducers
+    from headrace.storage.stream.frozen import FrozenProducers
 
 Record = tuple[bytes, bytes, int, int, int]
 

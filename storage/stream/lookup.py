@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.stream.block import Block
-from storage.stream.entry_log import EntryLog
-from storage.stream.ids import is_below
-from storage.stream.nack import Nack
-from storage.stream.part import Part, part_with
-from storage.stream.run import Run
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.part import Part, part_with
+from headrace.storage.stream.run import Run
 
 
 class Lookup:

@@ -8,7 +8,7 @@ from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
 if TYPE_CHECKING:
-    from storage.stream.groups import Consumer
+    from headrace.storage.stream.groups import Consumer
 
 CHUNK: Final = 127  # as much as fits where a vector has doubled its size six times
 COUNT_MAX: Final = 2**63 - 1

@@ -12,7 +12,7 @@ from msgspec import MsgspecError, json
 from msgspec.msgpack import Encoder
 from mypy_extensions import i64
 
-from storage.stream.heads import (
+from headrace.storage.stream.heads import (
     APART,
     ARRAY_16,
     BIN_8,
@@ -27,7 +27,7 @@ from storage.stream.heads import (
     UINT_32_MAX,
     UINT_64,
 )
-from storage.stream.run import Run, has_names
+from headrace.storage.stream.run import Run, has_names
 
 _pack: Final = Encoder().encode
 # JSON has one way to write an integer, the canonical one, and msgspec turns a hundred of them from

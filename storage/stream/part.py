@@ -6,9 +6,9 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from storage.stream.block import Block
-from storage.stream.ids import is_below
-from storage.stream.run import Run
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.run import Run
 
 
 @mypyc_attr(acyclic=True)

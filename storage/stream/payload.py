@@ -33,7 +33,7 @@ from msgspec import json
 from msgspec.msgpack import Decoder
 from mypy_extensions import i64
 
-from storage.stream.heads import (
+from headrace.storage.stream.heads import (
     APART,
     ARRAY_16,
     BIN_8,
@@ -54,7 +54,7 @@ from storage.stream.heads import (
     UINT_32,
     UINT_32_MAX,
 )
-from storage.stream.run import NO_NAMES, Run
+from headrace.storage.stream.run import NO_NAMES, Run
 
 _unpack: Final = Decoder().decode
 _to_json: Final = json.Encoder().encode

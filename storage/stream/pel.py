@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
-from storage.stream.ids import is_below
-from storage.stream.nack import CHUNK, Chunk
-from storage.stream.reach import REACH_MAX, Reach, evenly
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.nack import CHUNK, Chunk
+from headrace.storage.stream.reach import REACH_MAX, Reach, evenly
 
 if TYPE_CHECKING:
-    from storage.stream.groups import Consumer
-    from storage.stream.nack import Nack
+    from headrace.storage.stream.groups import Consumer
+    from headrace.storage.stream.nack import Nack
 
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1

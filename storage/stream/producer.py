@@ -33,7 +33,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i32, i64, mypyc_attr
 
-from storage.stream.iids import HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
+from headrace.storage.stream.iids import HASH_MASK, SHORT_BYTES, Iid, iid_made_of, text_of
 
 NOT_DUE: Final = -1
 _WORDS: Final = 4  # of a slot

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.stream.entry_log import EntryLog
-from storage.stream.ids import following
-from storage.stream.part import nth_live
-from storage.stream.run import Run
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.part import nth_live
+from headrace.storage.stream.run import Run
 
 ID = tuple[int, int]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.stream.ids import ID_MAX, is_below
+from headrace.storage.stream.ids import ID_MAX, is_below
 
 if TYPE_CHECKING:
-    from storage.stream.block import Block
-    from storage.stream.stream import Stream
+    from headrace.storage.stream.block import Block
+    from headrace.storage.stream.stream import Stream
 
 KEEPREF: Final = 0
 DELREF: Final = 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from storage.large import Large
-from storage.stream.entry_log import EntryLog
-from storage.stream.groups import Group
-from storage.stream.idempotence import Expiring, IdmpMap, Record
-from storage.stream.iids import iid_of
+from headrace.storage.freeable import Large
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idempotence import Expiring, IdmpMap, Record
+from headrace.storage.stream.iids import iid_of
 
 IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
 IDMP_MAXSIZE: Final = 100

@@ -79,7 +79,7 @@ def test_what_cannot_be_is_told_at_once(
     for name, value in build.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: None)
-    ours = f"{sys.executable} -P -m server"
+    ours = f"{sys.executable} -P -m headrace"
     with pytest.raises(SystemExit) as refused:
         suite.main(["--quick", "--ours", ours, *words.split()])
     assert told in str(refused.value) + capsys.readouterr().err
@@ -88,7 +88,7 @@ def test_what_cannot_be_is_told_at_once(
 def test_a_server_that_a_script_starts_is_refused(tmp_path: Path) -> None:
     """Its time would be that of the script; and what the script has started is ended."""
     script = tmp_path / "script"
-    script.write_text(f'#!/bin/sh\n{sys.executable} -P -m server "$@"\n')
+    script.write_text(f'#!/bin/sh\n{sys.executable} -P -m headrace "$@"\n')
     script.chmod(0o755)
     with (
         pytest.raises(peers.ServerError, match="start it with exec"),
@@ -135,7 +135,7 @@ def run_suite(output: Path, *words: str) -> Results:
     """The suite as ``make bench`` starts it: ours in the build under test, and redis-server."""
     variables = build.environment()
     del variables["PYTHONSAFEPATH"]
-    ours = f"{sys.executable} -P -m server"
+    ours = f"{sys.executable} -P -m headrace"
     who = ["--without", "fakeredis", "--without", "valkey-server", "--ours", ours]
     how = ["--rounds", "1", "--seconds", "0.02", "--divide", "1000", "--output", str(output)]
     command = [sys.executable, "-m", "bench.suite", *who, *how, *words]
@@ -212,7 +212,7 @@ def test_the_whole_suite_has_the_scale(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_what_was_deleted_is_gone_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in build.environment().items():
         monkeypatch.setenv(name, value)
-    ours = peers.Peer(peers.OURS, (sys.executable, "-P", "-m", "server"))
+    ours = peers.Peer(peers.OURS, (sys.executable, "-P", "-m", "headrace"))
     with peers.Server(ours) as server:
         workloads.fill(server.control, 0, 50_000)
         workloads.all_pending(server.control, 50_000)
@@ -234,7 +234,7 @@ def test_every_lap_begins_when_nothing_is_left_to_free(
         monkeypatch.setenv(name, value)
     steps: list[str] = []
     workload = replace(workloads.named("xack-1"), entries=200)
-    ours = peers.Peer(peers.OURS, (sys.executable, "-P", "-m", "server"))
+    ours = peers.Peer(peers.OURS, (sys.executable, "-P", "-m", "headrace"))
     with peers.Server(ours) as server, load.Load(frozenset(os.sched_getaffinity(0)), 1) as clients:
         prepared = measure.Prepared(server, workload)
         call = server.control.call
@@ -262,7 +262,7 @@ def test_only_results_that_were_asked_for_are_written(tmp_path: Path) -> None:
     """Without ``--output`` a part of the suite is shown, and the report stays as it is."""
     report_path = Path(suite.__file__).with_name("report.md")
     before = report_path.read_bytes() if report_path.exists() else None
-    ours = f"{sys.executable} -P -m server"
+    ours = f"{sys.executable} -P -m headrace"
     variables = {**build.environment(), "PATH": str(tmp_path)}
     del variables["PYTHONSAFEPATH"]
     words = ["--quick", "--only", "ping", "--seconds", "0.02", "--without", "fakeredis"]

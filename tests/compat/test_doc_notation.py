@@ -4,8 +4,11 @@ import re
 
 import pytest
 
-from compat.command_docs import DOCS
-from compat.doc_notation import Argument, parse, render
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.compat.doc_notation import Argument, parse, render
+from headrace.server.commands.documentation import documentation
+
+DOCS = documentation()
 
 
 def facts(argument: Argument) -> tuple[object, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-import storage
-from compat import errors
-from compat.storage_errors import LINES, storage_error_line
-from storage.errors import StorageError
+from headrace import storage
+from headrace.compat import errors
+from headrace.compat.storage_errors import LINES, storage_error_line
+from headrace.storage.errors import StorageError
 
 
 def test_every_refusal_has_its_line() -> None:
-    for module in pkgutil.walk_packages(storage.__path__, "storage."):
+    for module in pkgutil.walk_packages(storage.__path__, "headrace.storage."):
         import_module(module.name)
     kinds = StorageError.__subclasses__()
     assert kinds

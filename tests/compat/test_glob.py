@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.glob import REMEMBERED_BYTES, Glob, compiled, matches
+from headrace.compat.glob import REMEMBERED_BYTES, Glob, compiled, matches
 from support.process import RedisProcess
 
 TEXTS = [

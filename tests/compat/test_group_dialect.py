@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compat import group_dialect
-from compat.errors import CommandError
+from headrace.compat import group_dialect
+from headrace.compat.errors import CommandError
 
 
 def words(text: str) -> list[bytes]:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from compat.stream_ids import ID_MAX, format_id, id_lines, parse_id, write_id
-from protocol.replies import bulk
+from headrace.compat.stream_ids import ID_MAX, format_id, id_lines, parse_id, write_id
+from headrace.protocol.replies import bulk
 
 Halves = st.integers(0, ID_MAX)
 Edges = st.sampled_from([0, 1, 999, 1000, 1001, 1023, 1024, 2**62 - 1, 2**62, ID_MAX])

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-import server.commands.families  # noqa: F401  (importing it fills the command table)
-from persistence.reader import AofReader
-from server.build import build_kind
-from server.durability.loading import Replayer, start_persistence
-from server.process import load_config
-from server.state import Server
-from storage.stream.stream import Stream
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.persistence.aof.reader import AofReader
+from headrace.server.build import build_kind
+from headrace.server.durability.loading import Replayer, start_persistence
+from headrace.server.process.start import load_config
+from headrace.server.state import Server
+from headrace.storage.stream.stream import Stream
 from support.client import RawClient
 from support.snapshots import plain_stream
 

@@ -6,13 +6,16 @@ from random import Random
 
 import pytest
 
-from compat.command_docs import DOCS
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.server.commands.documentation import documentation
 from support.fuzz.calls import Calls
 from support.fuzz.duel import Duel, Fuzz, script
 from support.fuzz.known import SPARED
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
+
+DOCS = documentation()
 
 
 def test_sessions_are_of_their_seed() -> None:

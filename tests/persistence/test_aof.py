@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from persistence.aof import AppendOnlyFile
-from protocol.replies import request
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.protocol.replies import request
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from persistence.directory import AofDirectory
-from persistence.errors import PersistenceError
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.errors import PersistenceError
 
 PREFIX = b"appendonly.aof"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
-from protocol.replies import request
+from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
+from headrace.protocol.replies import request
 from support.client import RawClient
 from support.process import Process
 from support.snapshots import databases, make_stream, odd_databases, plain, snapshot

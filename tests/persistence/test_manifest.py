@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persistence.errors import PersistenceError
-from persistence.manifest import BASE, INCR, AofFile, Manifest, parse
+from headrace.persistence.aof.manifest import BASE, INCR, AofFile, Manifest, parse
+from headrace.persistence.errors import PersistenceError
 
 NAME = b"appendonly.aof.manifest"
 WHOLE = b"""# a comment

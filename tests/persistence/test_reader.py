@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from persistence.errors import CorruptAOF
-from persistence.reader import CHUNK_BYTES, AofReader
-from protocol.replies import request
+from headrace.persistence.aof.reader import CHUNK_BYTES, AofReader
+from headrace.persistence.errors import CorruptAOF
+from headrace.protocol.replies import request
 
 COMMANDS = [
     [b"SELECT", b"0"],

@@ -12,12 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from persistence.errors import PersistenceError, SnapshotError
-from persistence.snapshot.check import check_stream
-from persistence.snapshot.decode import KEEP_ALL, Decoder
-from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, OLDEST_VERSION, PREAMBLE, VERSION
-from persistence.snapshot.loader import SnapshotLoader
-from persistence.snapshot.value import (
+from headrace.persistence.errors import PersistenceError, SnapshotError
+from headrace.persistence.snapshot.check import check_stream
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.layout import (
+    CHECKSUM,
+    FRAME_HEAD,
+    OLDEST_VERSION,
+    PREAMBLE,
+    VERSION,
+)
+from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.snapshot.value import (
     FOOTER_BYTES,
     BadFooter,
     BadValue,
@@ -25,10 +31,10 @@ from persistence.snapshot.value import (
     dump_value,
     load_value,
 )
-from storage.keyspace import Keyspace
-from storage.stream.appending import NodeLimits
-from storage.stream.groups import Group
-from storage.stream.stream import Stream
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.stream import Stream
 from support.build import ROOT
 from support.snapshots import (
     CREATED_MS,

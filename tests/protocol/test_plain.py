@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol.plain import PlainParser
+from headrace.protocol.plain import PlainParser
 from support.alike import changed
 from support.client import encode
 

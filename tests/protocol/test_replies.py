@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.replies import (
+from headrace.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
     OK,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from protocol.requests import SLICE_BYTES, ProtocolError, RequestParser
+from headrace.protocol.requests import SLICE_BYTES, ProtocolError, RequestParser
 from support.alike import changed
 from support.client import encode
 

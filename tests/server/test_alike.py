@@ -14,21 +14,21 @@ from conftest import Factory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import server.commands.families  # noqa: F401  (importing it fills the command table)
-from persistence.aof import AppendOnlyFile
-from protocol.requests import RequestParser
-from server.call import Call
-from server.config.config import Config
-from server.config.settings import Settings
-from server.execute import execute
-from server.invoke import MOST_ALIKE, alike_until, run_alike
-from server.registry import NONE_ALIKE, TABLE
-from server.session import NOBODY, Session
-from server.state import Server
-from storage.stream.entry_log import SCATTERED_BLOCKS
-from storage.stream.groups import Group
-from storage.stream.ids import ID_MAX
-from storage.stream.stream import Stream
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.protocol.requests import RequestParser
+from headrace.server.clients.session import NOBODY, Session
+from headrace.server.config.config import Config
+from headrace.server.config.settings import Settings
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.execute import execute
+from headrace.server.dispatch.invoke import MOST_ALIKE, alike_until, run_alike
+from headrace.server.dispatch.rows import NONE_ALIKE, TABLE
+from headrace.server.state import Server
+from headrace.storage.stream.entry_log import SCATTERED_BLOCKS
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.stream import Stream
 from support.client import Argument, parse
 from support.process import ServerProcess
 from support.snapshots import plain_stream

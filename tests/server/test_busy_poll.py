@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from server.app import App
-from server.busy_poll import MOST_PASSED, BusyPoll
-from server.config.config import Config
-from server.durability.loading import start_persistence
+from headrace.server.app import App
+from headrace.server.config.config import Config
+from headrace.server.durability.loading import start_persistence
+from headrace.server.net.busy_poll import MOST_PASSED, BusyPoll
 from support.client import encode
 
 WINDOW_US = 500

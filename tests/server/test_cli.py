@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from compat.parameters import INT_MAX
-from server import log
-from server.build import VERSION
-from server.config.config import Config
-from server.config.files import Arguments, ConfigError, Loader
-from server.config.parameters import ACTIVE
+from headrace.compat.parameters import INT_MAX
+from headrace.server import log
+from headrace.server.build import VERSION
+from headrace.server.config.config import Config
+from headrace.server.config.files import Arguments, ConfigError, Loader
+from headrace.server.config.parameters import ACTIVE
 from support import build
 
 
@@ -26,7 +26,7 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the program to its end: for what ends by itself."""
     return subprocess.run(
-        [sys.executable, "-P", "-m", "server", *words],
+        [sys.executable, "-P", "-m", "headrace", *words],
         input=stdin,
         capture_output=True,
         check=False,
@@ -279,7 +279,7 @@ def limited(soft: int, wanted: int) -> int:
     """What ``clients_possible`` answers in a process with that limit, which cannot be raised."""
     code = (
         "import resource, sys\n"
-        "from server import file_limit\n"
+        "from headrace.server.process import file_limit\n"
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {soft}))\n"
         "def refuse(*words): raise ValueError\n"
         "sys.addaudithook(lambda event, _: refuse() if event == 'resource.setrlimit' else None)\n"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from compat.config_names import INERT
-from compat.errors import CommandError
-from compat.parameters import memory_size, memory_text
-from server.config.config import Config
-from server.config.docs import render
-from server.config.files import Arguments, Loader
-from server.config.notifications import flags_of, letters_of
-from server.config.parameters import ACTIVE, ALL, BY_NAME, is_sensitive
-from server.config.rewrite import MARK, UNKNOWN, rewrite, rewritten
+from headrace.compat.config_names import INERT
+from headrace.compat.errors import CommandError
+from headrace.compat.parameters import memory_size, memory_text
+from headrace.server.config.config import Config
+from headrace.server.config.docs import render
+from headrace.server.config.files import Arguments, Loader
+from headrace.server.config.notifications import flags_of, letters_of
+from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME, is_sensitive
+from headrace.server.config.rewrite import MARK, UNKNOWN, rewrite, rewritten
 from support.client import WireError
 from support.process import RedisProcess
 
@@ -492,5 +492,5 @@ def test_rewrite_of_defaults_removes_nothing_and_adds_no_values() -> None:
 
 def test_document_tells_what_the_table_says(repo: Path) -> None:
     assert (repo / "docs" / "configuration.md").read_text() == render(), (
-        "run: python -m server.config.docs > docs/configuration.md"
+        "run: python -m headrace.server.config.docs > docs/configuration.md"
     )

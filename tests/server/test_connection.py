@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from server.connection import is_remote, keep_alive
+from headrace.server.net.connection import is_remote, keep_alive
 from support.client import RawClient
 from support.process import ServerProcess
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from compat import long_double
+from headrace.compat import long_double
 from support.client import Argument, RawClient, WireError
 from support.process import Process, ServerProcess
 

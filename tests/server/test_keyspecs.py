@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from server.keyspecs import has_keys, key_positions, key_uses, xread_keys
-from server.registry import Command, KeySpec
+from headrace.server.dispatch.key_specs import has_keys, key_positions, key_uses, xread_keys
+from headrace.server.dispatch.rows import Command, KeySpec
 
 
 def row(*specs: KeySpec, name: bytes = b"some") -> Command:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from server.app import App
-from server.config.config import Config
-from server.connection import Connection
+from headrace.server.app import App
+from headrace.server.config.config import Config
+from headrace.server.net.connection import Connection
 from support.client import RawClient, encode
 from support.process import Pair, ServerProcess, free_port
 

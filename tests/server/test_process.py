@@ -188,7 +188,7 @@ def test_syslog(fresh_server: Factory) -> None:
 
 def test_user_data_can_be_kept_out_of_the_log(tmp_path: Path) -> None:
     code = (
-        "from server import log\n"
+        "from headrace.server import log\n"
         "log.setup(b'notice', b'')\n"
         "for hides in (False, True):\n"
         "    log.hide_data(hides)\n"

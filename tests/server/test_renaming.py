@@ -85,7 +85,7 @@ def test_files_hold_the_commands_own_names(fresh_server: Factory, tmp_path: Path
     assert server.call("DEBUG", "DIGEST") == before
     server.kill()
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "server", "check-aof", str(tmp_path / "appendonlydir")],
+        [sys.executable, "-P", "-m", "headrace", "check-aof", str(tmp_path / "appendonlydir")],
         capture_output=True,
         check=False,
         env=build.environment(),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from server.command_line import masked
-from server.config.files import without_password
+from headrace.server.config.files import without_password
+from headrace.server.process.command_line import masked
 from support import build
 from support.process import Process
 
@@ -93,7 +93,7 @@ def test_what_is_quoted(line: bytes, shown: bytes) -> None:
 
 def test_a_mistake_does_not_quote_a_password() -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "server", "-"],
+        [sys.executable, "-P", "-m", "headrace", "-"],
         input=f"requirepass two {SECRET}\n".encode(),
         capture_output=True,
         check=False,

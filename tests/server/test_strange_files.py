@@ -11,9 +11,9 @@ import pytest
 from conftest import Factory
 from xxhash import xxh3_64_intdigest
 
-from persistence.snapshot.encoder import SnapshotEncoder
-from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE
-from protocol.replies import request
+from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE
+from headrace.protocol.replies import request
 from support import build
 from support.interchange import rdb, string
 from support.snapshots import databases, odd_databases, snapshot
@@ -111,7 +111,7 @@ def test_words_that_are_no_text(tmp_path: Path) -> None:
 )
 def test_output_that_nobody_takes(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "appendonly.aof").write_bytes(SET)
-    command = [sys.executable, "-P", "-m", "server", *[word.format(tmp_path) for word in words]]
+    command = [sys.executable, "-P", "-m", "headrace", *[word.format(tmp_path) for word in words]]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             command, stdout=full, stderr=subprocess.PIPE, check=False, env=build.environment()
@@ -131,7 +131,7 @@ def test_streams_that_are_closed(tmp_path: Path, streams: str) -> None:
     ):
         command = f'exec "$@" {streams}'
         done = subprocess.run(
-            ["sh", "-c", command, "sh", sys.executable, "-P", "-m", "server", *words],
+            ["sh", "-c", command, "sh", sys.executable, "-P", "-m", "headrace", *words],
             capture_output=True,
             check=False,
             env=build.environment(),
@@ -176,7 +176,7 @@ def test_a_command_that_runs_out_of_memory(tmp_path: Path) -> None:
     words = ["import", str(tmp_path), "--dir", str(tmp_path / "new"), "--skip-unsupported"]
     limited = ["sh", "-c", 'ulimit -v 500000 && exec "$@"', "sh"]
     done = subprocess.run(
-        [*limited, sys.executable, "-P", "-m", "server", *words],
+        [*limited, sys.executable, "-P", "-m", "headrace", *words],
         capture_output=True,
         check=False,
         env=build.environment(),

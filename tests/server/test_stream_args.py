@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compat.stream_ids import ID_MAX
-from server.stream_args import bound_id
+from headrace.compat.stream_ids import ID_MAX
+from headrace.server.commands.streams.args import bound_id
 
 
 def test_bounds_have_ends() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from protocol.replies import request
-from server.tools import NAMES
-from storage.stream.stream import Stream
+from headrace.protocol.replies import request
+from headrace.server.tools import NAMES
+from headrace.storage.stream.stream import Stream
 from support import build
 from support.process import Process
 from support.snapshots import databases, odd_databases, snapshot
@@ -268,7 +268,7 @@ def test_nothing_is_overwritten_and_the_source_stays(tmp_path: Path) -> None:
 def test_a_bar_on_a_terminal(tmp_path: Path) -> None:
     make_folder(tmp_path / "source", b"".join(SETS))
     changed = [f"{name}={value}" for name, value in build.environment().items()]
-    words = ["env", *changed, sys.executable, "-P", "-m", "server", "import"]
+    words = ["env", *changed, sys.executable, "-P", "-m", "headrace", "import"]
     words += [str(tmp_path / "source"), "--dir", str(tmp_path / "new")]
     with Terminal(words, tmp_path) as terminal:
         terminal.wait_for("loading: +0%")

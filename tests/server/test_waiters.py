@@ -10,17 +10,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import MsgspecError
 
-import server.commands.families  # noqa: F401  (importing it fills the command table)
-from server.call import Parked
-from server.config.config import Config
-from server.cron import Cron
-from server.execute import execute
-from server.registry import TABLE
-from server.serving import serve_ready
-from server.session import NOBODY, Session
-from server.state import Server
-from server.waiters import MANY_LINES, SPARE_TICKETS, Line, Queue, Waiter
-from storage.stream.stream import Stream
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.server.clients.session import NOBODY, Session
+from headrace.server.config.config import Config
+from headrace.server.cron import Cron
+from headrace.server.dispatch.call import Parked
+from headrace.server.dispatch.execute import execute
+from headrace.server.dispatch.rows import TABLE
+from headrace.server.state import Server
+from headrace.server.waiting.serving import serve_ready
+from headrace.server.waiting.waiters import MANY_LINES, SPARE_TICKETS, Line, Queue, Waiter
+from headrace.storage.stream.stream import Stream
 
 
 def test_deadlines_of_those_who_were_served_are_forgotten() -> None:

@@ -8,18 +8,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from storage.freezing import Freezing
-from storage.keyspace import Keyspace
-from storage.large import Large
-from storage.stream.appending import NodeLimits
-from storage.stream.block import Block
-from storage.stream.delivery import claimable, hand_out
-from storage.stream.entry_log import IDNotGreater
-from storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
-from storage.stream.groups import Consumer, Group
-from storage.stream.idempotence import Expiring, Record
-from storage.stream.ids import ID_MAX
-from storage.stream.stream import Stream
+from headrace.storage.freeable import Large
+from headrace.storage.freezing import Freezing
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.delivery import claimable, hand_out
+from headrace.storage.stream.entry_log import IDNotGreater
+from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
+from headrace.storage.stream.groups import Consumer, Group
+from headrace.storage.stream.idempotence import Expiring, Record
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3  # small: blocks are sealed, emptied and reopened all the time

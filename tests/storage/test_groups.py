@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from storage.stream.groups import MOSTLY_IDLE, UNKNOWN
-from storage.stream.nack import CHUNK
-from storage.stream.references import ACKED, DELREF, KEEPREF
+from headrace.storage.stream.groups import MOSTLY_IDLE, UNKNOWN
+from headrace.storage.stream.nack import CHUNK
+from headrace.storage.stream.references import ACKED, DELREF, KEEPREF
 from support.group_model import GREATEST, ID, World, same
 
 Names = st.sampled_from([b"g", b"h"])

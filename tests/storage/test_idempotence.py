@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from storage.stream.idempotence import Expiring, IdmpMap
-from storage.stream.ids import ID_MAX
-from storage.stream.iids import HASH_BITS, SHORT_BYTES, iid_of, text_of
-from storage.stream.stream import Stream
+from headrace.storage.stream.idempotence import Expiring, IdmpMap
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.iids import HASH_BITS, SHORT_BYTES, iid_of, text_of
+from headrace.storage.stream.stream import Stream
 
 PIDS = [b"p", b"q", b"\x00"]
 IIDS = [b"%d" % number for number in range(12)]

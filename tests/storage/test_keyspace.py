@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.keyspace import NO_EXPIRY, Emptied, Keyspace
-from storage.large import Large
-from storage.stream.idempotence import Expiring
-from storage.stream.stream import Stream
+from headrace.storage.freeable import Large
+from headrace.storage.keyspace import NO_EXPIRY, Emptied, Keyspace
+from headrace.storage.stream.idempotence import Expiring
+from headrace.storage.stream.stream import Stream
 
 NAMES = [b"k%d" % number for number in range(12)]
 keys = st.sampled_from(NAMES)

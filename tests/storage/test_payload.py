@@ -7,12 +7,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import MsgspecError, msgpack
 
-from storage.stream.appending import append, open_block
-from storage.stream.block import Block
-from storage.stream.heads import SHARED_MOST
-from storage.stream.packing import pack
-from storage.stream.payload import UNKNOWN, count_ids, number_of, unpack, unpack_some
-from storage.stream.run import Run
+from headrace.storage.stream.appending import append, open_block
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.heads import SHARED_MOST
+from headrace.storage.stream.packing import pack
+from headrace.storage.stream.payload import (
+    UNKNOWN,
+    count_ids,
+    number_of,
+    unpack,
+    unpack_some,
+)
+from headrace.storage.stream.run import Run
 
 ID_MAX = 2**64 - 1
 TEXTS = st.one_of(

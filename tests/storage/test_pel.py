@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from storage.stream.groups import Group
-from storage.stream.nack import CHUNK, Chunk
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.nack import CHUNK, Chunk
 from support.group_model import World
 
 

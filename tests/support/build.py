@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+TREE = ROOT / "build" / "tree"  # our packages below one name, as links
 
 
 class WrongBuildError(Exception):
@@ -28,14 +29,14 @@ def use_tree() -> bool:
 
 
 def location() -> Path:
-    """The folder that ``import server`` finds, before importing it."""
-    spec = importlib.util.find_spec("server")
+    """The folder that ``import headrace`` finds, before importing it."""
+    spec = importlib.util.find_spec("headrace")
     if spec is None or spec.origin is None:
         raise WrongBuildError(
             "headrace is not installed here: use `make test`, "
             "or HEADRACE_EXPECT_BUILD=tree to test the checkout as it is"
         )
-    return Path(spec.origin).resolve().parent
+    return Path(spec.origin).parent
 
 
 def check() -> str:
@@ -44,14 +45,16 @@ def check() -> str:
     Raises: WrongBuildError.
     """
     if use_tree():
-        sys.path.insert(0, str(ROOT))
+        if not TREE.exists():
+            raise WrongBuildError("the checkout has no tree of links yet: use `make tree`")
+        sys.path.insert(0, str(TREE))
     found = location()
     if not use_tree() and found.is_relative_to(ROOT) and "site-packages" not in found.parts:
         raise WrongBuildError(
-            f"`server` comes from the checkout ({found}), not from an installed build: "
+            f"`headrace` comes from the checkout ({found}), not from an installed build: "
             "use `make test`, or run python with -P"
         )
-    from server.build import build_kind
+    from headrace.server.build import build_kind
 
     kind = build_kind()
     if expected() not in ("", "tree", kind):
@@ -64,6 +67,6 @@ def environment() -> dict[str, str]:
     variables = dict(os.environ)
     variables.pop("PYTHONPATH", None)
     if use_tree():
-        variables["PYTHONPATH"] = str(ROOT)
+        variables["PYTHONPATH"] = str(TREE)
     variables["PYTHONSAFEPATH"] = "1"
     return variables

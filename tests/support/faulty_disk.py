@@ -117,6 +117,6 @@ def faulty(name: str) -> Callable[..., Any]:
 for each in WATCHED:
     setattr(os, each, faulty(each))
 
-from server.cli import main  # noqa: E402  (late: it shall find the faulty operations)
+from headrace.server.cli import main  # noqa: E402  (late: it shall find the faulty operations)
 
 sys.exit(main())

@@ -26,11 +26,11 @@ from xxhash import xxh3_64_intdigest
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import server.commands.families  # noqa: F401  (fills the command table)
-from persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, RECORD_HEAD
-from protocol.replies import request
-from server.registry import TABLE
-from server.tools.cli import run_tool
+import headrace.server.commands.families  # noqa: F401  (fills the command table)
+from headrace.persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, RECORD_HEAD
+from headrace.protocol.replies import request
+from headrace.server.dispatch.rows import TABLE
+from headrace.server.tools.cli import run_tool
 from support.interchange import length, listpack, rdb, stream, string
 from support.snapshots import odd_databases, snapshot
 

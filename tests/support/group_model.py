@@ -3,13 +3,13 @@ through from end to end."""
 
 from __future__ import annotations
 
-from storage.stream.appending import NodeLimits
-from storage.stream.delivery import claimable, claimable_since, hand_out, has_new
-from storage.stream.groups import NEVER, UNKNOWN, UNLIMITED, Consumer, Group, lag
-from storage.stream.ids import ID_MAX
-from storage.stream.nack import CHUNK, Nack
-from storage.stream.pel import NacksById, NacksByTime
-from storage.stream.references import (
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.delivery import claimable, claimable_since, hand_out, has_new
+from headrace.storage.stream.groups import NEVER, UNKNOWN, UNLIMITED, Consumer, Group, lag
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.nack import CHUNK, Nack
+from headrace.storage.stream.pel import NacksById, NacksByTime
+from headrace.storage.stream.references import (
     ACKED,
     DELETED,
     DELREF,
@@ -19,7 +19,7 @@ from storage.stream.references import (
     drop_references,
     is_referenced,
 )
-from storage.stream.stream import Stream
+from headrace.storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
 NODE_ENTRIES = 3

@@ -289,7 +289,7 @@ class ServerProcess(Process):
 
     def command(self) -> list[str]:
         warnings = ["-W", "error"] if self.debug else []
-        return [sys.executable, "-P", *warnings, "-m", "server"]
+        return [sys.executable, "-P", *warnings, "-m", "headrace"]
 
     def variables(self) -> dict[str, str]:
         debug = {"PYTHONASYNCIODEBUG": "1", "PYTHONFAULTHANDLER": "1"} if self.debug else {}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from persistence.snapshot.encoder import SnapshotEncoder
-from storage.freezing import Freezing
-from storage.keyspace import Keyspace
-from storage.stream.appending import NodeLimits
-from storage.stream.block import Block
-from storage.stream.groups import Group
-from storage.stream.idempotence import Expiring
-from storage.stream.ids import ID_MAX
-from storage.stream.stream import Stream
+from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.storage.freezing import Freezing
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.appending import NodeLimits
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idempotence import Expiring
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.stream import Stream
 
 CREATED_MS = 1_763_692_800_000
 Entries = Iterable[tuple[int, int, list[bytes]]]

@@ -111,6 +111,6 @@ os.open = watched_open
 os.write = watched_write
 os.fdatasync = slow_sync
 
-from server.cli import main  # noqa: E402  (late: it shall find what is watched)
+from headrace.server.cli import main  # noqa: E402  (late: it shall find what is watched)
 
 sys.exit(main())

@@ -10,7 +10,7 @@ from support import build
 
 def tool(*words: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-P", "-W", "error", "-m", "server", *words],
+        [sys.executable, "-P", "-W", "error", "-m", "headrace", *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

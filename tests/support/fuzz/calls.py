@@ -6,8 +6,9 @@ from collections.abc import Collection
 from random import Random
 from typing import Final
 
-from compat.command_docs import DOCS
-from compat.doc_notation import Argument, Doc
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.compat.doc_notation import Argument, Doc
+from headrace.server.commands.documentation import documentation
 from support.fuzz.words import WRONG, Words
 
 # How often a chapter of the manual is opened.
@@ -34,6 +35,8 @@ _HELP: Final = 0.2
 # What does not show in the documentation: pairs of lists of the same length, and their number.
 _STREAMS: Final = "streams"
 _COUNTS: Final = {"numids", "numkeys"}
+
+DOCS = documentation()
 
 
 def _how_often(name: str) -> float:

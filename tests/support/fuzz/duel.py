@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from compat.command_docs import DOCS
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.server.commands.documentation import documentation
 from support.client import parse
 from support.clock import Clock
 from support.fuzz.extremes import ALL, Extremes
@@ -36,6 +37,8 @@ replay(
     judge="{judge}",
 )
 '''
+
+DOCS = documentation()
 
 
 class Duel:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from compat.stream_ids import parse_id
+from headrace.compat.stream_ids import parse_id
 from support.client import WireError, parse
 
 # Never called: they end, stop or slow a server, or need a second one.

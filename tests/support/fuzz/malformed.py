@@ -14,7 +14,8 @@ import socket
 import time
 from pathlib import Path
 
-from compat.command_docs import DOCS
+import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.server.commands.documentation import documentation
 from support.client import encode
 from support.fuzz.calls import Calls
 from support.fuzz.words import WRONG
@@ -30,6 +31,8 @@ SPARED = {
     "shutdown", "debug", "monitor", "replicaof", "slaveof", "client", "config", "quit",
     "bgrewriteaof", "bgsave", "save", "acl",
 }  # fmt: skip
+
+DOCS = documentation()
 
 
 class Fuzzer:

@@ -1,0 +1,317 @@
+"""The end of the append-only file, where records are added.
+
+Records are collected in memory and written together: once for each turn of the event loop, in one
+``write``. What a failing disk took of such a write is cut off again, so that the file always ends
+behind a whole record; the bytes stay in memory and can be written later.
+
+What one command did is loaded whole or not at all. Most commands leave one record; where there are
+more, they stand between MULTI and EXEC. So the first record of a command waits, as it is, for a
+second one or for the end of the command.
+
+When to sync is decided by who owns the file; here it is only counted how far the file is written
+(``size_bytes``) and how far it is known to be on the disk (``synced_bytes``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from headrace.persistence.files import is_gone, open_to_write, sync_file
+from headrace.protocol.replies import write_request
+
+STAMP: Final = b"#TS:"
+_MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
+_EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+_NO_DATABASE: Final = -1
+_KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used again
+
+
+def annotation(second: int) -> bytes:
+    """The line that gives the time of what follows, in seconds since 1970."""
+    return b"%b%d\r\n" % (STAMP, second)
+
+
+class AppendOnlyFile:
+    """An incr file open for appending.
+
+    Attributes:
+        path: where it lies.
+        pending: there are records that have not been written.
+        size_bytes: the length of the incr file.
+        synced_bytes: how much of it is known to be on the disk.
+        large: much is pending, which takes a while to write.
+        named: the manifest names the file, so that what is in it will be loaded.
+        older_bytes: the length of the base and of the incr files before this one.
+        base_bytes: the length of all files when the last rewrite ended.
+        switches: how often this went on in a new file.
+        annotate: write the second, as a comment, before the first record of each second.
+        stamp_next: write it before the next record, or the transaction that it begins, whatever
+            ``annotate`` says.
+    """
+
+    def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
+        self.pending = False
+        self.large = False
+        self.older_bytes = older_bytes
+        self.base_bytes = base_bytes
+        self.switches = 0
+        self.annotate = False
+        self.stamp_next = False
+        self.named = True
+        self._out = BytesWriter()  # records of whole commands, and of a transaction so far
+        self._parts: list[bytes] = []  # records of whole commands, in front of those
+        self._parts_bytes = 0
+        self._taken = b""  # what is being written, or could not be
+        self._taken_parts: list[bytes] = []  # the same, in front of that; whole records together
+        self._taken_bytes = 0  # of the parts
+        self._first: list[bytes] | None = None  # the only record of the command at hand so far
+        self._first_db = 0
+        self._in_transaction = False
+        self._db = _NO_DATABASE
+        self._annotated_s = 0
+        self.path = path
+        self._fd = _open_for_appending(path)
+        found = os.fstat(self._fd)
+        self._place = (found.st_dev, found.st_ino)
+        self.size_bytes = found.st_size
+        self.synced_bytes = self.size_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """The length of all files together."""
+        return self.older_bytes + self.size_bytes
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The length of what has not been written; what a command under way did is left out."""
+        parts_bytes = self._parts_bytes + self._taken_bytes
+        return parts_bytes + len(self._taken) + len(self._out)
+
+    # Records
+
+    def append(self, db: int, record: list[bytes]) -> None:
+        """Add a command that changes database ``db``, to the records of the command under way."""
+        self.pending = True
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._in_transaction = True
+            self._annotate()
+            self._out.write(_MULTI)
+            self._write_record(self._first_db, first)
+        elif not self._in_transaction:
+            self._first = record
+            self._first_db = db
+            return
+        elif self.stamp_next:
+            self._annotate()
+        self._write_record(db, record)
+
+    def append_wire(self, db: int, parts: list[bytes]) -> None:
+        """As ``append``, of a long command by itself that is encoded already, in parts.
+
+        They are written as they are: to copy them together would hold everybody up.
+        """
+        self.end_command()
+        self.pending = True
+        self.large = True
+        self._annotate()
+        self._select(db)
+        if len(self._out):
+            self._add_part(self._out.getvalue())
+            self._empty_out()
+        for part in parts:
+            self._add_part(part)
+
+    def _add_part(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._parts_bytes += len(part)
+
+    def _empty_out(self) -> None:
+        if len(self._out) > _KEPT_BYTES:
+            self._out = BytesWriter()
+        else:
+            self._out.truncate(0)
+
+    def end_command(self) -> None:
+        """The command under way is over: a loader takes all of its records, or none."""
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._annotate()
+            self._write_record(self._first_db, first)
+        elif self._in_transaction:
+            self._in_transaction = False
+            self._out.write(_EXEC)
+
+    def _write_record(self, db: int, record: list[bytes]) -> None:
+        self._select(db)
+        write_request(self._out, record)
+
+    def _select(self, db: int) -> None:
+        if db != self._db:
+            write_request(self._out, [b"SELECT", b"%d" % db])
+            self._db = db
+
+    def _annotate(self) -> None:
+        if self.annotate or self.stamp_next:
+            now_s = int(time.time())
+            if self.stamp_next or now_s > self._annotated_s:
+                self.stamp_next = False
+                self._annotated_s = now_s
+                self._out.write(annotation(now_s))
+
+    # The disk
+
+    def write(self) -> None:
+        """Write everything that is pending.
+
+        Raises:
+            OSError: the file ends as before, or behind a part that could not be cut off again;
+                what is not in the file is still pending.
+        """
+        self.take()
+        self.write_taken()
+
+    def take(self) -> None:
+        """Collect what is pending for ``write_taken``."""
+        self.end_command()
+        if self._parts:
+            self._take_parts()
+        out = self._out
+        if len(out):
+            data = out.getvalue()
+            self._taken = self._taken + data if self._taken else data
+            self._empty_out()
+        self.pending = False
+
+    def _take_parts(self) -> None:
+        """Take the parts, behind what could not be written before."""
+        if self._taken:
+            self._taken_parts.append(self._taken)
+            self._taken_bytes += len(self._taken)
+            self._taken = b""
+        self._taken_parts.extend(self._parts)
+        self._taken_bytes += self._parts_bytes
+        self._parts = []
+        self._parts_bytes = 0
+        self.large = False
+
+    def write_taken(self) -> None:
+        """Write what was taken; may run in another thread while records are added.
+
+        Raises:
+            OSError: as ``write``.
+        """
+        if self._taken_parts:
+            self._write_parts()
+        data = self._taken
+        size = len(data)
+        if not size:
+            return
+        try:
+            self._write_all(data)
+        except BaseException:
+            self._taken = data[self._take_back() :]
+            raise
+        self._taken = b""
+        self.size_bytes += size
+
+    def _write_parts(self) -> None:
+        parts = self._taken_parts
+        try:
+            for part in parts:
+                self._write_all(part)
+        except BaseException:
+            done = self._take_back()
+            self._taken_bytes -= done
+            while done >= len(parts[0]):
+                done -= len(parts[0])
+                del parts[0]
+            parts[0] = parts[0][done:]
+            raise
+        self.size_bytes += self._taken_bytes
+        self._taken_parts = []
+        self._taken_bytes = 0
+
+    def _write_all(self, data: bytes) -> None:
+        size = len(data)
+        done = os.write(self._fd, data)
+        while done < size:
+            with memoryview(data) as view:
+                done += os.write(self._fd, view[done:])
+
+    def _take_back(self) -> int:
+        """Cut an incomplete write off the file; where that fails too, how much it holds of it."""
+        self.pending = True
+        try:
+            os.ftruncate(self._fd, self.size_bytes)
+        except OSError:
+            done = os.fstat(self._fd).st_size - self.size_bytes
+            self.size_bytes += done
+            return done
+        return 0
+
+    def sync(self) -> None:
+        """Wait until everything written is on the disk; may run in another thread than ``write``.
+
+        Raises:
+            OSError: nobody knows what is on the disk.
+        """
+        reached = self.size_bytes
+        sync_file(self._fd)
+        self.synced_bytes = reached
+
+    def switch(self, path: bytes, older_bytes: int) -> None:
+        """Go on in a new file; everything must have been written to the old one and synced.
+
+        After a power cut the old file could end in the middle of a command otherwise, and the new
+        one hold what came later.
+        """
+        assert not self.pending
+        fd = _open_for_appending(path)
+        os.close(self._fd)
+        self.path = path
+        self._fd = fd
+        self._db = _NO_DATABASE
+        self.switches += 1
+        self.older_bytes = older_bytes
+        found = os.fstat(fd)
+        self._place = (found.st_dev, found.st_ino)
+        self.size_bytes = found.st_size
+        self.synced_bytes = self.size_bytes
+
+    def is_in_place(self) -> bool:
+        """Whether a file is still found under its name, and is this one."""
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            return not is_gone(error)
+        return (found.st_dev, found.st_ino) == self._place
+
+    def is_whole(self, is_exact: bool) -> bool:
+        """Whether nobody else has cut the file or, where no write is under way, added to it."""
+        size = self.size_bytes  # which a write under way may raise meanwhile
+        found = os.fstat(self._fd).st_size
+        return found == size if is_exact else found >= size
+
+    def close(self) -> None:
+        """Close the file; what is pending is dropped."""
+        self._out.truncate(0)
+        self._parts = []
+        self._parts_bytes = 0
+        self._taken = b""
+        self._taken_parts = []
+        self._taken_bytes = 0
+        self.large = False
+        self._first = None
+        self.pending = False
+        os.close(self._fd)
+
+
+def _open_for_appending(path: bytes) -> int:
+    return open_to_write(path, os.O_WRONLY | os.O_APPEND)

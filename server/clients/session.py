@@ -1,0 +1,204 @@
+"""A session: what the server knows of one client, whatever carries its bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
+from headrace.storage.keyspace import Keyspace
+
+if TYPE_CHECKING:
+    from headrace.server.dispatch.rows import Command
+    from headrace.server.waiting.waiters import Waiter
+
+# Why a session's requests must take the slow path through ``admit``; zero is the fast path.
+NEEDS_AUTH: Final = 1 << 0
+IN_MULTI: Final = 1 << 1
+SUBSCRIBED: Final = 1 << 2  # RESP2 subscriber: few commands are allowed
+MONITORING: Final = 1 << 3
+CLOSING: Final = 1 << 4  # close once the replies are out; run nothing more
+REPLY_OFF: Final = 1 << 5
+REPLY_SKIP: Final = 1 << 6  # no reply to the command at hand
+REPLY_SKIP_NEXT: Final = 1 << 7
+BLOCKED: Final = 1 << 8
+PAUSED: Final = 1 << 9  # held back by CLIENT PAUSE
+NO_TOUCH: Final = 1 << 10
+NO_EVICT: Final = 1 << 11
+AT_WORK: Final = 1 << 13  # its request is being run in slices
+LONG: Final = 1 << 14  # a request being run may be long enough to be run in slices
+REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
+
+# What stands in the way of running a session's next request.
+HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK
+
+
+class Peer:
+    """What carries a session's bytes; the base class carries nothing, for replay."""
+
+    def flush_soon(self) -> None:
+        """Send ``session.out`` at the end of this turn of the event loop."""
+
+    def flush(self) -> None:
+        """Send ``session.out`` now."""
+
+    def tells_of_data(self) -> bool:
+        """Whether ``session.out`` may say something of the data, and not of the session alone."""
+        return True
+
+    def take(self) -> bytes:
+        """Take ``session.out`` out, to be given to ``send`` later, in order."""
+        return b""
+
+    def send(self, wire: bytes) -> None:
+        """Send what ``take`` took."""
+
+    def resume_soon(self) -> None:
+        """Run the requests that were held back, once the present one is done."""
+
+    def close(self) -> None:
+        """Send what is pending, then close."""
+
+    def abort(self) -> None:
+        """Close now and forget what is pending."""
+
+    def has_left(self) -> bool:
+        """Whether it is known that nothing sent now would arrive."""
+        return False
+
+    def bound_output(self) -> None:
+        """Drop a peer whose unread replies exceed client-output-buffer-limit."""
+
+    def bound_words(self, max_bytes: int) -> None:
+        """Refuse words of requests that are longer than ``max_bytes``."""
+
+    def pending_output_bytes(self) -> int:
+        """Bytes handed to the transport that the peer has not taken yet."""
+        return 0
+
+    def pending_input_bytes(self) -> int:
+        """Bytes received that no request was made of yet."""
+        return 0
+
+
+NOBODY: Final = Peer()
+
+
+class Transaction:
+    """The queue between MULTI and EXEC."""
+
+    def __init__(self) -> None:
+        self.rows: list[Command] = []
+        self.requests: list[list[bytes]] = []  # as many
+        self.size_bytes = 0  # of all words queued
+        self.failed = False  # a request was refused while queueing: EXEC must abort
+        self.writes = False  # holds a command that CLIENT PAUSE WRITE and MISCONF hold back
+        self.grows = False  # holds a command that is refused when memory is short
+
+
+class Session:
+    """One client's state.
+
+    Invariant: ``special`` is non-zero exactly when a request of this session needs a look
+    before it runs.
+    """
+
+    def __init__(self, session_id: int, db: Keyspace, now_ms: int, peer: Peer) -> None:
+        self.id: Final = session_id
+        self.peer = peer
+        self.db = db
+        self.resp3 = False
+        self.special = 0
+        self.name = b""
+        self.lib_name = b""
+        self.lib_version = b""
+        self.user = b"default"
+        self.address = b""
+        self.local_address = b""
+        self.unix_socket = False
+        self.fd = -1
+        self.created_ms = now_ms
+        self.active_ms: i64 = now_ms
+        self.last_row: Command | None = None  # what it ran last, or is running
+        self.bytes_in: i64 = 0
+        self.bytes_out: i64 = 0
+        self.commands: i64 = 0  # that were run; those of the last batch follow when it ends
+        self.reads: i64 = 0
+        self.batches: i64 = 0  # requests that were parsed at once
+        self.requests: i64 = 0  # in all of these
+        self.out: list[bytes] = []
+        self.answered_bytes: i64 = 0  # of answers to the requests being run
+        self.transaction: Transaction | None = None
+        self.watched: dict[tuple[int, bytes], bool] = {}  # value: it was expired when watched
+        self.watch_broken = False
+        self.channels: dict[bytes, None] = {}
+        self.patterns: dict[bytes, None] = {}
+        self.shard_channels: dict[bytes, None] = {}
+        self.waiter: Waiter | None = None  # set while blocked
+        self.soft_limit_since_ms = 0  # since when its output is over the soft limit; 0: it is not
+        self.flush_pending = False
+        self.closed = False
+
+    @property
+    def subscriptions(self) -> int:
+        """Channels and patterns together, shard channels left out, as replies count them."""
+        return len(self.channels) + len(self.patterns)
+
+    def end_transaction(self) -> None:
+        """Forget what MULTI began; the watches are the server's to end."""
+        self.transaction = None
+        self.special &= ~IN_MULTI
+
+    def drop_transaction(self) -> None:
+        """End it without running what it queued, which then does not count as commands."""
+        if self.transaction is not None:
+            self.commands -= len(self.transaction.requests)
+        self.end_transaction()
+
+    def answer(self, reply: object, pieces: int = -1) -> None:
+        """Queue the reply of a request, unless CLIENT REPLY silenced it.
+
+        Args:
+            pieces: how many there were in ``out`` before the request ran; what it has added since
+                is messages of its own making, which follow its reply. -1: it has added none.
+        """
+        out = self.out
+        messages: list[bytes] = []
+        if 0 <= pieces < len(out):
+            messages = out[pieces:]
+            del out[pieces:]
+        special = self.special
+        if not special & (REPLY_OFF | REPLY_SKIP) or isinstance(reply, Replies):
+            self.answered_bytes += write_reply(out, reply, self.resp3)
+        for message in messages:
+            self.answered_bytes += len(message)
+            out.append(message)
+        if special & (REPLY_SKIP | REPLY_SKIP_NEXT) and not special & BLOCKED:
+            self._pass_skip()
+
+    def _pass_skip(self) -> None:
+        """CLIENT REPLY SKIP: no reply to it, nor to the request after it."""
+        self.special &= ~REPLY_SKIP
+        if self.special & REPLY_SKIP_NEXT:
+            self.special ^= REPLY_SKIP_NEXT | REPLY_SKIP
+
+    def deliver(self, reply: object) -> None:
+        """Queue a message that answers no request at hand, and see that it leaves."""
+        if self.closed or reply is NO_REPLY:
+            return
+        if self.special & REPLY_OFF and not isinstance(reply, Push):
+            return
+        write_reply(self.out, reply, self.resp3)
+        if not self.flush_pending:
+            self.flush_pending = True
+            self.peer.flush_soon()
+
+    def deliver_wire(self, wire: bytes) -> None:
+        """As ``deliver``, with bytes that are already on the wire's form."""
+        if self.closed:
+            return
+        self.out.append(wire)
+        if not self.flush_pending:
+            self.flush_pending = True
+            self.peer.flush_soon()

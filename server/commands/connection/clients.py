@@ -1,0 +1,274 @@
+"""CLIENT: one's own connection, and those of others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    BAD_CLIENT_ID,
+    BAD_CLIENT_NAME,
+    BAD_PAUSE_MODE,
+    BAD_UNBLOCK_REASON,
+    CACHING_WITHOUT_TRACKING,
+    NO_REDIRECT_CLIENT,
+    NO_TRACKING,
+    SYNTAX,
+    UNBLOCKED,
+    CommandError,
+    bad_client_attribute,
+    bad_subcommand,
+    unknown_client_attribute,
+    unknown_client_type,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import NO_REPLY, OK, ErrorReply, Map, Set, Verbatim
+from headrace.server.clients.client_line import CLIENT_TYPES, client_line, client_type
+from headrace.server.clients.session import (
+    NO_EVICT,
+    NO_TOUCH,
+    REPLY_OFF,
+    REPLY_SKIP,
+    REPLY_SKIP_NEXT,
+    Session,
+)
+from headrace.server.commands.connection.connection import is_plain
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    LOADING,
+    NOSCRIPT,
+    STALE,
+    command,
+    container,
+)
+from headrace.server.dispatch.timeouts import deadline_of
+
+_OWN: Final = NOSCRIPT | LOADING | STALE
+_OTHERS: Final = ADMIN | NOSCRIPT | LOADING | STALE
+_ACL: Final = ("connection",)
+_ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
+_TRACKING_FLAGS: Final = (b"BCAST", b"OPTIN", b"OPTOUT", b"NOLOOP")
+_VARYING: Final = ("nondeterministic_output",)
+
+container("CLIENT")
+
+
+@command("CLIENT|ID", arity=2, flags=_OWN, acl=_ACL)
+def client_id(call: Call) -> object:
+    """``CLIENT ID``. Reply: the number of this connection."""
+    return call.session.id
+
+
+@command("CLIENT|INFO", arity=2, flags=_OWN, acl=_ACL, tips=_VARYING)
+def client_info(call: Call) -> object:
+    """``CLIENT INFO``. Reply: text, this client's line."""
+    return Verbatim(_line(call, call.session))
+
+
+@command("CLIENT|LIST", arity=-2, flags=_OTHERS, acl=_ACL, tips=_VARYING)
+def client_list(call: Call) -> object:
+    """``CLIENT LIST [TYPE type | ID id ...]``. Reply: text, a line for each client, oldest first.
+
+    Raises: a type that there is not, an ID that is no integer, any other word.
+    """
+    argv = call.argv
+    sessions = call.server.sessions
+    option = argv[2].lower() if len(argv) > 2 else b""
+    if option == b"type" and len(argv) == 4:
+        wanted = CLIENT_TYPES.get(argv[3].lower())
+        if wanted is None:
+            raise CommandError(unknown_client_type(argv[3]))
+        chosen = [each for each in sessions.values() if client_type(each) == wanted]
+    elif option == b"id" and len(argv) > 3:
+        chosen = _by_ids(call, argv[3:])
+    elif len(argv) != 2:
+        raise CommandError(SYNTAX)
+    else:
+        chosen = list(sessions.values())
+    return Verbatim(b"".join([_line(call, each) for each in chosen]))
+
+
+def _by_ids(call: Call, words: list[bytes]) -> list[Session]:
+    found: list[Session] = []
+    for word in words:
+        number = parse_integer(word)
+        if number is None:
+            raise CommandError(BAD_CLIENT_ID)
+        session = call.server.sessions.get(number)
+        if session is not None:
+            found.append(session)
+    return found
+
+
+def _line(call: Call, session: Session) -> bytes:
+    argv = call.argv if session is call.session else None
+    return client_line(session, call.now_ms, argv) + b"\n"
+
+
+@command("CLIENT|SETNAME", arity=3, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
+def client_setname(call: Call) -> object:
+    """``CLIENT SETNAME name``; an empty one takes the name away. Reply: OK."""
+    name = call.argv[2]
+    if not is_plain(name):
+        raise CommandError(BAD_CLIENT_NAME)
+    call.session.name = name
+    return OK
+
+
+@command("CLIENT|GETNAME", arity=2, flags=_OWN, acl=_ACL)
+def client_getname(call: Call) -> object:
+    """``CLIENT GETNAME``. Reply: the name, or null."""
+    return call.session.name or None
+
+
+@command("CLIENT|SETINFO", arity=4, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
+def client_setinfo(call: Call) -> object:
+    """``CLIENT SETINFO LIB-NAME|LIB-VER value``. Reply: OK."""
+    attribute = call.argv[2].lower()
+    value = call.argv[3]
+    if attribute not in (b"lib-name", b"lib-ver"):
+        raise CommandError(unknown_client_attribute(call.argv[2]))
+    if not is_plain(value):
+        raise CommandError(bad_client_attribute(call.argv[2]))
+    if attribute == b"lib-name":
+        call.session.lib_name = value
+    else:
+        call.session.lib_version = value
+    return OK
+
+
+@command("CLIENT|NO-EVICT", arity=3, flags=_OTHERS, acl=_ACL)
+def client_no_evict(call: Call) -> object:
+    """``CLIENT NO-EVICT ON|OFF``: keep this client when clients take too much memory. Reply: OK."""
+    _switch(call, NO_EVICT)
+    return OK
+
+
+@command("CLIENT|NO-TOUCH", arity=3, flags=_OWN, acl=_ACL)
+def client_no_touch(call: Call) -> object:
+    """``CLIENT NO-TOUCH ON|OFF``: leave the access times of keys alone. Reply: OK."""
+    _switch(call, NO_TOUCH)
+    return OK
+
+
+def _switch(call: Call, bit: int) -> None:
+    word = call.argv[2].lower()
+    if word == b"on":
+        call.session.special |= bit
+    elif word == b"off":
+        call.session.special &= ~bit
+    else:
+        raise CommandError(SYNTAX)
+
+
+@command("CLIENT|REPLY", arity=3, flags=_OWN, acl=_ACL)
+def client_reply(call: Call) -> object:
+    """``CLIENT REPLY ON|OFF|SKIP``. Reply: OK to ON, nothing to the others."""
+    word = call.argv[2].lower()
+    session = call.session
+    if word == b"on":
+        session.special &= ~(REPLY_OFF | REPLY_SKIP | REPLY_SKIP_NEXT)
+        return OK
+    if word == b"off":
+        session.special |= REPLY_OFF
+    elif word == b"skip":
+        if not session.special & REPLY_OFF:
+            session.special |= REPLY_SKIP_NEXT
+    else:
+        raise CommandError(SYNTAX)
+    return NO_REPLY
+
+
+@command("CLIENT|PAUSE", arity=-3, flags=_OTHERS, acl=_ACL)
+def client_pause(call: Call) -> object:
+    """``CLIENT PAUSE timeout [WRITE|ALL]``: hold requests back for so many milliseconds.
+
+    A pause that lasts longer already keeps its end. Reply: OK.
+    """
+    argv = call.argv
+    if len(argv) > 4:
+        raise CommandError(bad_subcommand(b"client", argv[1]))
+    mode = argv[3].lower() if len(argv) == 4 else b"all"
+    if mode not in (b"write", b"all"):
+        raise CommandError(BAD_PAUSE_MODE)
+    end_ms = deadline_of(argv[2], call.now_ms)
+    call.server.pause(end_ms - call.now_ms if end_ms else 0, mode == b"write")
+    return OK
+
+
+@command("CLIENT|UNPAUSE", arity=2, flags=_OTHERS, acl=_ACL)
+def client_unpause(call: Call) -> object:
+    """``CLIENT UNPAUSE``: let the requests run that CLIENT PAUSE holds back. Reply: OK."""
+    call.server.unpause()
+    return OK
+
+
+@command("CLIENT|UNBLOCK", arity=-3, flags=_OTHERS, acl=_ACL)
+def client_unblock(call: Call) -> object:
+    """``CLIENT UNBLOCK id [TIMEOUT|ERROR]``: end the wait of a blocked client.
+
+    Reply: 1, or 0 when there is no such client or it does not wait.
+    """
+    argv = call.argv
+    if len(argv) > 4:
+        raise CommandError(bad_subcommand(b"client", argv[1]))
+    reason = argv[3].lower() if len(argv) == 4 else b"timeout"
+    if reason not in (b"timeout", b"error"):
+        raise CommandError(BAD_UNBLOCK_REASON)
+    session = call.server.sessions.get(Args(argv, 2).integer())
+    if session is None or session.waiter is None:
+        return 0
+    if reason == b"error":
+        call.server.end_wait(session, ErrorReply(UNBLOCKED))
+    else:
+        call.server.end_wait(session, session.waiter.parked.timeout_reply)
+    return 1
+
+
+@command("CLIENT|GETREDIR", arity=2, flags=_OWN, acl=_ACL)
+def client_getredir(call: Call) -> object:
+    """``CLIENT GETREDIR``. Reply: -1, for this connection does not track."""
+    return -1
+
+
+@command("CLIENT|TRACKINGINFO", arity=2, flags=_OWN, acl=_ACL)
+def client_trackinginfo(call: Call) -> object:
+    """``CLIENT TRACKINGINFO``. Reply: map; the flag ``off``, for this connection does not track."""
+    return Map([(b"flags", Set([b"off"])), (b"redirect", -1), (b"prefixes", [])])
+
+
+@command("CLIENT|TRACKING", arity=-3, flags=_OWN, acl=_ACL)
+def client_tracking(call: Call) -> object:
+    """``CLIENT TRACKING ON|OFF ...``: OFF is what holds already. Reply: OK.
+
+    Raises: ON, for the server does not track what clients read.
+    """
+    args = Args(call.argv, 3)
+    while args.left:
+        if args.left > 1 and args.flag(b"REDIRECT"):
+            if args.integer() not in call.server.sessions:
+                raise CommandError(NO_REDIRECT_CLIENT)
+        elif args.left > 1 and args.flag(b"PREFIX"):
+            args.word()
+        elif args.option() not in _TRACKING_FLAGS:
+            raise CommandError(SYNTAX)
+    word = call.argv[2].lower()
+    if word == b"on":
+        raise CommandError(NO_TRACKING)
+    if word != b"off":
+        raise CommandError(SYNTAX)
+    return OK
+
+
+@command("CLIENT|CACHING", arity=3, flags=_OWN, acl=_ACL)
+def client_caching(call: Call) -> object:
+    """``CLIENT CACHING YES|NO``. Raises: always, for it needs a connection that tracks."""
+    raise CommandError(CACHING_WITHOUT_TRACKING)
+
+
+@command("CLIENT|HELP", arity=2, flags=LOADING | STALE, acl=_ACL)
+def client_help(call: Call) -> object:
+    """``CLIENT HELP``. Reply: list of lines."""
+    return show_help(call)

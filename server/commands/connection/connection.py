@@ -1,0 +1,228 @@
+"""PING, ECHO, QUIT, RESET, AUTH, HELLO, SELECT: the connection itself."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+from headrace.compat.errors import (
+    AUTH_WITHOUT_PASSWORD,
+    BAD_CLIENT_NAME,
+    BAD_PROTOCOL_VERSION,
+    DB_OUT_OF_RANGE,
+    HELLO_NEEDS_AUTH,
+    NO_SUCH_PROTOCOL,
+    SYNTAX,
+    WRONG_PASSWORD,
+    CommandError,
+    bad_hello_option,
+    wrong_arity,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import OK, PONG, Map, Status
+from headrace.server.build import REDIS_VERSION
+from headrace.server.clients.session import (
+    CLOSING,
+    IN_MULTI,
+    MONITORING,
+    NEEDS_AUTH,
+    NO_EVICT,
+    NO_TOUCH,
+    REPLY_OFF,
+    REPLY_SKIP,
+    REPLY_SKIP_NEXT,
+    SUBSCRIBED,
+    Session,
+)
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.rows import (
+    ALLOW_BUSY,
+    FAST,
+    LOADING,
+    NO_AUTH,
+    NOSCRIPT,
+    STALE,
+    command,
+)
+from headrace.server.state import MONITORED, Server
+
+DEFAULT_USER: Final = b"default"
+_RESET: Final = Status(b"RESET")
+_FREE_FLAGS: Final = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY
+_FORGOTTEN_BY_RESET: Final = (
+    IN_MULTI
+    | SUBSCRIBED
+    | MONITORING
+    | REPLY_OFF
+    | REPLY_SKIP
+    | REPLY_SKIP_NEXT
+    | NO_TOUCH
+    | NO_EVICT
+)
+
+
+@command(
+    "PING",
+    arity=-1,
+    flags=FAST,
+    acl=("connection",),
+    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
+)
+def ping(call: Call) -> object:
+    """``PING [message]``. Reply: PONG, or the message; an array for a RESP2 subscriber."""
+    argv = call.argv
+    if len(argv) > 2:
+        raise CommandError(wrong_arity(b"ping"))
+    session = call.session
+    if session.special & SUBSCRIBED and not session.resp3:
+        return [b"pong", argv[1] if len(argv) > 1 else b""]
+    return argv[1] if len(argv) > 1 else PONG
+
+
+@command("ECHO", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
+def echo(call: Call) -> object:
+    """``ECHO message``. Reply: the message."""
+    return call.argv[1]
+
+
+@command("QUIT", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
+def quit_connection(call: Call) -> object:
+    """``QUIT``: close the connection once the reply is out. Reply: OK."""
+    call.session.special |= CLOSING
+    return OK
+
+
+@command("RESET", arity=1, flags=_FREE_FLAGS, acl=("connection",))
+def reset(call: Call) -> object:
+    """``RESET``: make the connection as it was when it was opened, its library's name left alone.
+
+    Reply: RESET. Source: networking.c, clearClientConnectionState.
+    """
+    server = call.server
+    session = call.session
+    stop_monitoring(server, session)
+    server.unwatch(session)
+    server.pubsub.drop_session(session)
+    session.drop_transaction()
+    session.special &= ~_FORGOTTEN_BY_RESET
+    session.db = server.dbs[0]
+    session.resp3 = False
+    session.name = b""
+    session.user = DEFAULT_USER
+    if server.config.requirepass:
+        session.special |= NEEDS_AUTH
+    return _RESET
+
+
+@command("AUTH", arity=-2, flags=_FREE_FLAGS, acl=("connection",))
+def auth(call: Call) -> object:
+    """``AUTH [username] password``. Reply: OK.
+
+    Raises: a wrong pair; a password alone where none is configured.
+    """
+    argv = call.argv
+    call.argv = redacted(call.name(), argv)
+    if len(argv) > 3:
+        raise CommandError(SYNTAX)
+    if len(argv) == 2 and not call.server.config.requirepass:
+        raise CommandError(AUTH_WITHOUT_PASSWORD)
+    authenticate(call, argv[1] if len(argv) == 3 else DEFAULT_USER, argv[-1])
+    return OK
+
+
+@command("HELLO", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
+def hello(call: Call) -> object:
+    """``HELLO [protover [AUTH username password] [SETNAME clientname]]``.
+
+    Reply: map that describes the server, already in the protocol that was asked for.
+    """
+    argv = call.argv
+    call.argv = redacted(call.name(), argv)
+    version = 0
+    if len(argv) > 1:
+        asked = parse_integer(argv[1])
+        if asked is None:
+            raise CommandError(BAD_PROTOCOL_VERSION)
+        if not 2 <= asked <= 3:
+            raise CommandError(NO_SUCH_PROTOCOL)
+        version = asked
+    credentials, name = _hello_options(argv)
+    session = call.session
+    if credentials is not None:
+        authenticate(call, credentials[0], credentials[1])
+    if session.special & NEEDS_AUTH:
+        raise CommandError(HELLO_NEEDS_AUTH)
+    if name is not None:
+        session.name = name
+    if version:
+        session.resp3 = version == 3
+    return Map(
+        [
+            (b"server", b"redis"),
+            (b"version", REDIS_VERSION.encode()),
+            (b"proto", 3 if session.resp3 else 2),
+            (b"id", session.id),
+            (b"mode", b"standalone"),
+            (b"role", b"master"),
+            (b"modules", []),
+        ]
+    )
+
+
+def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes | None]:
+    """The (user, password) and the name that HELLO was given."""
+    credentials: tuple[bytes, bytes] | None = None
+    name: bytes | None = None
+    at = 2
+    while at < len(argv):
+        word = argv[at].lower()
+        if word == b"auth" and at + 2 < len(argv):
+            credentials = (argv[at + 1], argv[at + 2])
+            at += 3
+        elif word == b"setname" and at + 1 < len(argv):
+            name = argv[at + 1]
+            if not is_plain(name):
+                raise CommandError(BAD_CLIENT_NAME)
+            at += 2
+        else:
+            raise CommandError(bad_hello_option(argv[at]))
+    return credentials, name
+
+
+@command("SELECT", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
+def select(call: Call) -> object:
+    """``SELECT index``. Reply: OK."""
+    index = Args(call.argv).int32()
+    if not 0 <= index < len(call.server.dbs):
+        raise CommandError(DB_OUT_OF_RANGE)
+    call.session.db = call.server.dbs[index]
+    call.db = call.session.db
+    return OK
+
+
+def authenticate(call: Call, user: bytes, password: bytes) -> None:
+    """Log the session in; there is one user, ``default``.
+
+    Raises: CommandError for a pair that does not fit.
+    """
+    wanted = call.server.config.requirepass
+    if user != DEFAULT_USER or (wanted and not hmac.compare_digest(password, wanted)):
+        call.server.stats.denied_authentications += 1
+        raise CommandError(WRONG_PASSWORD)
+    call.session.user = DEFAULT_USER
+    call.session.special &= ~NEEDS_AUTH
+
+
+def stop_monitoring(server: Server, session: Session) -> None:
+    """Show a session no more commands of others."""
+    if session.special & MONITORING:
+        session.special &= ~MONITORING
+        del server.monitors[session]
+        server.set_special(MONITORED, bool(server.monitors))
+
+
+def is_plain(word: bytes) -> bool:
+    """Whether ``word`` is visible ASCII without spaces, so that CLIENT LIST stays readable."""
+    return all(0x21 <= char <= 0x7E for char in word)

@@ -1,0 +1,149 @@
+"""DUMP and RESTORE: one value as bytes, to be put back here or on another server of this kind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    BAD_DATA_FORMAT,
+    BAD_DUMP_FOOTER,
+    BUSY_KEY,
+    INVALID_FREQ,
+    INVALID_IDLE_TIME,
+    INVALID_TTL,
+    SYNTAX,
+    CommandError,
+)
+from headrace.compat.numbers import INT64_MAX
+from headrace.persistence.forms.commands import key_commands
+from headrace.persistence.snapshot.value import (
+    BadFooter,
+    BadValue,
+    check_footer,
+    dump_value,
+    load_value,
+)
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.deadlines import has_passed
+from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.storage.freezing import frozen_key
+
+_FREQUENCY_MAX: Final = 255
+
+
+@command(
+    "DUMP",
+    arity=2,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS"),),
+    acl=("keyspace",),
+    tips=("nondeterministic_output",),
+)
+def dump(call: Call) -> object:
+    """``DUMP key``. Reply: the value as bytes for RESTORE, or nil. Complexity: O(its size)."""
+    value = call.lookup(call.argv[1])
+    return None if value is None else dump_value(value)
+
+
+class _Options:
+    """What stands behind the value: ``[REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]``."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.replace = False
+        self.absolute = False
+        self.idle_s = -1
+        frequency = -1
+        args = Args(argv, 4)
+        while args.left:
+            option = args.option()
+            if option == b"REPLACE":
+                self.replace = True
+            elif option == b"ABSTTL":
+                self.absolute = True
+            elif option == b"IDLETIME" and args.left and frequency < 0:
+                self.idle_s = args.integer()
+                if self.idle_s < 0:
+                    raise CommandError(INVALID_IDLE_TIME)
+            elif option == b"FREQ" and args.left and self.idle_s < 0:
+                frequency = args.integer()
+                if not 0 <= frequency <= _FREQUENCY_MAX:
+                    raise CommandError(INVALID_FREQ)
+            else:
+                raise CommandError(SYNTAX)
+
+
+@command(
+    "RESTORE",
+    arity=-4,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("OW UPDATE"),),
+    acl=("keyspace", "dangerous"),
+)
+def restore(call: Call) -> object:
+    """``RESTORE key ttl value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]``. Reply: OK.
+
+    Accesses are not counted, so FREQ is checked and no more. A deadline that has passed leaves no
+    key. Source: cluster.c, restoreCommand. Complexity: O(size of the value): all of it is checked.
+    """
+    key = call.argv[1]
+    db = call.db
+    options = _Options(call.argv)
+    there = db.entry(key, call.now_ms) is not None
+    if there and not options.replace:
+        raise CommandError(BUSY_KEY)
+    moment_ms = Args(call.argv, 2).integer()
+    if moment_ms < 0:
+        raise CommandError(INVALID_TTL)
+    value = _value(call.argv[3], call.now_ms)
+    if moment_ms and not options.absolute:
+        moment_ms += call.now_ms
+        if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
+            moment_ms = 1
+    if moment_ms and has_passed(call, moment_ms):
+        if there:
+            call.delete(key)
+        return OK
+    if there:
+        call.server.free_later(db.remove(key))
+    call.created(key)
+    db.put(key, value, call.now_ms)
+    if moment_ms:
+        db.expire_at(key, moment_ms)
+    if options.idle_s >= 0:
+        db.entries[key].access_ms = max(0, call.now_ms - 1000 * options.idle_s)
+    _tell(call, key, moment_ms, options, there)
+    return OK
+
+
+def _tell(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
+    """Report what was done.
+
+    The record is the command as it came, its deadline absolute. Where the files are to be such that
+    Redis can read them, it is what makes the key: Redis has no use for our bytes.
+    """
+    server = call.server
+    record = call.argv
+    if moment_ms and not options.absolute:
+        record = [*record[:2], b"%d" % moment_ms, *record[3:], b"ABSTTL"]
+    if server.aof is None or server.config.aof_use_rdb_preamble:
+        call.changed(key, b"restore", EVENT_GENERIC, record, 1, True, True)
+        return
+    records = key_commands(frozen_key(call.db.index, call.db.entries[key]))
+    if replaced:
+        records.insert(0, [b"DEL", key])
+    call.changed(key, b"restore", EVENT_GENERIC, records[0], 1, True, True)
+    for more in records[1:]:
+        call.changed_in(call.db, None, b"", EVENT_GENERIC, more, 0)
+
+
+def _value(data: bytes, now_ms: int) -> object:
+    try:
+        check_footer(data)
+        return load_value(data, now_ms)
+    except BadFooter:
+        raise CommandError(BAD_DUMP_FOOTER) from None
+    except BadValue:
+        raise CommandError(BAD_DATA_FORMAT) from None

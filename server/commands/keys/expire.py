@@ -1,0 +1,152 @@
+"""Deadlines of keys: EXPIRE and its kin, TTL and its kin, PERSIST."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    EXPIRE_GT_LT,
+    EXPIRE_NX_EXCLUDES,
+    NOT_AN_INTEGER,
+    CommandError,
+    invalid_expire,
+    unsupported_option,
+)
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
+from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.deadlines import delete_expired, has_passed, set_deadline
+from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
+from headrace.storage.keyspace import NO_EXPIRY
+
+_UPDATE: Final = (KeySpec("RW UPDATE"),)
+_READ: Final = (KeySpec("RO ACCESS"),)
+_CLOCKED: Final = ("nondeterministic_output",)
+
+_NX: Final = 1
+_XX: Final = 2
+_GT: Final = 4
+_LT: Final = 8
+_CONDITIONS: Final[dict[bytes, int]] = {b"NX": _NX, b"XX": _XX, b"GT": _GT, b"LT": _LT}
+
+
+@command("EXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
+def expire(call: Call) -> object:
+    """``EXPIRE key seconds [NX|XX|GT|LT]``. Reply: 1, or 0 when nothing was set."""
+    return _expire(call, 1000, call.now_ms)
+
+
+@command("PEXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
+def pexpire(call: Call) -> object:
+    """``PEXPIRE key milliseconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    return _expire(call, 1, call.now_ms)
+
+
+@command("EXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
+def expireat(call: Call) -> object:
+    """``EXPIREAT key unix-time-seconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    return _expire(call, 1000, 0)
+
+
+@command("PEXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
+def pexpireat(call: Call) -> object:
+    """``PEXPIREAT key unix-time-milliseconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    return _expire(call, 1, 0)
+
+
+def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
+    """Set a deadline of so many units after ``base_ms``; one that has passed deletes the key.
+
+    Source: expire.c, expireGenericCommand.
+    """
+    key = call.argv[1]
+    conditions = _conditions(call.argv)
+    count = parse_integer(call.argv[2])
+    if count is None:
+        raise CommandError(NOT_AN_INTEGER)
+    moment_ms = count * unit_ms
+    if moment_ms < INT64_MIN or moment_ms > INT64_MAX - base_ms:
+        raise CommandError(invalid_expire(call.name()))
+    moment_ms += base_ms
+    found = call.db.entry(key, call.now_ms)
+    if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):
+        return 0
+    found.access_ms = call.now_ms
+    if has_passed(call, moment_ms):
+        delete_expired(call, key)
+    else:
+        set_deadline(call, key, moment_ms)
+    return 1
+
+
+def _conditions(argv: list[bytes]) -> int:
+    """The conditions that follow the time, as bits."""
+    found = 0
+    for word in argv[3:]:
+        bit = _CONDITIONS.get(word.upper())
+        if bit is None:
+            raise CommandError(unsupported_option(word))
+        found |= bit
+    if found & _NX and found != _NX:
+        raise CommandError(EXPIRE_NX_EXCLUDES)
+    if found & _GT and found & _LT:
+        raise CommandError(EXPIRE_GT_LT)
+    return found
+
+
+def _allowed(conditions: int, current_ms: int, moment_ms: int) -> bool:
+    """Whether a key may get a new deadline; one without a deadline lives for ever."""
+    if current_ms == NO_EXPIRY:
+        return not conditions & (_XX | _GT)
+    if conditions & _NX:
+        return False
+    if conditions & _GT and moment_ms <= current_ms:
+        return False
+    return not (conditions & _LT and moment_ms >= current_ms)
+
+
+@command("TTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
+def ttl(call: Call) -> object:
+    """``TTL key``. Reply: seconds to live, rounded; -1 without a deadline, -2 without the key."""
+    return _deadline(call, 1000, call.now_ms)
+
+
+@command("PTTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
+def pttl(call: Call) -> object:
+    """``PTTL key``. Reply: as TTL, in milliseconds."""
+    return _deadline(call, 1, call.now_ms)
+
+
+@command("EXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
+def expiretime(call: Call) -> object:
+    """``EXPIRETIME key``. Reply: as TTL, in seconds since 1970."""
+    return _deadline(call, 1000, 0)
+
+
+@command("PEXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
+def pexpiretime(call: Call) -> object:
+    """``PEXPIRETIME key``. Reply: as TTL, in milliseconds since 1970."""
+    return _deadline(call, 1, 0)
+
+
+def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
+    found = call.peek(call.argv[1])
+    if found is None:
+        return -2
+    if found.expire_ms == NO_EXPIRY:
+        return -1
+    left_ms = max(0, found.expire_ms - base_ms)
+    if unit_ms == 1:
+        return left_ms
+    # Half a second is not added first: the latest deadline there is would overflow.
+    return left_ms // 1000 + (1 if left_ms % 1000 >= 500 else 0)
+
+
+@command("PERSIST", arity=2, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
+def persist(call: Call) -> object:
+    """``PERSIST key``. Reply: 1 when a deadline was taken away, else 0."""
+    key = call.argv[1]
+    if call.db.entry(key, call.now_ms) is None or not call.db.persist(key):
+        return 0
+    call.changed(key, b"persist", EVENT_GENERIC, call.argv)
+    return 1

@@ -1,0 +1,368 @@
+"""Keys of any type: DEL, EXISTS, TYPE, TOUCH, RENAME, COPY, MOVE, OBJECT and their kin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    DB_OUT_OF_RANGE,
+    NO_FREQUENCY,
+    NO_IDLE_TIME,
+    NO_SUCH_KEY,
+    SAME_OBJECT,
+    SYNTAX,
+    CommandError,
+)
+from headrace.protocol.replies import OK, Status
+from headrace.server.changes.effects import EVENT_GENERIC, EVENT_NEW
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.deadlines import overwritten
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    LOADING,
+    READONLY,
+    STALE,
+    WRITE,
+    KeySpec,
+    command,
+    container,
+    lengthy,
+)
+from headrace.storage.keyspace import NO_EXPIRY, Entry, Keyspace
+from headrace.storage.value import copy_value, encoding, type_name
+
+_SUMMED: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
+_DELETED: Final = (KeySpec("RM DELETE", last=-1),)
+_READ: Final = (KeySpec("RO", last=-1),)
+_INSPECTED: Final = (KeySpec("RO", begin=2),)
+_VOLATILE_ANSWER: Final = ("nondeterministic_output",)
+_NONE: Final = Status(b"none")
+_FIRST_FREQUENCY: Final = 5  # what Redis gives a new key
+
+
+@command("DEL", arity=-2, flags=WRITE, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
+def del_(call: Call) -> object:
+    """``DEL key [key ...]``. Reply: how many were there."""
+    return _delete(call, b"DEL")
+
+
+@command("UNLINK", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
+def unlink(call: Call) -> object:
+    """``UNLINK key [key ...]``: as DEL; large values are always freed in the background."""
+    return _delete(call, b"UNLINK")
+
+
+def _delete(call: Call, name: bytes) -> object:
+    deleted = _delete_some(call, call.argv[1:])
+    if deleted:
+        call.record_all([name, *deleted])
+    return len(deleted)
+
+
+def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
+    """Delete keys and report each; those that were there, to be recorded."""
+    db = call.db
+    deleted: list[bytes] = []
+    for key in keys:
+        if db.entry(key, call.now_ms) is not None:
+            value = db.remove(key)
+            if not isinstance(value, (bytes, int)):
+                call.server.free_later(value)
+            deleted.append(key)
+            call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
+    return deleted
+
+
+class _Deletion(Lengthy):
+    """DEL or UNLINK of very many keys."""
+
+    def __init__(self, call: Call, name: bytes) -> None:
+        super().__init__(call.argv, 1, 1)
+        self._name: Final = name
+        self._deleted = 0
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Note the keys."""
+        for key in self.argv[low:high]:
+            self.keys.add(key)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Delete some."""
+        self.note(call, deleted := _delete_some(call, self.argv[low:high]))
+        self._deleted += len(deleted)
+
+    def finish(self, call: Call) -> object:
+        """How many were there."""
+        if self._deleted:
+            self.record(call, self._name)
+        return self._deleted
+
+
+@lengthy("DEL")
+def del_lengthy(call: Call) -> Lengthy:
+    """Very many keys."""
+    return _Deletion(call, b"DEL")
+
+
+@lengthy("UNLINK")
+def unlink_lengthy(call: Call) -> Lengthy:
+    """Very many keys."""
+    return _Deletion(call, b"UNLINK")
+
+
+@command("EXISTS", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
+def exists(call: Call) -> object:
+    """``EXISTS key [key ...]``. Reply: how many are there; a key named twice counts twice."""
+    count = 0
+    for key in call.argv[1:]:
+        if call.peek(key) is not None:
+            count += 1
+    return count
+
+
+@command("TOUCH", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
+def touch(call: Call) -> object:
+    """``TOUCH key [key ...]``: as EXISTS, and an access, even for a client with NO-TOUCH on."""
+    count = 0
+    for key in call.argv[1:]:
+        found = call.peek(key)
+        if found is not None:
+            found.access_ms = call.now_ms
+            count += 1
+    return count
+
+
+@command("TYPE", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("keyspace",))
+def type_(call: Call) -> object:
+    """``TYPE key``. Reply: the name of the type, ``none`` without a key."""
+    found = call.peek(call.argv[1])
+    return _NONE if found is None else Status(type_name(found.value))
+
+
+@command(
+    "RENAME",
+    arity=3,
+    flags=WRITE,
+    keys=(KeySpec("RW ACCESS DELETE"), KeySpec("OW UPDATE", begin=2)),
+    acl=("keyspace",),
+)
+def rename(call: Call) -> object:
+    """``RENAME key newkey``. Reply: OK; what ``newkey`` held is gone."""
+    _rename(call, False)
+    return OK
+
+
+@command(
+    "RENAMENX",
+    arity=3,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW ACCESS DELETE"), KeySpec("OW INSERT", begin=2)),
+    acl=("keyspace",),
+)
+def renamenx(call: Call) -> object:
+    """``RENAMENX key newkey``. Reply: 1, or 0 when ``newkey`` is there."""
+    return 1 if _rename(call, True) else 0
+
+
+def _rename(call: Call, only_new: bool) -> bool:
+    """Source: db.c, renameGenericCommand."""
+    db = call.db
+    source, target = call.argv[1], call.argv[2]
+    found = db.entry(source, call.now_ms)
+    if found is None:
+        raise CommandError(NO_SUCH_KEY)
+    if source == target:
+        return not only_new
+    replaced = db.entry(target, call.now_ms)
+    if replaced is not None and only_new:
+        return False
+    old = None if replaced is None else replaced.value
+    moment_ms = found.expire_ms
+    db.remove(source)
+    _place(call, db, target, found.value, moment_ms)
+    call.changed(source, b"rename_from", EVENT_GENERIC, call.argv, 1, True, True)
+    call.changed(target, b"rename_to", EVENT_GENERIC, None, 0, True, True)
+    if old is not None:
+        _tell_replaced(call, db, target, old, found.value)
+    return True
+
+
+def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) -> None:
+    """Put a value that comes with its deadline where there is a key or not.
+
+    A key that is there keeps its place, so a scan that is under way meets it.
+    """
+    if call.server.notify_flags or call.server.blocking.key_count:
+        call.changed_in(db, key, b"new", EVENT_NEW, None, 0, False, True)
+    db.put(key, value, call.now_ms)
+    if moment_ms == NO_EXPIRY:
+        db.persist(key)
+    else:
+        db.expire_at(key, moment_ms)
+
+
+def _tell_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
+    if not isinstance(old, (bytes, int)):
+        call.server.free_later(old)
+    if call.server.notify_flags:
+        overwritten(call, db, key, old, new)
+
+
+@command(
+    "COPY",
+    arity=-3,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("RO ACCESS"), KeySpec("OW UPDATE", begin=2)),
+    acl=("keyspace",),
+)
+def copy(call: Call) -> object:
+    """``COPY source destination [DB index] [REPLACE]``. Reply: 1, or 0 when nothing was copied.
+
+    Complexity: O(1) for a string, O(blocks) for a stream. Source: db.c, copyCommand.
+    """
+    source, target = call.argv[1], call.argv[2]
+    db = call.db
+    replace = False
+    args = Args(call.argv, 3)
+    while args.left:
+        option = args.option()
+        if option == b"REPLACE":
+            replace = True
+        elif option == b"DB" and args.left:
+            db = _database(call, args.int32())
+        else:
+            raise CommandError(SYNTAX)
+    if db is call.db and source == target:
+        raise CommandError(SAME_OBJECT)
+    value = call.lookup(source)
+    if value is None:
+        return 0
+    moment_ms = call.db.deadline_ms(source)
+    replaced = db.entry(target, call.now_ms)
+    if replaced is not None and not replace:
+        return 0
+    old = None if replaced is None else replaced.value
+    value = copy_value(value)
+    _place(call, db, target, value, moment_ms)
+    call.changed_in(db, target, b"copy_to", EVENT_GENERIC, None, 0, True, True)
+    call.changed_in(call.db, None, b"", EVENT_GENERIC, call.argv)
+    if old is not None:
+        _tell_replaced(call, db, target, old, value)
+    return 1
+
+
+@command(
+    "MOVE", arity=3, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS UPDATE"),), acl=("keyspace",)
+)
+def move(call: Call) -> object:
+    """``MOVE key db``. Reply: 1, or 0 when the key is missing here or there already."""
+    key = call.argv[1]
+    db = _database(call, Args(call.argv, 2).int32())
+    if db is call.db:
+        raise CommandError(SAME_OBJECT)
+    found = call.db.entry(key, call.now_ms)
+    if found is None or db.entry(key, call.now_ms) is not None:
+        return 0
+    moment_ms = found.expire_ms
+    call.db.remove(key)
+    _place(call, db, key, found.value, moment_ms)
+    call.changed(key, b"move_from", EVENT_GENERIC, call.argv, 1, True, True)
+    call.changed_in(db, key, b"move_to", EVENT_GENERIC, None, 0, True, True)
+    return 1
+
+
+def _database(call: Call, index: int) -> Keyspace:
+    if not 0 <= index < len(call.server.dbs):
+        raise CommandError(DB_OUT_OF_RANGE)
+    return call.server.dbs[index]
+
+
+container("OBJECT")
+
+
+@command(
+    "OBJECT|ENCODING",
+    arity=3,
+    flags=READONLY,
+    keys=_INSPECTED,
+    acl=("keyspace",),
+    tips=_VOLATILE_ANSWER,
+)
+def object_encoding(call: Call) -> object:
+    """``OBJECT ENCODING key``. Reply: the name of the representation, or nil."""
+    found = _inspect(call)
+    return None if found is None else encoding(found.key, found.value)
+
+
+@command(
+    "OBJECT|REFCOUNT",
+    arity=3,
+    flags=READONLY,
+    keys=_INSPECTED,
+    acl=("keyspace",),
+    tips=_VOLATILE_ANSWER,
+)
+def object_refcount(call: Call) -> object:
+    """``OBJECT REFCOUNT key``. Reply: 1, because no two keys share a value; or nil."""
+    return None if _inspect(call) is None else 1
+
+
+@command(
+    "OBJECT|IDLETIME",
+    arity=3,
+    flags=READONLY,
+    keys=_INSPECTED,
+    acl=("keyspace",),
+    tips=_VOLATILE_ANSWER,
+)
+def object_idletime(call: Call) -> object:
+    """``OBJECT IDLETIME key``. Reply: seconds since the last access, or nil."""
+    found = _inspect(call)
+    if found is None:
+        return None
+    if _counts_frequency(call):
+        raise CommandError(NO_IDLE_TIME)
+    return max(0, call.now_ms - found.access_ms) // 1000
+
+
+@command(
+    "OBJECT|FREQ",
+    arity=3,
+    flags=READONLY,
+    keys=_INSPECTED,
+    acl=("keyspace",),
+    tips=_VOLATILE_ANSWER,
+)
+def object_freq(call: Call) -> object:
+    """``OBJECT FREQ key``. Reply: a logarithmic counter of accesses, or nil.
+
+    Accesses are not counted, since nothing is evicted by them: a key that was just used stands
+    where Redis starts, and falls by one for each minute without an access.
+    """
+    found = _inspect(call)
+    if found is None:
+        return None
+    if not _counts_frequency(call):
+        raise CommandError(NO_FREQUENCY)
+    return max(0, _FIRST_FREQUENCY - (call.now_ms - found.access_ms) // 60_000)
+
+
+command("OBJECT|HELP", arity=2, flags=LOADING | STALE, acl=("keyspace",))(show_help)
+
+
+def _inspect(call: Call) -> Entry | None:
+    """The entry asked about: no access, but a hit or a miss."""
+    found = call.db.entry(call.argv[2], call.now_ms)
+    if found is None:
+        call.server.keyspace_misses += 1
+    else:
+        call.server.keyspace_hits += 1
+    return found
+
+
+def _counts_frequency(call: Call) -> bool:
+    return call.server.config.maxmemory_policy.endswith(b"-lfu")

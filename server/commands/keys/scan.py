@@ -1,0 +1,106 @@
+"""Walking the keys of a database: SCAN, KEYS, RANDOMKEY."""
+
+from __future__ import annotations
+
+from random import randrange
+from typing import Final
+
+from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
+from headrace.compat.glob import matches
+from headrace.compat.numbers import parse_unsigned
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import READONLY, command
+from headrace.storage.keyspace import NO_EXPIRY
+from headrace.storage.value import type_name
+
+_DEFAULT_COUNT: Final = 10
+
+
+@command(
+    "SCAN",
+    arity=-2,
+    flags=READONLY,
+    acl=("keyspace",),
+    tips=("nondeterministic_output", "request_policy:special", "response_policy:special"),
+)
+def scan(call: Call) -> object:
+    """``SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]``; see ``storage.keyspace``.
+
+    Reply: the next cursor, 0 at the end, and the keys found among ``count``.
+    Complexity: O(count).
+    """
+    cursor = parse_unsigned(call.argv[1])
+    if cursor is None:
+        raise CommandError(INVALID_CURSOR)
+    options = _ScanOptions(Args(call.argv, 2))
+    cursor, entries = call.db.scan(cursor, options.count)
+    keys: list[object] = []
+    for entry in entries:
+        key = entry.key
+        if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
+            continue
+        if options.kind is None or type_name(entry.value) == options.kind:
+            keys.append(key)
+    return [b"%d" % cursor, keys]
+
+
+class _ScanOptions:
+    def __init__(self, args: Args) -> None:
+        self.count = _DEFAULT_COUNT
+        self.pattern = b"*"
+        self.kind: bytes | None = None  # any; of one that does not exist there is no key
+        while args.left:
+            option = args.option()
+            if option == b"NOVALUES":
+                raise CommandError(NOVALUES_NOT_HERE)
+            if not args.left:
+                raise CommandError(SYNTAX)
+            self._take(option, args)
+
+    def _take(self, option: bytes, args: Args) -> None:
+        if option == b"COUNT":
+            self.count = args.integer()
+            if self.count < 1:
+                raise CommandError(SYNTAX)
+        elif option == b"MATCH":
+            self.pattern = args.word()
+        elif option == b"TYPE":
+            self.kind = args.word().lower()
+        else:
+            raise CommandError(SYNTAX)
+
+
+@command(
+    "KEYS",
+    arity=2,
+    flags=READONLY,
+    acl=("keyspace", "dangerous"),
+    tips=("request_policy:all_shards", "nondeterministic_output_order"),
+)
+def keys(call: Call) -> object:
+    """``KEYS pattern``. Reply: the keys that fit; expired ones are left out, not removed."""
+    pattern = call.argv[1]
+    now_ms = call.now_ms
+    found: list[object] = []
+    for key, entry in call.db.entries.items():
+        if matches(pattern, key) and not NO_EXPIRY < entry.expire_ms < now_ms:
+            found.append(key)
+    return found
+
+
+@command(
+    "RANDOMKEY",
+    arity=1,
+    flags=READONLY,
+    acl=("keyspace",),
+    tips=("request_policy:all_shards", "response_policy:special", "nondeterministic_output"),
+)
+def randomkey(call: Call) -> object:
+    """``RANDOMKEY``. Reply: a key, each as likely as the other, or nil in an empty database."""
+    slots = call.db.slots
+    while slots:
+        key = slots[randrange(len(slots))].key
+        if call.db.entry(key, call.now_ms) is not None:
+            return key
+    return None

@@ -1,0 +1,176 @@
+"""Subscribing, publishing, and asking who listens.
+
+A request that subscribes or unsubscribes is answered once for each channel: a message like any
+other in form, but in the place of the reply, inside EXEC too.
+"""
+
+from __future__ import annotations
+
+from headrace.compat.errors import SSUBSCRIBE_IN_MULTI, CommandError, bad_subcommand
+from headrace.compat.glob import Glob
+from headrace.protocol.replies import Push, Replies
+from headrace.server.clients.session import IN_MULTI, Session
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    LOADING,
+    NOSCRIPT,
+    PUBSUB,
+    STALE,
+    KeySpec,
+    command,
+    container,
+)
+
+
+@command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
+def subscribe(call: Call) -> object:
+    """``SUBSCRIBE channel ...``. Reply: for each channel (subscribe, channel, subscriptions)."""
+    told: list[object] = []
+    for channel in call.argv[1:]:
+        call.server.pubsub.subscribe(call.session, channel)
+        told.append(Push([b"subscribe", channel, call.session.subscriptions]))
+    return Replies(told)
+
+
+@command("PSUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
+def psubscribe(call: Call) -> object:
+    """``PSUBSCRIBE pattern ...``. Reply: for each pattern (psubscribe, pattern, subscriptions)."""
+    told: list[object] = []
+    for pattern in call.argv[1:]:
+        call.server.pubsub.subscribe_pattern(call.session, pattern)
+        told.append(Push([b"psubscribe", pattern, call.session.subscriptions]))
+    return Replies(told)
+
+
+@command(
+    "SSUBSCRIBE",
+    arity=-2,
+    flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE,
+    keys=(KeySpec("NOT_KEY", last=-1),),
+)
+def ssubscribe(call: Call) -> object:
+    """``SSUBSCRIBE channel ...``. Reply: for each (ssubscribe, channel, shard subscriptions).
+
+    It is refused in a transaction, where SUBSCRIBE is not.
+    """
+    if call.session.special & IN_MULTI:
+        raise CommandError(SSUBSCRIBE_IN_MULTI)
+    told: list[object] = []
+    for channel in call.argv[1:]:
+        call.server.pubsub.subscribe_shard(call.session, channel)
+        told.append(Push([b"ssubscribe", channel, len(call.session.shard_channels)]))
+    return Replies(told)
+
+
+@command("UNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
+def unsubscribe(call: Call) -> object:
+    """``UNSUBSCRIBE [channel ...]``, from all without channels.
+
+    Reply: for each channel (unsubscribe, channel, subscriptions left); one with a nil channel when
+    there was nothing to leave.
+    """
+    session = call.session
+    told: list[object] = []
+    for channel in call.argv[1:] or list(session.channels):
+        call.server.pubsub.unsubscribe(session, channel)
+        told.append(Push([b"unsubscribe", channel, session.subscriptions]))
+    return Replies(told or [Push([b"unsubscribe", None, session.subscriptions])])
+
+
+@command("PUNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
+def punsubscribe(call: Call) -> object:
+    """``PUNSUBSCRIBE [pattern ...]``: as UNSUBSCRIBE, for patterns."""
+    session = call.session
+    told: list[object] = []
+    for pattern in call.argv[1:] or list(session.patterns):
+        call.server.pubsub.unsubscribe_pattern(session, pattern)
+        told.append(Push([b"punsubscribe", pattern, session.subscriptions]))
+    return Replies(told or [Push([b"punsubscribe", None, session.subscriptions])])
+
+
+@command(
+    "SUNSUBSCRIBE",
+    arity=-1,
+    flags=PUBSUB | NOSCRIPT | LOADING | STALE,
+    keys=(KeySpec("NOT_KEY", last=-1),),
+)
+def sunsubscribe(call: Call) -> object:
+    """``SUNSUBSCRIBE [channel ...]``: as UNSUBSCRIBE, for shard channels."""
+    session = call.session
+    told: list[object] = []
+    for channel in call.argv[1:] or list(session.shard_channels):
+        call.server.pubsub.unsubscribe_shard(session, channel)
+        told.append(Push([b"sunsubscribe", channel, len(session.shard_channels)]))
+    return Replies(told or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
+
+
+@command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
+def publish(call: Call) -> object:
+    """``PUBLISH channel message``. Reply: how many times it was delivered.
+
+    Complexity: O(N + M), N subscribers of the channel and M patterns.
+    """
+    return call.server.pubsub.publish(call.argv[1], call.argv[2])
+
+
+@command("SPUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST, keys=(KeySpec("NOT_KEY"),))
+def spublish(call: Call) -> object:
+    """``SPUBLISH channel message``. Reply: how many times it was delivered."""
+    return call.server.pubsub.publish_shard(call.argv[1], call.argv[2])
+
+
+container("PUBSUB")
+
+
+@command("PUBSUB|CHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
+def pubsub_channels(call: Call) -> object:
+    """``PUBSUB CHANNELS [pattern]``. Reply: list of channels with a subscriber."""
+    return _names(call, call.server.pubsub.channels)
+
+
+@command("PUBSUB|SHARDCHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
+def pubsub_shardchannels(call: Call) -> object:
+    """``PUBSUB SHARDCHANNELS [pattern]``. Reply: list of shard channels with a subscriber."""
+    return _names(call, call.server.pubsub.shard_channels)
+
+
+@command("PUBSUB|NUMPAT", arity=2, flags=PUBSUB | LOADING | STALE)
+def pubsub_numpat(call: Call) -> object:
+    """``PUBSUB NUMPAT``. Reply: how many different patterns somebody listens to."""
+    return len(call.server.pubsub.patterns)
+
+
+@command("PUBSUB|NUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
+def pubsub_numsub(call: Call) -> object:
+    """``PUBSUB NUMSUB [channel ...]``. Reply: flat list of channels and their subscribers."""
+    return _counts(call, call.server.pubsub.channels)
+
+
+@command("PUBSUB|SHARDNUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
+def pubsub_shardnumsub(call: Call) -> object:
+    """``PUBSUB SHARDNUMSUB [channel ...]``: as NUMSUB, for shard channels."""
+    return _counts(call, call.server.pubsub.shard_channels)
+
+
+command("PUBSUB|HELP", arity=2, flags=LOADING | STALE)(show_help)
+
+
+def _names(call: Call, table: dict[bytes, dict[Session, None]]) -> object:
+    argv = call.argv
+    if len(argv) > 3:
+        raise CommandError(bad_subcommand(b"pubsub", argv[1]))
+    if len(argv) == 2:
+        return list(table)
+    glob = Glob(argv[2])
+    return [channel for channel in table if glob.matches(channel)]
+
+
+def _counts(call: Call, table: dict[bytes, dict[Session, None]]) -> object:
+    reply: list[object] = []
+    for channel in call.argv[2:]:
+        reply.append(channel)
+        reply.append(len(table.get(channel, ())))
+    return reply

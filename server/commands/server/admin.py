@@ -1,0 +1,141 @@
+"""INFO, TIME, MONITOR, ROLE, REPLICAOF, SHUTDOWN, ACL WHOAMI: the server as a whole."""
+
+from __future__ import annotations
+
+from headrace.compat.errors import (
+    BAD_MASTER_PORT,
+    MONITOR_IN_MULTI,
+    NO_REPLICATION,
+    NO_SHUTDOWN,
+    SHUTDOWN_FAILED,
+    SYNTAX,
+    CommandError,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import NO_REPLY, OK, Verbatim
+from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    ALLOW_BUSY,
+    FAST,
+    LOADING,
+    NO_ASYNC_LOADING,
+    NO_MULTI,
+    NOSCRIPT,
+    STALE,
+    command,
+    container,
+)
+from headrace.server.durability.shutdown import ready_to_end
+from headrace.server.info.sections import info_text
+from headrace.server.state import MONITORED
+
+
+@command(
+    "INFO",
+    arity=-1,
+    flags=LOADING | STALE,
+    acl=("dangerous",),
+    tips=("nondeterministic_output", "request_policy:all_shards", "response_policy:special"),
+)
+def info(call: Call) -> object:
+    """``INFO [section ...]``; also ``default``, ``all`` and ``everything``.
+
+    Reply: text, a line ``# Title`` and then lines ``name:value`` for each section.
+    """
+    return Verbatim(info_text(call.server, call.argv[1:]))
+
+
+@command("TIME", arity=1, flags=LOADING | STALE | FAST, tips=("nondeterministic_output",))
+def time_now(call: Call) -> object:
+    """``TIME``. Reply: list of seconds since 1970 and the microseconds beyond them."""
+    usec = call.server.clock_ns // 1000
+    return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
+
+
+@command("MONITOR", arity=1, flags=ADMIN | NOSCRIPT | LOADING | STALE)
+def monitor(call: Call) -> object:
+    """``MONITOR``: show this client every request that is run from now on. Reply: OK."""
+    session = call.session
+    if session.special & IN_MULTI:
+        raise CommandError(MONITOR_IN_MULTI)
+    if not session.special & MONITORING:
+        session.special |= MONITORING
+        call.server.monitors[session] = None
+        call.server.set_special(MONITORED, True)
+    return OK
+
+
+@command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
+def role(call: Call) -> object:
+    """``ROLE``. Reply: list of ``master``, the replication offset and the replicas: none."""
+    return [b"master", 0, []]
+
+
+@command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
+def replicaof(call: Call) -> object:
+    """``REPLICAOF NO ONE``, which is so already. Reply: OK.
+
+    Raises: any host and port, for there is no replication.
+    """
+    host, port = call.argv[1], call.argv[2]
+    if host.lower() == b"no" and port.lower() == b"one":
+        return OK
+    number = parse_integer(port)
+    if number is None or not 0 <= number <= 65535:
+        raise CommandError(BAD_MASTER_PORT)
+    raise CommandError(NO_REPLICATION)
+
+
+@command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
+def slaveof(call: Call) -> object:
+    """``SLAVEOF NO ONE``: the older name of REPLICAOF."""
+    return replicaof(call)
+
+
+@command(
+    "SHUTDOWN",
+    arity=-1,
+    flags=ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY,
+)
+def shutdown(call: Call) -> object:
+    """``SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE]``, or ``SHUTDOWN ABORT``.
+
+    An open append-only file is written and synced in any case. A snapshot is saved with SAVE, and
+    where there are save points unless NOSAVE says otherwise. Where one of them fails the server
+    stays, unless it is forced. NOW changes nothing, because no
+    replica is waited for.
+
+    Reply: none, the connection closes.
+    Raises: ABORT, for a shutdown takes no time in which it could be called off.
+    """
+    words = {word.lower() for word in call.argv[1:]}
+    if words - {b"nosave", b"save", b"now", b"force", b"abort"}:
+        raise CommandError(SYNTAX)
+    if (b"abort" in words and len(words) > 1) or {b"save", b"nosave"} <= words:
+        raise CommandError(SYNTAX)
+    if b"abort" in words:
+        raise CommandError(NO_SHUTDOWN)
+    server = call.server
+    if not ready_to_end(server, b"save" in words, b"nosave" in words, b"force" in words):
+        raise CommandError(SHUTDOWN_FAILED)
+    call.session.special |= CLOSING
+    server.host.stop(0)
+    return NO_REPLY
+
+
+container("ACL")
+
+
+@command("ACL|WHOAMI", arity=2, flags=NOSCRIPT | LOADING | STALE)
+def acl_whoami(call: Call) -> object:
+    """``ACL WHOAMI``. Reply: the name of this connection's user."""
+    return call.session.user
+
+
+@command("ACL|HELP", arity=2, flags=LOADING | STALE)
+def acl_help(call: Call) -> object:
+    """``ACL HELP``. Reply: list of lines."""
+    return show_help(call)

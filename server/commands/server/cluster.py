@@ -1,0 +1,75 @@
+"""The commands of cluster mode: there is no cluster, and each says so as Redis without one does.
+
+Clients and proxies ask to find out what they talk to; "unknown command" would tell them less.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import NO_CLUSTER_SUPPORT, CommandError
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    FAST,
+    LOADING,
+    NO_ASYNC_LOADING,
+    NOSCRIPT,
+    STALE,
+    command,
+    container,
+)
+
+_ASKS: Final = LOADING | STALE
+_FOR_ADMINS: Final = ADMIN | LOADING | STALE
+_CHANGES: Final = ADMIN | NO_ASYNC_LOADING | STALE
+_UNSURE: Final = ("nondeterministic_output",)
+_OF_ALL: Final = ("nondeterministic_output", "request_policy:all_shards")
+
+
+def no_cluster(call: Call) -> object:
+    """Raises: the error of a Redis whose cluster mode is off."""
+    raise CommandError(NO_CLUSTER_SUPPORT)
+
+
+command("ASKING", arity=1, flags=FAST, acl=("connection",))(no_cluster)
+command("READONLY", arity=1, flags=FAST | _ASKS, acl=("connection",))(no_cluster)
+command("READWRITE", arity=1, flags=FAST | _ASKS, acl=("connection",))(no_cluster)
+
+container("CLUSTER")
+# Subcommand, arity, flags, tips.
+_SUBCOMMANDS: Final[tuple[tuple[str, int, int, tuple[str, ...]], ...]] = (
+    ("ADDSLOTS", -3, _CHANGES, ()),
+    ("ADDSLOTSRANGE", -4, _CHANGES, ()),
+    ("BUMPEPOCH", 2, _CHANGES, _UNSURE),
+    ("COUNT-FAILURE-REPORTS", 3, _FOR_ADMINS, _UNSURE),
+    ("COUNTKEYSINSLOT", 3, STALE, ()),
+    ("DELSLOTS", -3, _CHANGES, ()),
+    ("DELSLOTSRANGE", -4, _CHANGES, ()),
+    ("FAILOVER", -2, _CHANGES, ()),
+    ("FLUSHSLOTS", 2, _CHANGES, ()),
+    ("FORGET", 3, _CHANGES, ()),
+    ("GETKEYSINSLOT", 4, STALE, _UNSURE),
+    ("HELP", 2, _ASKS, ()),
+    ("INFO", 2, _ASKS, _UNSURE),
+    ("KEYSLOT", 3, _ASKS, ()),
+    ("LINKS", 2, _ASKS, _UNSURE),
+    ("MEET", -4, _CHANGES, ()),
+    ("MIGRATION", -4, _CHANGES, ()),
+    ("MYID", 2, _ASKS, ()),
+    ("MYSHARDID", 2, _ASKS, _UNSURE),
+    ("NODES", 2, _ASKS, _UNSURE),
+    ("REPLICAS", 3, _FOR_ADMINS, _UNSURE),
+    ("REPLICATE", 3, _CHANGES, ()),
+    ("RESET", -2, ADMIN | NOSCRIPT | STALE, ()),
+    ("SAVECONFIG", 2, _CHANGES, ()),
+    ("SET-CONFIG-EPOCH", 3, _CHANGES, ()),
+    ("SETSLOT", -4, _CHANGES, ()),
+    ("SHARDS", 2, _ASKS, _UNSURE),
+    ("SLAVES", 3, _FOR_ADMINS, _UNSURE),
+    ("SLOT-STATS", -4, _ASKS, _OF_ALL),
+    ("SLOTS", 2, _ASKS, _UNSURE),
+    ("SYNCSLOTS", -3, _CHANGES, _UNSURE),
+)
+for _name, _arity, _flags, _tips in _SUBCOMMANDS:
+    command(f"CLUSTER|{_name}", arity=_arity, flags=_flags, tips=_tips)(no_cluster)

@@ -1,0 +1,117 @@
+"""CONFIG: read and change the configuration of the running server."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.compat.errors import (
+    CONFIG_NO_FILE,
+    SYNTAX,
+    CommandError,
+    config_rewrite_failed,
+)
+from headrace.protocol.replies import OK, Map
+from headrace.server.commands.help import show_help
+from headrace.server.config.parameters import is_sensitive
+from headrace.server.config.rewrite import rewrite
+from headrace.server.config.settings import allowed_by
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.redaction import REDACTED
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    LOADING,
+    NOSCRIPT,
+    STALE,
+    TABLE,
+    command,
+    container,
+)
+from headrace.server.state import LOADING_DATA
+
+log: Final = logging.getLogger("headrace")
+
+_FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
+_TIPS: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
+
+container("CONFIG")
+
+
+@command("CONFIG|GET", arity=-3, flags=_FLAGS)
+def config_get(call: Call) -> object:
+    """``CONFIG GET pattern [pattern ...]``. Reply: map of name to value."""
+    found = call.server.config.get(call.argv[2:])
+    pairs: list[tuple[object, object]] = [(name, value) for name, value in found]
+    return Map(pairs)
+
+
+@command("CONFIG|SET", arity=-4, flags=_FLAGS, tips=_TIPS)
+def config_set(call: Call) -> object:
+    """``CONFIG SET name value [name value ...]``: change all of them, or none.
+
+    Reply: OK.
+    Raises: unknown or immutable parameters, values that do not fit, a change that was refused.
+    """
+    argv = call.argv
+    # What is logged of this call from here on must not hold a password.
+    call.argv = _redacted(argv)
+    if len(argv) % 2:
+        raise CommandError(SYNTAX)
+    pairs = [(argv[at], argv[at + 1]) for at in range(2, len(argv), 2)]
+    server = call.server
+    allowed = allowed_by(server.config.enable_protected_configs, call.session)
+    server.config.set_many(pairs, allowed, bool(server.special & LOADING_DATA))
+    return OK
+
+
+@command("CONFIG|RESETSTAT", arity=2, flags=_FLAGS, tips=_TIPS)
+def config_resetstat(call: Call) -> object:
+    """``CONFIG RESETSTAT``: set the counters that INFO shows to zero. Reply: OK."""
+    server = call.server
+    server.stats.reset()
+    server.rates.reset()
+    server.slowlog.reset_counters()
+    server.keyspace_hits = 0
+    server.keyspace_misses = 0
+    server.expired_keys = 0
+    server.lazy_freed = 0
+    for row in TABLE.values():
+        row.reset_counters()
+        for child in row.subcommands.values():
+            child.reset_counters()
+    return OK
+
+
+@command("CONFIG|REWRITE", arity=2, flags=_FLAGS, tips=_TIPS)
+def config_rewrite(call: Call) -> object:
+    """``CONFIG REWRITE``: write what is set now into the configuration file.
+
+    Reply: OK.
+    Raises: the server was started without a file, or the file cannot be written.
+    """
+    config = call.server.config
+    if not config.file:
+        raise CommandError(CONFIG_NO_FILE)
+    try:
+        rewrite(config)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        log.warning("CONFIG REWRITE failed: %s", reason)
+        raise CommandError(config_rewrite_failed(reason.encode())) from None
+    log.info("CONFIG REWRITE executed with success.")
+    return OK
+
+
+@command("CONFIG|HELP", arity=2, flags=LOADING | STALE)
+def config_help(call: Call) -> object:
+    """``CONFIG HELP``. Reply: list of lines."""
+    return show_help(call)
+
+
+def _redacted(argv: list[bytes]) -> list[bytes]:
+    """The words of CONFIG SET without the values of sensitive parameters."""
+    words = list(argv)
+    for at in range(2, len(words) - 1, 2):
+        if is_sensitive(words[at]):
+            words[at + 1] = REDACTED
+    return words

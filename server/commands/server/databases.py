@@ -1,0 +1,92 @@
+"""Whole databases: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    DB_OUT_OF_RANGE,
+    INVALID_FIRST_DB,
+    INVALID_SECOND_DB,
+    SYNTAX,
+    CommandError,
+)
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
+from headrace.storage.keyspace import Keyspace
+
+_FLUSH_TIPS: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
+
+
+@command(
+    "DBSIZE",
+    arity=1,
+    flags=READONLY | FAST,
+    acl=("keyspace",),
+    tips=("request_policy:all_shards", "response_policy:agg_sum"),
+)
+def dbsize(call: Call) -> object:
+    """``DBSIZE``. Reply: the number of keys, with those that expired and were not met yet."""
+    return len(call.db)
+
+
+@command("FLUSHDB", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
+def flushdb(call: Call) -> object:
+    """``FLUSHDB [ASYNC|SYNC]``. Reply: OK. Complexity: O(1); memory is freed afterwards."""
+    _check_mode(call)
+    removed = _flush(call, call.db)
+    call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHDB"], removed)
+    return OK
+
+
+@command("FLUSHALL", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
+def flushall(call: Call) -> object:
+    """``FLUSHALL [ASYNC|SYNC]``. Reply: OK. Complexity: as FLUSHDB."""
+    _check_mode(call)
+    removed = 0
+    for db in call.server.dbs:
+        removed += _flush(call, db)
+    saving = call.server.saving
+    if saving is not None and not call.replaying and saving.flushed():
+        removed = 0  # they are not counted as changes since the snapshot
+    # Recorded even where there was nothing: what a file that is read again holds is not known.
+    call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHALL"], removed)
+    return OK
+
+
+def _check_mode(call: Call) -> None:
+    argv = call.argv
+    if len(argv) > 2 or (len(argv) == 2 and argv[1].upper() not in (b"ASYNC", b"SYNC")):
+        raise CommandError(SYNTAX)
+
+
+def _flush(call: Call, db: Keyspace) -> int:
+    removed = len(db)
+    if removed:
+        call.server.touch_database(db, None)
+        call.server.blocking.database_ready(db.index)
+        db.clear()
+    return removed
+
+
+@command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))
+def swapdb(call: Call) -> object:
+    """``SWAPDB index1 index2``: clients of one database see the keys of the other. Reply: OK."""
+    args = Args(call.argv)
+    first = args.int32(INVALID_FIRST_DB)
+    second = args.int32(INVALID_SECOND_DB)
+    server = call.server
+    if not (0 <= first < len(server.dbs) and 0 <= second < len(server.dbs)):
+        raise CommandError(DB_OUT_OF_RANGE)
+    if first != second:
+        one, other = server.dbs[first], server.dbs[second]
+        server.touch_database(one, other)
+        server.touch_database(other, one)
+        one.swap(other)
+        server.blocking.database_ready(first)
+        server.blocking.database_ready(second)
+    call.changed_in(call.db, None, b"", EVENT_GENERIC, call.argv)
+    return OK

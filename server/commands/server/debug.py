@@ -1,0 +1,305 @@
+"""DEBUG: what tests and the curious ask of a server; ``enable-debug-command`` allows it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat.errors import (
+    BAD_PACKED_THRESHOLD,
+    BAD_RELOAD_OPTION,
+    DEBUG_NOT_ALLOWED,
+    LOADAOF_FAILED,
+    NO_SUCH_KEY,
+    NOT_AN_INTEGER,
+    NOT_POSITIVE,
+    RELOAD_FAILED,
+    SAVE_FAILED,
+    CommandError,
+    bad_subcommand,
+)
+from headrace.compat.glob import matches
+from headrace.compat.numbers import parse_integer
+from headrace.compat.parameters import memory_size
+from headrace.persistence.errors import PersistenceError
+from headrace.protocol.replies import OK, ErrorReply, Status
+from headrace.server.commands.server.debug_protocol import sample_reply
+from headrace.server.commands.server.digest import data_digest, value_digest
+from headrace.server.commands.server.memory import value_bytes
+from headrace.server.config.rewrite import rewrite
+from headrace.server.config.settings import allowed_by
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
+from headrace.server.durability.loading import reload_aof, reload_snapshot
+from headrace.storage.keyspace import Entry
+from headrace.storage.value import encoding, string_bytes
+
+log: Final = logging.getLogger("headrace")
+
+_PACKED_MAX: Final = 4 << 30
+_LRU_MASK: Final = 0xFFFFFF
+
+
+@command("DEBUG", arity=-2, flags=ADMIN | NOSCRIPT | LOADING | STALE)
+def debug(call: Call) -> object:
+    """``DEBUG subcommand ...``; DEBUG HELP lists them.
+
+    Raises: unless ``enable-debug-command`` allows this client to ask.
+    """
+    if not allowed_by(call.server.config.enable_debug_command, call.session):
+        raise CommandError(DEBUG_NOT_ALLOWED)
+    argv = call.argv
+    tool = TOOLS.get(argv[1].lower())
+    if tool is None or not tool.least <= len(argv) <= tool.most:
+        raise CommandError(bad_subcommand(b"debug", argv[1]))
+    return tool.run(call)
+
+
+class Tool:
+    """One subcommand.
+
+    Args:
+        run: what it does.
+        least, most: how many words a request may have.
+        syntax: its arguments, for HELP.
+        summary: what it does, for HELP.
+    """
+
+    def __init__(
+        self, run: Callable[[Call], object], least: int, most: int, syntax: str, summary: str
+    ) -> None:
+        self.run: Final = run
+        self.least: Final = least
+        self.most: Final = most
+        self.syntax: Final = syntax
+        self.summary: Final = summary
+
+
+def _help(call: Call) -> object:
+    lines: list[object] = [
+        Status(b"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+    ]
+    for name in sorted(TOOLS):
+        tool = TOOLS[name]
+        lines.append(Status(b"%b %b" % (name.upper(), tool.syntax.encode())))
+        lines.append(Status(b"    " + tool.summary.encode()))
+    return lines
+
+
+# Time
+
+
+def _sleep(call: Call) -> object:
+    try:
+        seconds = float(call.argv[2])
+    except ValueError:
+        seconds = 0.0
+    if 0 < seconds < 1e9:
+        time.sleep(seconds)
+    return OK
+
+
+def _set_active_expire(call: Call) -> object:
+    call.server.active_expire = _loose(call.argv[2]) != 0
+    return OK
+
+
+def _pause_cron(call: Call) -> object:
+    call.server.cron_paused = _loose(call.argv[2]) != 0
+    return OK
+
+
+def _loose(word: bytes) -> int:
+    return parse_integer(word) or 0
+
+
+# Data
+
+
+def _entry(call: Call, key: bytes) -> Entry:
+    found = call.db.entries.get(key)
+    if found is None:
+        raise CommandError(NO_SUCH_KEY)
+    return found
+
+
+def _object(call: Call) -> object:
+    found = _entry(call, call.argv[2])
+    text = string_bytes(found.value)
+    idle_s = max(0, call.now_ms - found.access_ms) // 1000
+    return Status(
+        b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
+        % (
+            id(found.value),
+            encoding(found.key, found.value),
+            value_bytes(found.value, 0) if text is None else len(text) + 1,
+            found.access_ms // 1000 & _LRU_MASK,
+            idle_s,
+        )
+    )
+
+
+def _digest(call: Call) -> object:
+    return Status(data_digest(call.server.dbs))
+
+
+def _digest_value(call: Call) -> object:
+    return [Status(value_digest(call.db.entries.get(key))) for key in call.argv[2:]]
+
+
+def _populate(call: Call) -> object:
+    argv = call.argv
+    count = _not_negative(argv[2])
+    prefix = argv[3] if len(argv) > 3 else b"key"
+    size = _not_negative(argv[4]) if len(argv) > 4 else 0
+    db = call.db
+    for number in range(count):
+        key = b"%b:%d" % (prefix, number)
+        if db.entry(key, call.now_ms) is not None:
+            continue
+        value = b"value:%d" % number
+        db.put(key, value[:size].ljust(size, b"\0") if size else value, call.now_ms)
+    return OK
+
+
+def _not_negative(word: bytes) -> int:
+    value = parse_integer(word)
+    if value is None or value < 0:
+        raise CommandError(NOT_POSITIVE)
+    return value
+
+
+def _reload(call: Call) -> object:
+    options = {word.upper() for word in call.argv[2:]}
+    if options - {b"MERGE", b"NOFLUSH", b"NOSAVE"}:
+        raise CommandError(BAD_RELOAD_OPTION)
+    server = call.server
+    saving = server.saving
+    assert saving is not None
+    if b"NOSAVE" not in options:
+        saving.cancel()  # it would take the place of the newer one
+        if not saving.save_now():
+            raise CommandError(SAVE_FAILED)
+    try:
+        reload_snapshot(server, saving.path, b"NOFLUSH" not in options, b"MERGE" in options)
+    except PersistenceError as error:
+        log.warning("DEBUG RELOAD failed: %s", error)
+        raise CommandError(RELOAD_FAILED) from None
+    log.info("Data reloaded by DEBUG RELOAD")
+    return OK
+
+
+def _loadaof(call: Call) -> object:
+    try:
+        reload_aof(call.server)
+    except PersistenceError as error:
+        log.warning("DEBUG LOADAOF failed: %s", error)
+        raise CommandError(LOADAOF_FAILED) from None
+    log.info("Append-only file loaded by DEBUG LOADAOF")
+    return OK
+
+
+# The rest
+
+
+def _protocol(call: Call) -> object:
+    return sample_reply(call.argv[2].lower(), call.session.resp3)
+
+
+def _change_repl_id(call: Call) -> object:
+    call.server.replication_id = os.urandom(20).hex().encode()
+    log.info("Replication ID changed by DEBUG CHANGE-REPL-ID")
+    return OK
+
+
+def _stringmatch_len(call: Call) -> object:
+    return int(matches(call.argv[2], call.argv[3]))
+
+
+def _packed_threshold(call: Call) -> object:
+    size = memory_size(call.argv[2])
+    if size is None or size == 1 or size > _PACKED_MAX:
+        raise CommandError(BAD_PACKED_THRESHOLD)
+    return OK
+
+
+def _reply_buffer(call: Call) -> object:
+    option = call.argv[2].lower()
+    value = call.argv[3].lower()
+    if option == b"peak-reset-time":
+        if value not in (b"never", b"reset") and parse_integer(value) is None:
+            raise CommandError(NOT_AN_INTEGER)
+    elif option != b"resizing":
+        raise CommandError(bad_subcommand(b"debug", call.argv[1]))
+    return OK
+
+
+def _rewrite_config(call: Call) -> object:
+    try:
+        rewrite(call.server.config)
+    except OSError as error:
+        reason = (error.strerror or str(error)).encode()
+        raise CommandError(b"ERR CONFIG-REWRITE-FORCE-ALL failed: " + reason) from None
+    return OK
+
+
+def _log(call: Call) -> object:
+    log.warning("DEBUG LOG: %s", call.argv[2].decode("utf-8", "backslashreplace"))
+    return OK
+
+
+def _error(call: Call) -> object:
+    return ErrorReply(call.argv[2])
+
+
+def _nothing(call: Call) -> object:
+    return OK
+
+
+TOOLS: Final[dict[bytes, Tool]] = {
+    b"help": Tool(_help, 2, 2, "", "Lists the subcommands."),
+    b"sleep": Tool(_sleep, 3, 3, "<seconds>", "Stops the whole server for a while."),
+    b"set-active-expire": Tool(
+        _set_active_expire, 3, 3, "<0|1>", "Whether keys expire before anybody asks for them."
+    ),
+    b"pause-cron": Tool(_pause_cron, 3, 3, "<0|1>", "Whether periodic work rests."),
+    b"object": Tool(_object, 3, 3, "<key>", "How a value is kept."),
+    b"digest": Tool(_digest, 2, 2, "", "A fingerprint of all data, equal to Redis's."),
+    b"digest-value": Tool(
+        _digest_value, 2, 1 << 20, "[<key> ...]", "The fingerprints of some values."
+    ),
+    b"populate": Tool(
+        _populate, 3, 5, "<count> [<prefix>] [<size>]", "Makes that many strings, unrecorded."
+    ),
+    b"reload": Tool(
+        _reload, 2, 5, "[NOSAVE] [NOFLUSH] [MERGE]", "Saves a snapshot and loads it again."
+    ),
+    b"loadaof": Tool(_loadaof, 2, 2, "", "Loads the append-only file again."),
+    b"protocol": Tool(_protocol, 3, 3, "<type>", "Replies with a value of the type named."),
+    b"change-repl-id": Tool(_change_repl_id, 2, 2, "", "Draws a new replication ID."),
+    b"stringmatch-len": Tool(
+        _stringmatch_len, 4, 4, "<pattern> <string>", "Whether a glob pattern fits a string."
+    ),
+    b"quicklist-packed-threshold": Tool(
+        _packed_threshold, 3, 3, "<size>", "Checked, without effect: there are no lists."
+    ),
+    b"replybuffer": Tool(
+        _reply_buffer, 4, 4, "<option> <value>", "Checked, without effect on our buffers."
+    ),
+    b"config-rewrite-force-all": Tool(
+        _rewrite_config, 2, 2, "", "Writes the configuration file as CONFIG REWRITE does."
+    ),
+    b"log": Tool(_log, 3, 3, "<message>", "Writes a line to the log."),
+    b"error": Tool(_error, 3, 3, "<text>", "Replies with that error."),
+    b"leak": Tool(_nothing, 3, 3, "<string>", "Without effect: memory does not leak."),
+    b"dict-resizing": Tool(_nothing, 3, 3, "<0|1>", "Without effect on Python's dicts."),
+    b"set-skip-checksum-validation": Tool(
+        _nothing, 3, 3, "<0|1>", "Without effect: there are no RDB payloads."
+    ),
+    b"set-disable-deny-scripts": Tool(
+        _nothing, 3, 3, "<0|1>", "Without effect: there are no scripts."
+    ),
+}

@@ -1,0 +1,171 @@
+"""MEMORY: what takes how much."""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+from headrace.compat.errors import SYNTAX, CommandError
+from headrace.protocol.replies import OK, Map, Verbatim
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    LOADING,
+    READONLY,
+    STALE,
+    KeySpec,
+    command,
+    container,
+)
+from headrace.server.info.memory import anonymous_huge_bytes, give_back, human
+from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
+from headrace.storage.keyspace import NO_EXPIRY
+from headrace.storage.stream.stream import Stream
+
+_TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
+_DEFAULT_SAMPLES: Final = 5
+_BYTES_HEADER: Final = 33  # what a bytes object takes beside its bytes
+_INT_BYTES: Final = 32
+_SMALL_BYTES: Final = 64 * 1024 * 1024
+_LARGE_CLIENT_BYTES: Final = 200 * 1024
+
+container("MEMORY")
+
+
+@command("MEMORY|USAGE", arity=-3, flags=READONLY, keys=(KeySpec("RO", begin=2),))
+def memory_usage(call: Call) -> object:
+    """``MEMORY USAGE key [SAMPLES count]``; 0 samples is all parts of the value.
+
+    Reply: about how many bytes the key and its value take; null when it is not there.
+    """
+    args = Args(call.argv, 3)
+    samples = _DEFAULT_SAMPLES
+    while args.left:
+        if not args.flag(b"SAMPLES"):
+            raise CommandError(SYNTAX)
+        samples = args.integer()
+        if samples < 0:
+            raise CommandError(SYNTAX)
+    key = call.argv[2]
+    found = call.db.entries.get(key)  # as in Redis, even if its time is over
+    if found is None:
+        return None
+    size = ENTRY_BYTES + _BYTES_HEADER + len(key) + value_bytes(found.value, samples)
+    return size + EXPIRY_BYTES if found.expire_ms != NO_EXPIRY else size
+
+
+def value_bytes(value: object, samples: int) -> int:
+    """About how many bytes a value takes; ``samples`` as for MEMORY USAGE."""
+    if isinstance(value, Stream):
+        return value.used_bytes(samples)
+    if isinstance(value, int):
+        return _INT_BYTES
+    return _BYTES_HEADER + len(value) if isinstance(value, (bytes, bytearray)) else 0
+
+
+@command("MEMORY|STATS", arity=2, tips=_TIPS)
+def memory_stats(call: Call) -> object:
+    """``MEMORY STATS``. Reply: map of names to bytes, counts and ratios."""
+    figures = MemoryFigures(call.server)
+    used = figures.used
+    pairs: list[tuple[object, object]] = [
+        (b"peak.allocated", figures.peak),
+        (b"total.allocated", used),
+        (b"startup.allocated", figures.startup),
+        (b"replication.backlog", 0),
+        (b"clients.slaves", 0),
+        (b"clients.normal", figures.clients),
+        (b"cluster.links", 0),
+        (b"aof.buffer", figures.aof_buffer),
+        (b"lua.caches", 0),
+        (b"functions.caches", 0),
+    ]
+    for index, table, expiries in figures.databases:
+        main: tuple[object, object] = (b"overhead.hashtable.main", table)
+        pairs.append((b"db.%d" % index, Map([main, (b"overhead.hashtable.expires", expiries)])))
+    pairs += [
+        (b"overhead.db.hashtable.lut", 0),
+        (b"overhead.db.hashtable.rehashing", 0),
+        (b"overhead.total", figures.overhead),
+        (b"db.dict.rehashing.count", 0),
+        (b"keys.count", figures.keys),
+        (b"keys.bytes-per-key", figures.bytes_per_key),
+        (b"dataset.bytes", figures.dataset),
+        (b"dataset.percentage", figures.dataset_percentage),
+        (b"peak.percentage", figures.peak_percentage),
+        (b"allocator.allocated", used),
+        (b"allocator.active", used),
+        (b"allocator.resident", used),
+        (b"allocator.muzzy", 0),
+        (b"allocator-fragmentation.ratio", 1.0),
+        (b"allocator-fragmentation.bytes", 0),
+        (b"allocator-rss.ratio", 1.0),
+        (b"allocator-rss.bytes", 0),
+        (b"rss-overhead.ratio", 1.0),
+        (b"rss-overhead.bytes", 0),
+        (b"fragmentation", 1.0),
+        (b"fragmentation.bytes", 0),
+    ]
+    return Map(pairs)
+
+
+@command("MEMORY|DOCTOR", arity=2, tips=_TIPS)
+def memory_doctor(call: Call) -> object:
+    """``MEMORY DOCTOR``. Reply: text, what looks odd and what may help."""
+    server = call.server
+    figures = MemoryFigures(server)
+    if figures.used - figures.startup < _SMALL_BYTES and figures.peak < 2 * figures.startup:
+        return Verbatim(b"There is too little data here to say anything about its memory.\n")
+    reports: list[bytes] = []
+    if figures.peak > figures.used * 3 // 2:
+        reports.append(
+            b" * Peak: up to %b were in use once, much more than now. New data will use what the "
+            b"allocator kept; MEMORY PURGE gives some of it back.\n" % human(figures.peak)
+        )
+    clients = list(server.sessions.values())
+    waiting = sum([each.peer.pending_output_bytes() for each in clients])
+    if clients and waiting // len(clients) > _LARGE_CLIENT_BYTES:
+        reports.append(
+            b" * Clients: %b of replies wait for clients that do not read them. CLIENT LIST shows "
+            b"them by omem; client-output-buffer-limit bounds them.\n" % human(waiting)
+        )
+    if anonymous_huge_bytes() > figures.used // 2:
+        reports.append(
+            b" * Huge pages: most of the memory lies in transparent huge pages, which wastes some "
+            b"and makes latency uneven. They can be turned off for the whole machine.\n"
+        )
+    if not reports:
+        return Verbatim(b"Nothing looks odd about the memory in use.\n")
+    return Verbatim(b"This is what looks odd:\n\n" + b"\n".join(reports))
+
+
+@command("MEMORY|MALLOC-STATS", arity=2, tips=_TIPS)
+def memory_malloc_stats(call: Call) -> object:
+    """``MEMORY MALLOC-STATS``. Reply: text, what the collector of Python counts."""
+    lines = [
+        b"generation %d: %d objects, %d collections"
+        % (number, count, gc.get_stats()[number]["collections"])
+        for number, count in enumerate(gc.get_count())
+    ]
+    lines.append(b"frozen: %d objects" % gc.get_freeze_count())
+    lines.append(b"resident: %d bytes" % call.server.sample_memory())
+    return Verbatim(b"\n".join(lines) + b"\n")
+
+
+@command(
+    "MEMORY|PURGE",
+    arity=2,
+    tips=("request_policy:all_shards", "response_policy:all_succeeded"),
+)
+def memory_purge(call: Call) -> object:
+    """``MEMORY PURGE``: give memory that is free back to the system. Reply: OK."""
+    give_back()
+    call.server.sample_memory()
+    return OK
+
+
+@command("MEMORY|HELP", arity=2, flags=LOADING | STALE)
+def memory_help(call: Call) -> object:
+    """``MEMORY HELP``. Reply: list of lines."""
+    return show_help(call)

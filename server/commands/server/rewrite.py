@@ -1,0 +1,35 @@
+"""BGREWRITEAOF: write the append-only file anew."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import REWRITE_FAILED, REWRITE_IN_PROGRESS, CommandError
+from headrace.protocol.replies import Status
+from headrace.server.clients.session import IN_MULTI
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ADMIN, NO_ASYNC_LOADING, NOSCRIPT, command
+
+_STARTED: Final = Status(b"Background append only file rewriting started")
+_SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
+
+
+@command("BGREWRITEAOF", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
+def bgrewriteaof(call: Call) -> object:
+    """``BGREWRITEAOF``: replace the append-only files by shorter ones that hold the same.
+
+    Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
+    Raises: one is on its way already; it cannot begin.
+    """
+    server = call.server
+    rewriting = server.rewriting
+    assert rewriting is not None
+    if rewriting.is_running():
+        raise CommandError(REWRITE_IN_PROGRESS)
+    if call.session.special & IN_MULTI or server.job is not None:
+        server.aof_status.rewrite_scheduled = True
+        server.aof_status.failures_in_a_row = 0
+        return _SCHEDULED
+    if not rewriting.begin():
+        raise CommandError(REWRITE_FAILED)
+    return _STARTED

@@ -1,0 +1,85 @@
+"""SAVE, BGSAVE and LASTSAVE: the snapshot on the disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    OTHER_JOB_IN_PROGRESS,
+    SAVE_FAILED,
+    SAVE_IN_PROGRESS,
+    SYNTAX,
+    CommandError,
+)
+from headrace.protocol.replies import OK, Status
+from headrace.server.clients.session import IN_MULTI
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    FAST,
+    LOADING,
+    NO_ASYNC_LOADING,
+    NO_MULTI,
+    NOSCRIPT,
+    STALE,
+    command,
+)
+
+_STARTED: Final = Status(b"Background saving started")
+_SCHEDULED: Final = Status(b"Background saving scheduled")
+
+
+@command("SAVE", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | NO_MULTI)
+def save(call: Call) -> object:
+    """``SAVE``: write the snapshot while everybody waits.
+
+    Reply: OK. Raises: it failed, see the log; or one is being written in the background.
+    Complexity: O(n), n being all there is.
+    """
+    saving = call.server.saving
+    assert saving is not None
+    if saving.is_running():
+        raise CommandError(SAVE_IN_PROGRESS)
+    if not saving.save_now():
+        raise CommandError(SAVE_FAILED)
+    return OK
+
+
+@command("BGSAVE", arity=-1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
+def bgsave(call: Call) -> object:
+    """``BGSAVE [SCHEDULE]``: write the snapshot while the server goes on.
+
+    Reply: a status; that it is only scheduled inside MULTI, and with SCHEDULE also while the
+    append-only file is being written anew.
+    Raises: one is being written; or the append-only file is, without SCHEDULE; it cannot begin.
+    """
+    argv = call.argv
+    schedule = len(argv) == 2 and argv[1].lower() == b"schedule"
+    if len(argv) > 1 and not schedule:
+        raise CommandError(SYNTAX)
+    server = call.server
+    saving = server.saving
+    assert saving is not None
+    if saving.is_running():
+        raise CommandError(SAVE_IN_PROGRESS)
+    in_multi = bool(call.session.special & IN_MULTI)
+    if server.job is not None or in_multi:
+        if not schedule and not in_multi:
+            raise CommandError(OTHER_JOB_IN_PROGRESS)
+        saving.status.scheduled = True
+        return _SCHEDULED
+    if not saving.begin():
+        raise CommandError(SAVE_FAILED)
+    return _STARTED
+
+
+@command(
+    "LASTSAVE",
+    arity=1,
+    flags=LOADING | STALE | FAST,
+    acl=("admin", "dangerous"),
+    tips=("nondeterministic_output",),
+)
+def last_save(call: Call) -> object:
+    """``LASTSAVE``. Reply: when the data was last saved, in seconds since 1970."""
+    return call.server.last_save_s

@@ -1,0 +1,84 @@
+"""SLOWLOG: the commands that took long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import BAD_SLOWLOG_COUNT, CommandError, bad_subcommand
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import OK
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ADMIN, LOADING, STALE, command, container
+from headrace.server.info.slowlog import SlowCommand
+
+DEFAULT_COUNT: Final = 10
+_FLAGS: Final = ADMIN | LOADING | STALE
+
+container("SLOWLOG")
+
+
+@command(
+    "SLOWLOG|GET",
+    arity=-2,
+    flags=_FLAGS,
+    tips=("request_policy:all_nodes", "nondeterministic_output"),
+)
+def slowlog_get(call: Call) -> object:
+    """``SLOWLOG GET [count]``; -1 is all of them.
+
+    Reply: list, newest first, of number, time in seconds since 1970, microseconds, words (as many
+    as are kept), the client's address, its name, and how many words there were.
+    """
+    argv = call.argv
+    log = call.server.slowlog
+    count = DEFAULT_COUNT
+    if len(argv) > 3:
+        raise CommandError(bad_subcommand(b"slowlog", argv[1]))
+    if len(argv) == 3:
+        wanted = parse_integer(argv[2])
+        if wanted is None or wanted < -1:
+            raise CommandError(BAD_SLOWLOG_COUNT)
+        count = wanted if wanted >= 0 else len(log.commands)
+    return [_shown(entry) for entry in list(log.commands)[:count]]
+
+
+def _shown(entry: SlowCommand) -> list[object]:
+    return [
+        entry.number,
+        entry.at_s,
+        entry.usec,
+        entry.argv,
+        entry.address,
+        entry.name,
+        entry.words,
+    ]
+
+
+@command(
+    "SLOWLOG|LEN",
+    arity=2,
+    flags=_FLAGS,
+    tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
+)
+def slowlog_len(call: Call) -> object:
+    """``SLOWLOG LEN``. Reply: how many commands are remembered."""
+    return len(call.server.slowlog.commands)
+
+
+@command(
+    "SLOWLOG|RESET",
+    arity=2,
+    flags=_FLAGS,
+    tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
+)
+def slowlog_reset(call: Call) -> object:
+    """``SLOWLOG RESET``: forget them. Reply: OK."""
+    call.server.slowlog.commands.clear()
+    return OK
+
+
+@command("SLOWLOG|HELP", arity=2, flags=LOADING | STALE)
+def slowlog_help(call: Call) -> object:
+    """``SLOWLOG HELP``. Reply: list of lines."""
+    return show_help(call)

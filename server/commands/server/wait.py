@@ -1,0 +1,69 @@
+"""WAIT and WAITAOF: wait until writes are safe elsewhere, or on the disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    NOT_POSITIVE,
+    WAITAOF_WITHOUT_AOF,
+    CommandError,
+    not_between,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call, Parked
+from headrace.server.dispatch.rows import BLOCKING, command
+from headrace.server.dispatch.timeouts import deadline_of
+from headrace.server.durability.sync_waits import SyncWait, end_of
+
+_TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
+
+
+@command("WAIT", arity=3, flags=BLOCKING, acl=("connection",), tips=_TIPS)
+def wait(call: Call) -> object:
+    """``WAIT numreplicas timeout``: wait until so many replicas have this client's writes.
+
+    Reply: how many have them: 0, at once when none are asked for, else at the timeout.
+    """
+    wanted = Args(call.argv).integer()
+    deadline_ms = deadline_of(call.argv[2], call.now_ms)
+    if wanted <= 0 or not call.may_block:
+        return 0
+    return Parked([], deadline_ms, call.argv, 0, [])
+
+
+@command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
+def waitaof(call: Call) -> object:
+    """``WAITAOF numlocal numreplicas timeout``: wait until this client's writes are on the disk.
+
+    Reply: list of 1 or 0 for this server's disk, and 0 for the replicas, of which there are none.
+    Raises: numlocal without an append-only file.
+    """
+    argv = call.argv
+    local = Args(argv).integer()
+    if not 0 <= local <= 1:
+        raise CommandError(not_between(0, 1))
+    replicas = parse_integer(argv[2])
+    if replicas is None or replicas < 0:
+        raise CommandError(NOT_POSITIVE)
+    deadline_ms = deadline_of(argv[3], call.now_ms)
+    server = call.server
+    aof = server.aof
+    if local and aof is None:
+        raise CommandError(WAITAOF_WITHOUT_AOF)
+    # Under ``always`` the reply itself is held back until everything before it is on the disk.
+    synced = (
+        aof is not None
+        and aof.named
+        and (
+            server.config.appendfsync == b"always"
+            or (not aof.pending and aof.synced_bytes >= end_of(aof))
+        )
+    )
+    if not call.may_block or (int(synced) >= local and not replicas):
+        return [int(synced), 0]
+    parked = Parked([], deadline_ms, argv, [int(synced), 0], [])
+    if aof is not None and not synced:
+        server.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
+    return parked

@@ -1,0 +1,19 @@
+"""Streams, consumer groups and idempotent producers. Importing this fills the command table."""
+
+from headrace.server.commands.documentation import documented_in
+from headrace.server.commands.streams import (  # noqa: F401
+    deleting,
+    dialect,
+    group_mode,
+    group_reading,
+    groups,
+    idmp,
+    info,
+    nack,
+    pending,
+    ranks,
+    reading,
+    writing,
+)
+
+documented_in("headrace.server.commands.streams.docs")

@@ -1,0 +1,334 @@
+"""What stream commands share: reading their arguments and finding their stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.numbers import parse_integer
+from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.storage.freeable import Removed
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.references import ACKED, DELREF, KEEPREF, Trim
+from headrace.storage.stream.references import trim as trim_referenced
+from headrace.storage.stream.stream import Stream
+
+NO_TRIM: Final = 0
+MAXLEN: Final = 1
+MINID: Final = 2
+DEFAULT_LIMIT: Final = 10_000
+HIGHEST_DEFAULT_LIMIT: Final = 1_000_000
+REFERENCE_MODES: Final = {b"keepref": KEEPREF, b"delref": DELREF, b"acked": ACKED}
+_SPELLINGS: Final = 64  # a power of two
+_OPTION_BYTES: Final = 16  # of a name of an option, at most
+
+
+class _Options:
+    """Options as they were spelled last, and their names.
+
+    A spelling has one place, told by its ends and its length: a client says the same ones again
+    and again, and a dict would have to hash them.
+    """
+
+    def __init__(self) -> None:
+        self._spellings = [b""] * _SPELLINGS
+        self._names = [b""] * _SPELLINGS
+
+    def name(self, word: bytes) -> bytes:
+        size: i64 = len(word)
+        if not 0 < size <= _OPTION_BYTES:
+            return word.lower()
+        first: i64 = word[0]
+        last: i64 = word[size - 1]
+        place = (first ^ (last << 1) ^ (size << 2)) & (_SPELLINGS - 1)
+        if self._spellings[place] != word:
+            self._names[place] = word.lower()
+            self._spellings[place] = word
+        return self._names[place]
+
+
+_options: Final = _Options()
+
+
+def option_name(word: bytes) -> bytes:
+    """``word`` in lower case: the name of an option, if it is one."""
+    return _options.name(word)
+
+
+class TrimOptions:
+    """The options that XADD and XTRIM share.
+
+    Attributes:
+        strategy: ``NO_TRIM``, ``MAXLEN`` or ``MINID``.
+        approximate: ``~`` was given.
+        threshold: for MAXLEN.
+        min_ms, min_seq: for MINID.
+        limit: as it was given, or 0.
+        most: the most entries to remove; 0 is no limit. ``settle`` decides it.
+        mode: ``keepref``, ``delref`` or ``acked``; empty when none was given.
+        operator_at, threshold_at: where ``~`` and the threshold stand in the request.
+    """
+
+    def __init__(self) -> None:
+        self.strategy = NO_TRIM
+        self.approximate = False
+        self.threshold = 0
+        self.min_ms = 0
+        self.min_seq = 0
+        self.limit = 0
+        self.limit_given = False
+        self.most = 0
+        self.mode = b""
+        self.operator_at = 0
+        self.threshold_at = 0
+
+    def take(self, argv: list[bytes], at: int, word: bytes) -> int:
+        """Read the option that starts at ``at``; the position after it, or ``at`` if it is none.
+
+        Args:
+            word: the option's word in lower case.
+        """
+        more = len(argv) - 1 - at
+        if (word == b"maxlen" or word == b"minid") and more:
+            return self._take_strategy(argv, at, word, more)
+        if word == b"limit" and more:
+            self.limit = integer(argv[at + 1])
+            if self.limit < 0:
+                raise CommandError(errors.LIMIT_NEGATIVE)
+            self.limit_given = True
+            return at + 2
+        if word in REFERENCE_MODES and not self.mode:
+            self.mode = word
+            return at + 1
+        return at
+
+    def _take_strategy(self, argv: list[bytes], at: int, word: bytes, more: int) -> int:
+        if self.strategy != NO_TRIM:
+            raise CommandError(errors.TWO_STRATEGIES)
+        self.operator_at = 0
+        if more >= 2 and (argv[at + 1] == b"~" or argv[at + 1] == b"="):
+            self.approximate = argv[at + 1] == b"~"
+            self.operator_at = at + 1
+            at += 1
+        at += 1
+        self.threshold_at = at
+        if word == b"maxlen":
+            self.threshold = integer(argv[at])
+            if self.threshold < 0:
+                raise CommandError(errors.MAXLEN_NEGATIVE)
+            self.strategy = MAXLEN
+        else:
+            self.min_ms, self.min_seq = strict_id(argv[at])
+            self.strategy = MINID
+        return at + 1
+
+    def settle(self, call: Call) -> None:
+        """Check the options against each other and fill in the default limit."""
+        if self.limit_given:
+            self.check_limit(call.replaying)
+        self.most = 0
+        if call.replaying:
+            return
+        if self.limit_given:
+            self.most = self.limit
+        elif self.approximate:
+            limit = 100 * call.server.config.stream_node_max_entries
+            self.most = min(limit, HIGHEST_DEFAULT_LIMIT) if limit > 0 else DEFAULT_LIMIT
+
+    def check_limit(self, replaying: bool) -> None:
+        """See that LIMIT, which was given, may stand here; a record may have it with ``=``."""
+        if self.limit and self.strategy == NO_TRIM:
+            raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+        if not self.approximate and not replaying:
+            raise CommandError(errors.LIMIT_WITHOUT_TILDE)
+
+    def trim(self, call: Call, stream: Stream) -> int:
+        """Trim ``stream``; the number of entries removed.
+
+        While replaying, what was recorded is the length that it came to, see ``make_exact``.
+        """
+        mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
+        if mode != KEEPREF and stream.groups:
+            length = self.threshold if self.strategy == MAXLEN else -1
+            how = Trim(
+                length, (self.min_ms, self.min_seq), self.most, call.replaying and mode == ACKED
+            )
+            return trim_referenced(stream, how, mode)
+        cut: Removed[Block] | None = None
+        whole_nodes = mode == KEEPREF
+        if self.strategy == MAXLEN:
+            most = self.threshold
+            if not self.most:
+                cut = stream.cut_to_length(most)
+            removed = stream.trim_to_length(most, self.approximate, self.most, whole_nodes)
+        else:
+            ms, seq = self.min_ms, self.min_seq
+            if not self.most:
+                cut = stream.cut_below(ms, seq)
+            removed = stream.trim_below(ms, seq, self.approximate, self.most, whole_nodes)
+        if cut is not None:
+            removed += cut.count
+            call.server.free_later(cut)
+        return removed
+
+    def make_exact(self, record: list[bytes], stream: Stream) -> None:
+        """Rewrite what depends on nodes in the record of a request to what it came to.
+
+        With ACKED that is always a length: what was removed are the first entries that no group
+        needs, as many as it takes to come to that length.
+        """
+        acked = self.mode == b"acked"
+        if not self.approximate and not (acked and self.strategy == MAXLEN):
+            return
+        if self.approximate:
+            record[self.operator_at] = b"="
+        if acked and self.strategy == MINID:
+            record[self.operator_at - 1] = b"MAXLEN"
+        if acked or self.strategy == MAXLEN:
+            record[self.threshold_at] = b"%d" % stream.length
+        else:
+            ms, seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
+            record[self.threshold_at] = format_id(ms, seq)
+
+
+def integer(text: bytes) -> int:
+    """A canonical signed 64-bit integer, or the error for what is none."""
+    number = parse_integer(text)
+    if number is None:
+        raise CommandError(errors.NOT_AN_INTEGER)
+    return number
+
+
+def stand_at(argv: list[bytes], at: i64, words: list[bytes]) -> bool:
+    """Whether ``words`` are those of ``argv`` from ``at`` on, which has as many there."""
+    for word in words:
+        if argv[at] != word:
+            return False
+        at += 1
+    return True
+
+
+def strict_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
+    """A stream ID without ``-`` and ``+``, or the error for what is none.
+
+    Args:
+        missing_seq: the sequence of an ID that gives only its milliseconds.
+    """
+    ms, seq = plain_id(text)
+    if ms >= 0:
+        return int(ms), int(seq) if seq >= 0 else missing_seq
+    found = parse_id(text, missing_seq)
+    if found is None:
+        raise CommandError(errors.INVALID_STREAM_ID)
+    return found
+
+
+def bound_id(text: bytes, missing_seq: int = 0) -> tuple[int, int]:
+    """As ``strict_id``, and ``-`` is the least, ``+`` the greatest ID."""
+    if text == b"-":
+        return 0, 0
+    if text == b"+":
+        return ID_MAX, ID_MAX
+    return strict_id(text, missing_seq)
+
+
+def strict_ids(texts: list[bytes]) -> list[tuple[int, int]]:
+    """All of ``texts`` as stream IDs; one that is none refuses them all."""
+    return [strict_id(text) for text in texts]
+
+
+class LengthyIds(Lengthy):
+    """A request for very many entries of the stream that its second word names.
+
+    Args:
+        first: where the IDs begin; what stands before them belongs to the record.
+    """
+
+    def __init__(self, argv: list[bytes], first: int) -> None:
+        super().__init__(argv, first, 1)
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Refuse them all where one is no ID."""
+        if low == self.first:
+            self.keys.add(self.argv[1])
+            self.note(call, self.argv[1:low])
+        for text in self.argv[low:high]:
+            strict_id(text)
+
+
+def range_start(text: bytes) -> tuple[int, int]:
+    """The first ID of a range: inclusive, ``-``, ``+``, or exclusive after ``(``."""
+    if len(text) > 1 and text[0] == 0x28:
+        ms, seq = strict_id(text[1:])
+        if seq == ID_MAX and ms == ID_MAX:
+            raise CommandError(errors.INVALID_RANGE_START)
+        return following(ms, seq)
+    return bound_id(text)
+
+
+def range_end(text: bytes) -> tuple[int, int]:
+    """The last ID of a range; an ID without sequence reaches to the end of its millisecond."""
+    if len(text) > 1 and text[0] == 0x28:
+        ms, seq = strict_id(text[1:], ID_MAX)
+        if seq > 0:
+            return ms, seq - 1
+        if ms > 0:
+            return ms - 1, ID_MAX
+        raise CommandError(errors.INVALID_RANGE_END)
+    return bound_id(text, ID_MAX)
+
+
+def mode_and_ids(argv: list[bytes], at: int) -> tuple[int, list[bytes]]:
+    """``[KEEPREF|DELREF|ACKED] IDS numids id ...`` from ``at`` on; the mode may also stand last.
+
+    Of several IDS the last one counts, and what the others name is not looked at.
+    """
+    mode = KEEPREF
+    mode_seen = False
+    ids: list[bytes] | None = None
+    while at < len(argv):
+        word = option_name(argv[at])
+        if word in REFERENCE_MODES and not mode_seen:
+            mode_seen = True
+            mode = REFERENCE_MODES[word]
+            at += 1
+        elif word == b"ids" and at + 1 < len(argv):
+            count = parse_integer(argv[at + 1])
+            if count is None or count <= 0:
+                raise CommandError(errors.NUMIDS_NOT_POSITIVE)
+            at += 2
+            if count > len(argv) - at:
+                raise CommandError(errors.NUMIDS_MISMATCH)
+            ids = argv[at : at + count]
+            at += count
+        else:
+            raise CommandError(errors.SYNTAX)
+    if ids is None:
+        raise CommandError(errors.IDS_REQUIRED)
+    return mode, ids
+
+
+def stream_at(call: Call, key: bytes) -> Stream | None:
+    """The stream at ``key`` for a command that writes; None when there is no key.
+
+    Raises:
+        CommandError: WRONGTYPE.
+    """
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(errors.WRONGTYPE)
+
+
+def stream_to_read(call: Call, key: bytes) -> Stream | None:
+    """As ``stream_at``, for a command that reads."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, Stream):
+        return value
+    raise CommandError(errors.WRONGTYPE)

@@ -1,0 +1,93 @@
+"""Deleting entries with heed to the groups that refer to them: XDELEX, XACKDEL.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.args import (
+    mode_and_ids,
+    stream_at,
+    stream_to_read,
+    strict_ids,
+)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
+from headrace.storage.stream.references import (
+    DELETED,
+    DELREF,
+    MISSING,
+    REFERENCED,
+    delete,
+    is_held_back,
+    pending_count,
+)
+
+
+@command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
+def xdelex(call: Call) -> object:
+    """Delete entries: ``XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
+
+    Reply: for each ID 1 where it was deleted, -1 where there is no such entry, 2 where a group
+    still needs it (ACKED).
+    Complexity: O(log n) for each ID, and for each of its groups. Source: xdelexCommand.
+    """
+    argv = call.argv
+    stream = stream_at(call, argv[1])
+    mode, texts = mode_and_ids(argv, 2)
+    if stream is None:
+        return [MISSING] * len(texts)
+    pending = pending_count(stream) if mode == DELREF else 0
+    reply: list[object] = []
+    deleted = 0
+    for ms, seq in strict_ids(texts):
+        outcome = delete(stream, ms, seq, mode)
+        reply.append(outcome)
+        if outcome == DELETED:
+            deleted += 1
+    freed = mode == DELREF and pending_count(stream) < pending and is_held_back(stream)
+    if deleted:
+        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted, True, freed)
+    elif mode == DELREF and pending_count(stream) < pending:
+        # To Redis this is no change, but it must not come back when the record is repeated.
+        call.changed(argv[1], b"", EVENT_STREAM, argv, 0, False, freed)
+    return reply
+
+
+@command(
+    "XACKDEL",
+    arity=-6,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW UPDATE DELETE"),),
+    acl=("stream",),
+)
+def xackdel(call: Call) -> object:
+    """Acknowledge and delete: ``XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
+
+    Reply: for each ID 1 where it was acknowledged and deleted, -1 where it was not pending, 2 where
+    it was acknowledged but another group still needs it (ACKED).
+    Complexity: as XDELEX. Source: xackdelCommand.
+    """
+    argv = call.argv
+    stream = stream_to_read(call, argv[1])
+    mode, texts = mode_and_ids(argv, 3)
+    group = None if stream is None else stream.groups.get(argv[2])
+    if stream is None or group is None:
+        return [MISSING] * len(texts)
+    reply: list[object] = []
+    acknowledged = 0
+    length = stream.length
+    for ms, seq in strict_ids(texts):
+        if not group.ack(ms, seq):
+            reply.append(MISSING)
+            continue
+        acknowledged += 1
+        kept = delete(stream, ms, seq, mode) == REFERENCED
+        reply.append(REFERENCED if kept else DELETED)
+    if acknowledged:
+        shorter = stream.length < length
+        event = b"xdel" if shorter else b""
+        freed = is_held_back(stream)
+        call.changed(argv[1], event, EVENT_STREAM, argv, acknowledged, shorter, freed)
+    return reply

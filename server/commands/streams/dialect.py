@@ -1,0 +1,136 @@
+"""The consumer group commands in the spellings of their first specification.
+
+Each runs today's command on the translated request (``compat.group_dialect``), so that there is
+one behaviour, one record of it and one set of errors.
+"""
+
+from __future__ import annotations
+
+from headrace.compat import group_dialect
+from headrace.compat.stream_ids import format_id
+from headrace.protocol.replies import OK, Encoded
+from headrace.server.commands.streams.group_args import group_to_use
+from headrace.server.commands.streams.group_reading import xreadgroup
+from headrace.server.commands.streams.groups import xgroup_delconsumer, xgroup_destroy
+from headrace.server.commands.streams.info import xinfo_consumers
+from headrace.server.commands.streams.pending import idle_ms, pending_range, xclaim
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    BLOCKING,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+)
+
+
+@command(
+    "XREAD-GROUP",
+    arity=-8,
+    flags=WRITE | BLOCKING | MOVABLEKEYS,
+    keys=(KeySpec("RO ACCESS", begin="STREAMS", begin_from=5, last=-1, limit=2),),
+    acl=("stream",),
+    find_keys=group_dialect.read_group_keys,
+)
+def xread_group(call: Call) -> object:
+    """``XREAD-GROUP GROUP group NAME consumer [options] STREAMS key [key ...] id [id ...]``.
+
+    Reply: that of XREADGROUP.
+    """
+    if not group_dialect.is_translated(call.argv):  # it is when the request has waited
+        call.argv = group_dialect.read_group(call.argv)
+    return xreadgroup(call)
+
+
+@command(
+    "XGROUP|PENDING",
+    arity=4,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xgroup_pending(call: Call) -> object:
+    """``XGROUP PENDING key group``. Reply: the first and the last ID, and how many."""
+    group = group_to_use(call, call.argv[2], call.argv[3])[1]
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [None, None, 0]
+    return [format_id(first.ms, first.seq), format_id(last.ms, last.seq), group.pel.size]
+
+
+@command(
+    "XGROUP|GET-PENDING",
+    arity=7,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xgroup_get_pending(call: Call) -> object:
+    """``XGROUP GET-PENDING key group min max count``.
+
+    Reply: list of (ID, consumer, seconds idle, deliveries), in ID order.
+    """
+    call.argv = group_dialect.get_pending(call.argv)
+    rows: list[object] = []
+    for nack in pending_range(call):
+        consumer = b"" if nack.consumer is None else nack.consumer.name
+        entry_id = format_id(nack.ms, nack.seq)
+        idle = idle_ms(nack, call.now_ms)
+        rows.append(group_dialect.pending_row(entry_id, consumer, idle, nack.count))
+    return rows
+
+
+@command(
+    "XGROUP|CLAIM", arity=-7, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",)
+)
+def xgroup_claim(call: Call) -> object:
+    """``XGROUP CLAIM key group consumer min-idle-ms id [id ...]``. Reply: the IDs claimed."""
+    call.argv = group_dialect.claim(call.argv)
+    return xclaim(call)
+
+
+@command(
+    "XGROUP|CONSUMERS",
+    arity=4,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xgroup_consumers(call: Call) -> object:
+    """``XGROUP CONSUMERS key group``. Reply: that of XINFO CONSUMERS."""
+    call.argv = group_dialect.consumers(call.argv)
+    return xinfo_consumers(call)
+
+
+@command("XGROUP|DEL", arity=4, flags=WRITE, keys=(KeySpec("RW DELETE", begin=2),), acl=("stream",))
+def xgroup_del(call: Call) -> object:
+    """``XGROUP DEL key group``. Reply: 1 where there was such a group, else 0."""
+    call.argv = group_dialect.destroy(call.argv)
+    return xgroup_destroy(call)
+
+
+@command(
+    "XGROUP|DEL-CONSUMER",
+    arity=5,
+    flags=WRITE,
+    keys=(KeySpec("RW DELETE", begin=2),),
+    acl=("stream",),
+)
+def xgroup_del_consumer(call: Call) -> object:
+    """``XGROUP DEL-CONSUMER key group consumer``. Reply: how many entries it held."""
+    call.argv = group_dialect.delete_consumer(call.argv)
+    return xgroup_delconsumer(call)
+
+
+@command("XGROUP|PEL", arity=8, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",))
+def xgroup_pel(call: Call) -> object:
+    """``XGROUP PEL key group id consumer idle-ms deliveries``: set one pending entry.
+
+    Reply: OK, or nil where the stream has no such entry.
+    """
+    call.argv = group_dialect.set_pending(call.argv)
+    reply = xclaim(call)
+    assert isinstance(reply, Encoded)
+    return OK if group_dialect.was_set(reply) else None

@@ -1,0 +1,132 @@
+"""What the commands on consumer groups share: finding a group, and recording what happened to it.
+
+A delivery or a claim is recorded as the XCLAIM that repeats it, with its time and count; a group's
+position as XGROUP SETID. Neither depends on a clock or on what is idle for how long.
+"""
+
+from __future__ import annotations
+
+from headrace.compat.errors import CommandError, no_key_or_group
+from headrace.compat.stream_ids import format_id
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.args import stream_to_read
+from headrace.server.dispatch.call import Call
+from headrace.storage.stream.groups import NEVER, Consumer, Group
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.stream import Stream
+
+
+def group_to_use(call: Call, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """The stream at ``key`` and its group; raises WRONGTYPE or NOGROUP."""
+    return group_of(stream_to_read(call, key), key, name)
+
+
+def group_of(stream: Stream | None, key: bytes, name: bytes) -> tuple[Stream, Group]:
+    """``stream``, which was looked for at ``key``, and its group; raises NOGROUP."""
+    group = None if stream is None else stream.groups.get(name)
+    if stream is None or group is None:
+        raise CommandError(no_key_or_group(key, name))
+    return stream, group
+
+
+def consumer_seen(
+    call: Call, key: bytes, group: Group, name: bytes, gets_nothing: bool = False
+) -> Consumer:
+    """The consumer that is at work, made where it is missing; it is seen now.
+
+    One that is made so is told but not recorded, unless it ``gets_nothing``: the record of what it
+    gets makes it. Where that turns out to be nothing, ``note_idle_consumer`` makes up for it.
+    """
+    consumer = group.consumers.get(name)
+    if consumer is None:
+        consumer = group.create_consumer(name, call.now_ms)
+        record = consumer_record(key, group, name) if gets_nothing else None
+        call.changed(key, b"xgroup-createconsumer", EVENT_STREAM, record, 1, False)
+    consumer.seen_ms = call.now_ms
+    return consumer
+
+
+def note_idle_consumer(call: Call, key: bytes, group: Group, consumer: Consumer) -> None:
+    """Record a consumer that was made by a call that gave it nothing."""
+    if consumer.active_ms == NEVER:
+        record = consumer_record(key, group, consumer.name)
+        call.changed(key, b"", EVENT_STREAM, record, 0, False)
+
+
+def consumer_record(key: bytes, group: Group, name: bytes) -> list[bytes]:
+    """The command that makes a consumer."""
+    return [b"XGROUP", b"CREATECONSUMER", key, group.name, name]
+
+
+def note_claim(
+    call: Call, key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int
+) -> None:
+    """Report that ``nack``, as it is now, went to its consumer.
+
+    Args:
+        last_ms, last_seq: the group's last ID that the record carries.
+    """
+    record: list[bytes] | None = None
+    if call.server.aof is not None:
+        record = claim_record(key, group, nack, last_ms, last_seq)
+    call.changed(key, b"", EVENT_STREAM, record, 1, False, claims_are_awaited(call, key, group))
+
+
+def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
+    """Whether somebody waits for what is pending in the group to be old enough to be claimed."""
+    blocking = call.server.blocking
+    if not blocking.group_key_count:
+        return False
+    queue = blocking.group_queue(call.db.index, key, group.name)
+    return queue is not None and len(queue.claimers) > 0
+
+
+def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
+    """Report that ``nack``, which is still there, goes because its entry was deleted.
+
+    The record claims it for its owner: whoever repeats that finds the entry missing, too.
+    """
+    record: list[bytes] | None = None
+    if call.server.aof is not None:
+        if nack.consumer is None:
+            record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
+        else:
+            record = claim_record(key, group, nack, group.last_ms, group.last_seq)
+    call.changed(key, b"", EVENT_STREAM, record, 1, False, group.max_pending != 0)
+
+
+def note_position(call: Call, key: bytes, group: Group) -> None:
+    """Report the group's last ID and how many entries it has read."""
+    record: list[bytes] | None = None
+    if call.server.aof is not None:
+        record = [
+            b"XGROUP",
+            b"SETID",
+            key,
+            group.name,
+            format_id(group.last_ms, group.last_seq),
+            b"ENTRIESREAD",
+            b"%d" % group.entries_read,
+        ]
+    call.changed(key, b"", EVENT_STREAM, record, 1, False)
+
+
+def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
+    """The XCLAIM that makes ``nack``, which has a consumer, what it is."""
+    assert nack.consumer is not None
+    return [
+        b"XCLAIM",
+        key,
+        group.name,
+        nack.consumer.name,
+        b"0",
+        format_id(nack.ms, nack.seq),
+        b"TIME",
+        b"%d" % nack.delivery_ms,
+        b"RETRYCOUNT",
+        b"%d" % nack.count,
+        b"FORCE",
+        b"JUSTID",
+        b"LASTID",
+        format_id(last_ms, last_seq),
+    ]

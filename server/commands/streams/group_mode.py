@@ -1,0 +1,49 @@
+"""XGROUP SETMODE: how a group delivers. Redis has no such command."""
+
+from __future__ import annotations
+
+from headrace.compat import errors
+from headrace.compat.errors import (
+    MAX_PENDING_NEGATIVE,
+    XGROUP_NEEDS_KEY,
+    CommandError,
+    no_such_group,
+)
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.args import integer, stream_at
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import WRITE, KeySpec, command
+
+
+@command(
+    "XGROUP|SETMODE",
+    arity=6,
+    flags=WRITE,
+    keys=(KeySpec("RW UPDATE", begin=2),),
+    acl=("stream",),
+)
+def xgroup_setmode(call: Call) -> object:
+    """``XGROUP SETMODE key group MAX-PENDING n``: the most pending entries; 0 is no limit.
+
+    XREADGROUP gives no more new entries than make ``n`` pending ones in the whole group. With 1 the
+    entries of the stream are processed one after the other, in order, by whoever is free.
+
+    Reply: OK. Complexity: O(1).
+    """
+    argv = call.argv
+    key = argv[2]
+    if argv[4].lower() != b"max-pending":
+        raise CommandError(errors.SYNTAX)
+    most = integer(argv[5])
+    if most < 0:
+        raise CommandError(MAX_PENDING_NEGATIVE)
+    stream = stream_at(call, key)
+    if stream is None:
+        raise CommandError(XGROUP_NEEDS_KEY)
+    group = stream.groups.get(argv[3])
+    if group is None:
+        raise CommandError(no_such_group(argv[3], key))
+    group.max_pending = most
+    call.changed(key, b"xgroup-setmode", EVENT_STREAM, argv, 1, False, True)
+    return OK

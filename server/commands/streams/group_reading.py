@@ -1,0 +1,382 @@
+"""XREADGROUP: what a group has not been given yet, what may be claimed, and a consumer's history.
+
+For each stream first claims are made (``CLAIM``), then new entries are handed out, together up to
+the limits. What happened is recorded as the XCLAIM of each entry and the group's new position.
+Source: t_stream.c, xreadCommand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import mypyc_attr
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError, no_key_or_group
+from headrace.compat.stream_ids import format_id, write_id
+from headrace.protocol.replies import NULL_ARRAY
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.args import stream_to_read, strict_id
+from headrace.server.commands.streams.entries import (
+    PAIR,
+    SizeLimit,
+    StreamsReply,
+    count_entries,
+    within,
+    write_entries,
+)
+from headrace.server.commands.streams.group_args import (
+    claim_record,
+    claims_are_awaited,
+    consumer_seen,
+    note_idle_consumer,
+)
+from headrace.server.commands.streams.read_options import (
+    NO_CLAIM,
+    ReadOptions,
+    read_options_of,
+)
+from headrace.server.commands.streams.reading import GREATEST, parts_after
+from headrace.server.dispatch.call import Call, Parked
+from headrace.server.dispatch.key_specs import xread_keys
+from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
+from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
+from headrace.storage.stream.groups import Consumer, Group
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.lookup import Lookup
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.part import Part
+from headrace.storage.stream.stream import Stream
+
+NO_LIMIT: Final = -1
+_WITH_CLAIM: Final = b"*4\r\n"
+_NOT_CLAIMED: Final = b":0\r\n:0\r\n"
+_GONE: Final = b"*-1\r\n"
+_GONE_RESP3: Final = b"_\r\n"
+
+
+@mypyc_attr(acyclic=True)
+class _Source:
+    """One stream of the request: where it is read from, and after which ID; None is ``>``."""
+
+    def __init__(
+        self, key: bytes, stream: Stream, group: Group, after: tuple[int, int] | None
+    ) -> None:
+        self.key: Final = key
+        self.stream: Final = stream
+        self.group: Final = group
+        self.after: Final = after
+
+
+@mypyc_attr(acyclic=True)
+class _Reading:
+    """One XREADGROUP at work.
+
+    Attributes:
+        entries_left: what MAXCOUNT still allows, or ``NO_LIMIT``.
+        size: what MAXSIZE still allows; None without it.
+        taken: how many entries the reply has.
+        claim_ms: as in ``options``; ``NO_CLAIM`` after a history was read, as in Redis.
+    """
+
+    def __init__(self, call: Call, options: ReadOptions) -> None:
+        self.call: Final = call
+        self.options: Final = options
+        self.reply: Final = StreamsReply(call.session.resp3)
+        self.entries_left = options.max_count or NO_LIMIT
+        self.size: Final = (
+            SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
+        )
+        self.taken = 0
+        self.claim_ms = options.claim_ms
+
+    def limit(self) -> int:
+        """The most entries of the next stream."""
+        return _tighter(self.options.count or NO_LIMIT, self.entries_left)
+
+    def is_full(self) -> bool:
+        """Whether a limit on the whole reply is reached."""
+        if self.size is not None and self.size.is_reached():
+            return True
+        return self.taken > 0 and self.entries_left == 0
+
+    def took(self, entries: int) -> None:
+        """Count entries of the reply."""
+        self.taken += entries
+        if self.entries_left != NO_LIMIT:
+            self.entries_left -= entries
+
+
+@command(
+    "XREADGROUP",
+    arity=-7,
+    flags=BLOCKING | WRITE | MOVABLEKEYS,
+    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=4, last=-1, limit=2),),
+    acl=("stream",),
+    find_keys=xread_keys,
+)
+def xreadgroup(call: Call) -> object:
+    """Read for a group: ``XREADGROUP GROUP group consumer [options] STREAMS key ... id ...``.
+
+    ``>`` hands out new entries, any other ID shows what the consumer has pending after it.
+    Reply: a map from key to entries; nil when no stream has any.
+    Raises: NOGROUP, WRONGTYPE.
+    Complexity: O(log n + answer) for each stream, and with CLAIM the deleted entries passed over.
+    """
+    options = read_options_of(call.argv, call.now_ms, True)
+    sources = _sources(call, options)
+    reading = _Reading(call, options)
+    for source in sources:
+        group = source.group
+        known = len(group.consumers)
+        consumer = consumer_seen(call, source.key, group, options.consumer, options.noack)
+        made = len(group.consumers) > known
+        if source.after is None:
+            _read_new(reading, source, consumer)
+        else:
+            _read_history(reading, source, source.after, consumer)
+        if made and not options.noack:
+            note_idle_consumer(call, source.key, group, consumer)
+        if reading.is_full():
+            break
+    if reading.reply.streams:
+        return reading.reply.whole()
+    if not options.block_at or not call.may_block:
+        return NULL_ARRAY
+    keys = [source.key for source in sources]
+    return Parked(
+        keys,
+        options.deadline_ms,
+        call.argv,
+        NULL_ARRAY,
+        [],
+        options.group,
+        options.claim_ms,
+        options.consumer,
+    )
+
+
+def _sources(call: Call, options: ReadOptions) -> list[_Source]:
+    argv = call.argv
+    width = (len(argv) - options.streams_at) // 2
+    sources: list[_Source] = []
+    for at in range(options.streams_at, options.streams_at + width):
+        key = argv[at]
+        stream = stream_to_read(call, key)
+        group = None if stream is None else stream.groups.get(options.group)
+        if stream is None or group is None:
+            line = no_key_or_group(key, options.group)
+            raise CommandError(line + b" in XREADGROUP with GROUP option")
+        text = argv[at + width]
+        if text == b"$" or text == b"+":
+            raise CommandError(errors.not_for_groups(text))
+        after: tuple[int, int] | None = None
+        if text != b">":
+            after = strict_id(text)
+            if after == GREATEST:  # which is what ``>`` stands for
+                after = None
+        sources.append(_Source(key, stream, group, after))
+    return sources
+
+
+def _read_history(
+    reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
+) -> None:
+    """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
+    reading.claim_ms = NO_CLAIM
+    call = reading.call
+    group = source.group
+    entries = BytesWriter()
+    ms, seq = after
+    start = following(ms, seq)
+    limit = reading.limit()
+    gone = _GONE_RESP3 if call.session.resp3 else _GONE
+    shown = 0
+    size = reading.size
+    if size is not None:
+        size.begin(source.key)
+    nacks = consumer.pel.from_id(start[0], start[1], max(0, limit))
+    lookup = Lookup(source.stream, nacks)
+    for nack in nacks:
+        if size is not None and size.is_reached():
+            break
+        written = len(entries)
+        part = lookup.part_of(nack)
+        if part is None:
+            entries.write(PAIR)
+            write_id(entries, nack.ms, nack.seq)
+            entries.write(gone)
+        else:
+            write_entries(entries, [part], False)
+        if size is not None:
+            size.give(len(entries) - written)
+        shown += 1
+        reading.took(1)
+        if part is not None:
+            group.assign(nack, consumer, call.now_ms)
+            nack.count_up()
+    if size is not None:
+        size.end(shown)
+    reading.reply.begin(source.key, shown)
+    reading.reply.out.write(entries.getvalue())
+
+
+def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
+    """Claim and hand out for one stream; it joins the reply when there is something to give."""
+    call = reading.call
+    group = source.group
+    claiming = reading.claim_ms != NO_CLAIM
+    if not claiming and not has_new(source.stream, group):
+        return
+    limit = reading.limit()
+    claims: list[Claim] | None = None
+    if claiming:
+        claims = claimable(source.stream, group, call.now_ms - reading.claim_ms, limit)
+        if not claims and not has_new(source.stream, group):
+            return
+    size = reading.size
+    if size is not None:
+        size.begin(source.key)
+    last = (group.last_ms, group.last_seq)
+    records: list[list[bytes]] = []
+    claimed = b""
+    count = 0
+    if claims:
+        claimed, count = _claim(reading, source, consumer, claims, records)
+        if limit != NO_LIMIT:
+            limit -= count
+    parts: list[Part] = []
+    limit = _tighter(limit, group.room())
+    if limit != 0 and not (count and reading.is_full()):
+        parts = parts_after(source.stream, last, max(0, limit))
+        if size is not None:
+            if claiming:
+                parts = within(parts, size, _WITH_CLAIM, _NOT_CLAIMED)
+            else:
+                parts = within(parts, size)
+    new = count_entries(parts)
+    if size is not None:
+        size.end(count + new)
+    reading.reply.begin(source.key, count + new)
+    if count:
+        reading.reply.out.write(claimed)
+    if new:
+        reading.took(new)
+        _hand_out(reading, source, consumer, parts, records)
+    if count or new:
+        awaited = not reading.options.noack and claims_are_awaited(call, source.key, group)
+        _report(call, source.key, records, awaited)
+
+
+def _claim(
+    reading: _Reading,
+    source: _Source,
+    consumer: Consumer,
+    claims: list[Claim],
+    records: list[list[bytes]],
+) -> tuple[bytes, int]:
+    """Take over what has been idle for long enough, as far as MAXSIZE allows.
+
+    Returns: the entries as they are to be shown, and how many they are.
+    """
+    call = reading.call
+    group = source.group
+    size = reading.size
+    entries = BytesWriter()
+    recording = call.server.aof is not None
+    count = 0
+    for claim in claims:
+        if size is not None and size.is_reached():
+            break
+        nack = claim.nack
+        idle_ms = max(0, call.now_ms - nack.delivery_ms)
+        written = len(entries)
+        tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
+        write_entries(entries, [claim.part], False, _WITH_CLAIM, tail)
+        if size is not None:
+            size.give(len(entries) - written)
+        count += 1
+        reading.took(1)
+        group.assign(nack, consumer, call.now_ms)
+        nack.count_up()
+        if recording:
+            records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
+    if count:
+        consumer.active_ms = call.now_ms
+    return entries.getvalue(), count
+
+
+def _hand_out(
+    reading: _Reading,
+    source: _Source,
+    consumer: Consumer,
+    parts: list[Part],
+    records: list[list[bytes]],
+) -> None:
+    """Put new entries into the reply and hand them out."""
+    call = reading.call
+    group = source.group
+    out = reading.reply.out
+    noack = reading.options.noack
+    if reading.claim_ms == NO_CLAIM:
+        write_entries(out, parts, False)
+    else:
+        write_entries(out, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
+    last = (group.last_ms, group.last_seq)
+    hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
+    if not noack:
+        consumer.active_ms = call.now_ms
+    if call.server.aof is not None:
+        if not noack:
+            _record_deliveries(source.key, group, consumer, parts, call.now_ms, last, records)
+        records.append(
+            [
+                b"XGROUP",
+                b"SETID",
+                source.key,
+                group.name,
+                format_id(group.last_ms, group.last_seq),
+                b"ENTRIESREAD",
+                b"%d" % group.entries_read,
+            ]
+        )
+
+
+def _record_deliveries(
+    key: bytes,
+    group: Group,
+    consumer: Consumer,
+    parts: list[Part],
+    now_ms: int,
+    last: tuple[int, int],
+    records: list[list[bytes]],
+) -> None:
+    """Add the XCLAIM of each entry handed out; ``last`` is the group's last ID before that."""
+    for part in parts:
+        for number in range(part.low, part.high):
+            if part.dead is None or not part.dead[number]:
+                nack = Nack(part.run.ms[number], part.run.seq[number], consumer, now_ms)
+                records.append(claim_record(key, group, nack, last[0], last[1]))
+
+
+def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> None:
+    """One change, however many records it takes to repeat it.
+
+    Args:
+        ready: somebody waits for what is pending from now on.
+    """
+    if not records:
+        call.changed(key, b"", EVENT_STREAM, None, 1, False, ready)
+        return
+    dirty = 1
+    for record in records:
+        call.changed(key, b"", EVENT_STREAM, record, dirty, False, ready)
+        dirty = 0
+
+
+def _tighter(limit: int, other: int) -> int:
+    """The smaller of two limits of which a negative one is none."""
+    if limit < 0:
+        return other
+    return limit if other < 0 else min(limit, other)

@@ -1,0 +1,229 @@
+"""The subcommands of XGROUP: consumer groups come, move and go.
+
+Source: t_stream.c, xgroupCommand; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from headrace.compat.errors import (
+    BUSY_GROUP,
+    ENTRIES_READ_NEGATIVE,
+    XGROUP_NEEDS_KEY,
+    CommandError,
+    bad_subcommand,
+    no_such_group,
+)
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.help import show_help
+from headrace.server.commands.streams.args import bound_id, integer, stream_at, strict_id
+from headrace.server.commands.streams.idmp_records import record_limits
+from headrace.server.commands.streams.writing import new_stream
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    LOADING,
+    STALE,
+    WRITE,
+    KeySpec,
+    command,
+    container,
+)
+from headrace.storage.stream.groups import UNKNOWN, Group
+from headrace.storage.stream.stream import Stream
+
+container("XGROUP")
+
+
+class PositionOptions:
+    """The options of XGROUP CREATE and SETID.
+
+    Attributes:
+        make_stream: create a stream that is missing.
+        entries_read: how many entries the position stands for, or ``UNKNOWN``.
+    """
+
+    def __init__(self) -> None:
+        self.make_stream = False
+        self.entries_read = UNKNOWN
+
+    def read(self, argv: list[bytes], may_make_stream: bool) -> None:
+        """Read ``argv[5:]``."""
+        at = 5
+        while at < len(argv):
+            word = argv[at].lower()
+            if word == b"mkstream" and may_make_stream:
+                self.make_stream = True
+                at += 1
+            elif word == b"entriesread" and at + 1 < len(argv):
+                self.entries_read = integer(argv[at + 1])
+                if self.entries_read < 0 and self.entries_read != UNKNOWN:
+                    raise CommandError(ENTRIES_READ_NEGATIVE)
+                at += 2
+            else:
+                raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+
+
+def _stream_of(call: Call, key: bytes) -> Stream:
+    stream = stream_at(call, key)
+    if stream is None:
+        raise CommandError(XGROUP_NEEDS_KEY)
+    return stream
+
+
+def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
+    group = stream.groups.get(name)
+    if group is None:
+        raise CommandError(no_such_group(name, key))
+    return group
+
+
+@command(
+    "XGROUP|CREATE",
+    arity=-5,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("RW INSERT", begin=2),),
+    acl=("stream",),
+)
+def xgroup_create(call: Call) -> object:
+    """Make a group: ``XGROUP CREATE key group <id | $> [MKSTREAM] [ENTRIESREAD n]``.
+
+    Reply: OK.
+    Raises: BUSYGROUP when the group is there.
+    Complexity: O(1).
+    """
+    argv = call.argv
+    options = PositionOptions()
+    options.read(argv, True)
+    key = argv[2]
+    name = argv[3]
+    stream = stream_at(call, key)
+    if stream is None and not options.make_stream:
+        raise CommandError(XGROUP_NEEDS_KEY)
+    if len(argv) > 8:
+        raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+    created = stream is None
+    if stream is None:
+        stream = new_stream(call)
+    position = (stream.last_ms, stream.last_seq)
+    if argv[4] != b"$":
+        position = strict_id(argv[4])
+    if name in stream.groups:
+        raise CommandError(BUSY_GROUP)
+    if created:
+        call.put(key, stream)
+    entries_read = min(options.entries_read, stream.entries_added)
+    stream.groups[name] = Group(name, position[0], position[1], entries_read)
+    record = argv
+    if argv[4] == b"$":
+        record = argv.copy()
+        record[4] = b"%d-%d" % position
+    call.changed(key, b"xgroup-create", EVENT_STREAM, record, 1, created)
+    if created:
+        record_limits(call, key, stream)
+    return OK
+
+
+@command(
+    "XGROUP|SETID",
+    arity=-5,
+    flags=WRITE,
+    keys=(KeySpec("RW UPDATE", begin=2),),
+    acl=("stream",),
+)
+def xgroup_setid(call: Call) -> object:
+    """Move a group: ``XGROUP SETID key group <id | $> [ENTRIESREAD n]``.
+
+    Without ENTRIESREAD it is not known any more how many entries the group has read.
+
+    Reply: OK. Complexity: O(1).
+    """
+    argv = call.argv
+    options = PositionOptions()
+    options.read(argv, False)
+    key = argv[2]
+    stream = _stream_of(call, key)
+    group = _group_of(stream, key, argv[3])
+    if len(argv) not in (5, 7):
+        raise CommandError(bad_subcommand(b"xgroup", argv[1]))
+    position = (stream.last_ms, stream.last_seq)
+    if argv[4] != b"$":
+        position = bound_id(argv[4])
+    group.last_ms, group.last_seq = position
+    group.entries_read = min(options.entries_read, stream.entries_added)
+    call.changed(key, b"xgroup-setid", EVENT_STREAM, argv, 1, False)
+    return OK
+
+
+@command(
+    "XGROUP|DESTROY",
+    arity=4,
+    flags=WRITE,
+    keys=(KeySpec("RW DELETE", begin=2),),
+    acl=("stream",),
+)
+def xgroup_destroy(call: Call) -> object:
+    """Remove a group with all it has pending: ``XGROUP DESTROY key group``.
+
+    Reply: 1, or 0 when there was no such group.
+    Complexity: O(1); what it held is freed later.
+    """
+    argv = call.argv
+    stream = _stream_of(call, argv[2])
+    group = stream.groups.pop(argv[3], None)
+    if group is None:
+        return 0
+    call.server.free_later(group)
+    # Its readers wait for the key, and have an error to get.
+    call.changed(argv[2], b"xgroup-destroy", EVENT_STREAM, argv, 1, False, True)
+    return 1
+
+
+@command(
+    "XGROUP|CREATECONSUMER",
+    arity=5,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("RW INSERT", begin=2),),
+    acl=("stream",),
+)
+def xgroup_createconsumer(call: Call) -> object:
+    """Make a consumer: ``XGROUP CREATECONSUMER key group consumer``.
+
+    Reply: 1, or 0 when it is there. Complexity: O(1).
+    """
+    argv = call.argv
+    group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
+    if argv[4] in group.consumers:
+        return 0
+    group.create_consumer(argv[4], call.now_ms)
+    call.changed(argv[2], b"xgroup-createconsumer", EVENT_STREAM, argv, 1, False)
+    return 1
+
+
+@command(
+    "XGROUP|DELCONSUMER",
+    arity=5,
+    flags=WRITE,
+    keys=(KeySpec("RW DELETE", begin=2),),
+    acl=("stream",),
+)
+def xgroup_delconsumer(call: Call) -> object:
+    """Remove a consumer with all it has pending: ``XGROUP DELCONSUMER key group consumer``.
+
+    Reply: how many entries it held; they are pending no more.
+    Complexity: O(k log n) for its k of the n pending entries, and never more than O(n); what it
+        held is freed later.
+    """
+    argv = call.argv
+    group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
+    if argv[4] not in group.consumers:
+        return 0
+    removed = group.delete_consumer(argv[4])
+    room = removed.count > 0 and group.max_pending != 0
+    call.changed(argv[2], b"xgroup-delconsumer", EVENT_STREAM, argv, 1, False, room)
+    if removed.count:
+        call.server.free_later(removed)
+    return removed.count
+
+
+command("XGROUP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

@@ -1,0 +1,257 @@
+"""The commands around idempotent production: XCFGSET, XIDMPRECORD and XIDMP.
+
+XIDMP is the container that the feature's first design had. CFGSET and CFGGET are its spellings of
+XCFGSET and of a getter; PRODUCERS is ours.
+
+Source: t_stream.c.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.glob import Glob
+from headrace.compat.stream_ids import format_id
+from headrace.protocol.replies import OK, Map
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.help import show_help
+from headrace.server.commands.streams.args import (
+    integer,
+    stream_at,
+    stream_to_read,
+    strict_id,
+)
+from headrace.server.commands.streams.idmp_records import EVER, record_iid
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    LOADING,
+    READONLY,
+    STALE,
+    WRITE,
+    KeySpec,
+    command,
+    container,
+)
+from headrace.storage.stream.iids import iid_of
+from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+
+_SAME: Final = -1  # leave a limit as it is
+
+
+class Limits:
+    """The limits of an IDMP map that a request gives."""
+
+    def __init__(self) -> None:
+        self.duration_s = _SAME
+        self.maxsize = _SAME
+
+    def read(self, argv: list[bytes], at: int, duration: bytes, maxsize: bytes) -> None:
+        """Read the limits from ``at`` on.
+
+        Args:
+            duration, maxsize: the words that stand before them, in lower case.
+        """
+        while at < len(argv):
+            word = argv[at].lower()
+            if word not in (duration, maxsize) or at + 1 == len(argv):
+                raise CommandError(errors.SYNTAX)
+            if word == duration:
+                if self.duration_s != _SAME:
+                    raise CommandError(errors.IDMP_DURATION_TWICE)
+                self.duration_s = integer(argv[at + 1])
+                if not 1 <= self.duration_s <= IDMP_DURATION_S_MAX:
+                    raise CommandError(errors.IDMP_DURATION_RANGE)
+            else:
+                if self.maxsize != _SAME:
+                    raise CommandError(errors.IDMP_MAXSIZE_TWICE)
+                self.maxsize = integer(argv[at + 1])
+                if not 1 <= self.maxsize <= IDMP_MAXSIZE_MAX:
+                    raise CommandError(errors.IDMP_MAXSIZE_RANGE)
+            at += 2
+        if self.duration_s == _SAME and self.maxsize == _SAME:
+            raise CommandError(errors.IDMP_NOTHING_SET)
+
+    def record(self, key: bytes) -> list[bytes]:
+        """XCFGSET with what was given."""
+        words = [b"XCFGSET", key]
+        if self.duration_s != _SAME:
+            words += [b"IDMP-DURATION", b"%d" % self.duration_s]
+        if self.maxsize != _SAME:
+            words += [b"IDMP-MAXSIZE", b"%d" % self.maxsize]
+        return words
+
+    def apply(self, call: Call, key: bytes, stream: Stream) -> None:
+        """Set the limits; where one differs from what it was, what is known is forgotten."""
+        duration_s = stream.idmp_duration_s if self.duration_s == _SAME else self.duration_s
+        maxsize = stream.idmp_maxsize if self.maxsize == _SAME else self.maxsize
+        if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
+            return
+        call.server.free_later(stream.limit_idmp(duration_s, maxsize))
+        call.changed(key, b"", EVENT_STREAM, self.record(key), 1, False)
+
+
+def _stream_to_write(call: Call, key: bytes) -> Stream:
+    stream = stream_at(call, key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    return stream
+
+
+def _stream_to_read(call: Call, key: bytes) -> Stream:
+    stream = stream_to_read(call, key)
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    return stream
+
+
+@command("XCFGSET", arity=-2, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
+def xcfgset(call: Call) -> object:
+    """Limit the IDMP map: ``XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]``.
+
+    A value that differs from what it was makes the stream forget all iids.
+
+    Reply: OK. Complexity: O(1); what is forgotten is freed later. Source: xcfgsetCommand.
+    """
+    key = call.argv[1]
+    stream = _stream_to_write(call, key)
+    limits = Limits()
+    limits.read(call.argv, 2, b"idmp-duration", b"idmp-maxsize")
+    limits.apply(call, key, stream)
+    return OK
+
+
+@command(
+    "XIDMPRECORD",
+    arity=5,
+    flags=WRITE | DENYOOM | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+)
+def xidmprecord(call: Call) -> object:
+    """Make an iid known for an entry: ``XIDMPRECORD key pid iid id``.
+
+    The append-only file's base is made of these. There the entry may be deleted by now: what it
+    was added with is known all the same. The iid counts as added now.
+
+    Reply: OK, also where that is known already. Complexity: O(log n). Source: xidmprecordCommand.
+    """
+    argv = call.argv
+    key, pid, iid = argv[1], argv[2], argv[3]
+    entry_id = strict_id(argv[4])
+    if not pid:
+        raise CommandError(errors.RECORD_NO_PID)
+    if not iid:
+        raise CommandError(errors.RECORD_NO_IID)
+    stream = _stream_to_write(call, key)
+    if not call.replaying:
+        if not stream.contains(entry_id[0], entry_id[1]):
+            raise CommandError(errors.NO_SUCH_MESSAGE)
+        known = stream.known_id(pid, iid, call.now_ms)
+        if known == entry_id:
+            return OK
+        if known is not None:
+            raise CommandError(errors.IID_ELSEWHERE)
+    elif stream.known_id(pid, iid, EVER) == entry_id:
+        return OK
+    record_iid(call, stream, pid, iid_of(iid), entry_id)
+    call.changed(key, b"", EVENT_STREAM, argv, 1, False)
+    return OK
+
+
+container("XIDMP")
+
+
+@command(
+    "XIDMP|CFGSET",
+    arity=-3,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW UPDATE", begin=2),),
+    acl=("stream",),
+)
+def xidmp_cfgset(call: Call) -> object:
+    """``XIDMP CFGSET key [DURATION seconds] [MAXSIZE count]``: as XCFGSET. Reply: OK."""
+    key = call.argv[2]
+    stream = _stream_to_write(call, key)
+    limits = Limits()
+    limits.read(call.argv, 3, b"duration", b"maxsize")
+    limits.apply(call, key, stream)
+    return OK
+
+
+@command(
+    "XIDMP|CFGGET",
+    arity=-3,
+    flags=READONLY | FAST,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xidmp_cfgget(call: Call) -> object:
+    """``XIDMP CFGGET key [DURATION] [MAXSIZE]``.
+
+    Reply: map of the limits asked for, in that order; of both when none is named.
+    """
+    stream = _stream_to_read(call, call.argv[2])
+    wanted: list[bytes] = []
+    for word in call.argv[3:]:
+        name = word.lower()
+        if name not in (b"duration", b"maxsize"):
+            raise CommandError(errors.SYNTAX)
+        if name not in wanted:
+            wanted.append(name)
+    pairs: list[tuple[object, object]] = []
+    for name in wanted or [b"duration", b"maxsize"]:
+        limit = stream.idmp_duration_s if name == b"duration" else stream.idmp_maxsize
+        pairs.append((name, limit))
+    return Map(pairs)
+
+
+@command(
+    "XIDMP|PRODUCERS",
+    arity=-3,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS", begin=2),),
+    acl=("stream",),
+)
+def xidmp_producers(call: Call) -> object:
+    """``XIDMP PRODUCERS key [MATCH glob] [COUNT n]``.
+
+    Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in byte
+    order of the pids; at most ``n`` of them.
+    Complexity: O(producers of the stream).
+    """
+    args = Args(call.argv, 3)
+    pattern: Glob | None = None
+    most = 0
+    while args.left:
+        option = args.option()
+        if option == b"MATCH":
+            pattern = Glob(args.word())
+        elif option == b"COUNT":
+            most = args.integer()
+            if most <= 0:
+                raise CommandError(errors.COUNT_NOT_POSITIVE)
+        else:
+            raise CommandError(errors.SYNTAX)
+    stream = _stream_to_read(call, call.argv[2])
+    if stream.idmp is None:
+        return []
+    producers = stream.idmp.producers
+    pids = list(producers)
+    if pattern is not None:
+        pids = [pid for pid in pids if pattern.matches(pid)]
+    rows: list[object] = []
+    for pid in nsmallest(most, pids) if 0 < most < len(pids) else sorted(pids):
+        producer = producers[pid]
+        oldest = format_id(*producer.entry_id(producer.oldest()))
+        newest = format_id(*producer.entry_id(producer.newest()))
+        rows.append([pid, int(producer.count), oldest, newest])
+    return rows
+
+
+command("XIDMP|HELP", arity=2, flags=LOADING | STALE, acl=("stream",))(show_help)

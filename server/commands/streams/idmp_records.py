@@ -1,0 +1,71 @@
+"""What commands do about the IDMP map of a stream, and how that is recorded.
+
+An XADD with IDMP is recorded with the ID that was chosen; running it again adds that entry and
+makes its iid known, whether the iid was known or not: it was not when the entry was added. A repeat
+is recorded as it was typed, with ``*``; running it again finds what the iid was used for and only
+counts. An iid was added when the ID of its entry says; a record of which that is not true is
+stamped with the time, in a comment before it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.stream_ids import format_id
+from headrace.persistence.forms.commands import limits_command
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.dispatch.call import Call
+from headrace.storage.stream.iids import Iid
+from headrace.storage.stream.stream import Stream
+
+EVER: Final = 0  # a time at which nothing that is recorded has expired yet
+
+
+def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple[int, int]) -> None:
+    """Remember that a producer used ``iid`` for an entry, and count it."""
+    ms, seq = entry_id
+    added_ms = call.now_ms
+    if call.replaying:
+        added_ms = _told_ms(ms, call)
+    elif ms != added_ms and call.server.aof is not None:
+        call.server.aof.stamp_next = True
+    stream.make_idmp().record(pid, iid, ms, seq, added_ms)
+    stream.iids_added += 1
+
+
+def _told_ms(id_ms: int, call: Call) -> int:
+    """When an iid was added, as far as a record tells.
+
+    The ID of its entry tells to the millisecond, unless the stream's last ID was ahead of the
+    clock, or the entry was an older one: then the record was stamped with its second.
+    """
+    told_ms = id_ms
+    if call.stamp_s and id_ms // 1000 != call.stamp_s:
+        told_ms = 1000 * call.stamp_s + 999
+    return min(told_ms, call.now_ms)
+
+
+def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
+    """Count an entry that was added before; the reply, which is its ID."""
+    stream.iids_duplicates += 1
+    call.changed(call.argv[1], b"", EVENT_STREAM, call.argv, 1, False)
+    return format_id(known[0], known[1])
+
+
+def record_limits(call: Call, key: bytes, stream: Stream) -> None:
+    """Record the limits of a stream that was just made, where its record does not imply them.
+
+    The configuration may be another one when the record is run again.
+    """
+    if call.server.aof is None or stream.has_default_limits():
+        return
+    call.changed(key, b"", EVENT_STREAM, limits_command(key, stream), 0, False)
+    for pid, iid, ms, seq, _ in stream.idmp_records():
+        record = [b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)]
+        call.changed(key, b"", EVENT_STREAM, record, 0, False)
+
+
+def without_producer(record: list[bytes], idmp_at: int) -> None:
+    """Take IDMP or IDMPAUTO, which stands at ``idmp_at``, out of the record of an XADD."""
+    words = 2 if record[idmp_at].lower() == b"idmpauto" else 3
+    del record[idmp_at : idmp_at + words]

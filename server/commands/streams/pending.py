@@ -1,0 +1,508 @@
+"""The commands on pending entries: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+
+from headrace.compat import errors, group_dialect
+from headrace.compat.errors import CommandError
+from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.stream_ids import format_id, parse_id, plain_id, write_id
+from headrace.protocol.replies import (
+    NULL_ARRAY,
+    Encoded,
+    array_header,
+    decimal,
+    write_bulk,
+    write_integer,
+)
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.args import (
+    LengthyIds,
+    integer,
+    option_name,
+    range_end,
+    range_start,
+    stream_to_read,
+    strict_id,
+    strict_ids,
+)
+from headrace.server.commands.streams.entries import write_entries
+from headrace.server.commands.streams.group_args import (
+    consumer_seen,
+    group_of,
+    group_to_use,
+    note_claim,
+    note_idle_consumer,
+    note_position,
+    note_purge,
+)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.rows import (
+    FAST,
+    NONE_ALIKE,
+    READONLY,
+    WRITE,
+    KeySpec,
+    alike,
+    command,
+    lengthy,
+)
+from headrace.storage.stream.delivery import Claim
+from headrace.storage.stream.groups import Consumer, Group, by_name
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.lookup import Lookup
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.stream import Stream
+
+PENDING_FIELDS: Final = b"*4\r\n"
+AUTOCLAIM_COUNT: Final = 100
+AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
+AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
+ANY_TIME_MS: Final = 2**62 - 1  # whatever was delivered, it was before
+RELEASED_IDLE: Final = -1
+_ACKNOWLEDGED: Final = b":1\r\n"
+_NOT_PENDING: Final = b":0\r\n"
+
+
+@command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
+def xack(call: Call) -> object:
+    """Acknowledge entries: ``XACK key group id [id ...]``.
+
+    A consumer before the IDs is passed over, see ``compat.group_dialect``.
+
+    Reply: how many were pending; 0 also where there is no such key or group.
+    Complexity: O(log n) for each ID. Source: xackCommand.
+    """
+    argv = call.argv
+    stream = stream_to_read(call, argv[1])
+    group = None if stream is None else stream.groups.get(argv[2])
+    if group is None:
+        return 0
+    acknowledged = 0
+    if len(argv) == 4:
+        ms, seq = strict_id(argv[3])
+        if group.ack(ms, seq):
+            acknowledged = 1
+    else:
+        argv = group_dialect.ack(argv)
+        for ms, seq in strict_ids(argv[3:]):
+            if group.ack(ms, seq):
+                acknowledged += 1
+    if acknowledged:
+        room = group.max_pending != 0
+        call.changed(argv[1], b"", EVENT_STREAM, argv, acknowledged, False, room)
+    return acknowledged
+
+
+class _Acknowledgement(LengthyIds):
+    """XACK of very many entries."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        super().__init__(argv, 3)
+        self._group: Group | None = None
+        self._acknowledged = 0
+
+    def begin(self, call: Call) -> None:
+        """Find the group."""
+        stream = stream_to_read(call, self.argv[1])
+        if stream is not None:
+            self._group = stream.groups.get(self.argv[2])
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Acknowledge some."""
+        group = self._group
+        if group is None:
+            return
+        call.db.before_change(self.argv[1])
+        for text in self.argv[low:high]:
+            ms, seq = strict_id(text)
+            if group.ack(ms, seq):
+                self._acknowledged += 1
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """How many were pending."""
+        group = self._group
+        if group is not None and self._acknowledged:
+            room = group.max_pending != 0
+            self.record(call, b"XACK")
+            call.changed(self.argv[1], b"", EVENT_STREAM, None, self._acknowledged, False, room)
+        return self._acknowledged
+
+
+@lengthy("XACK")
+def xack_lengthy(call: Call) -> Lengthy | None:
+    """Very many entries of a group that is there."""
+    found = call.db.entry(call.argv[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return None
+    if call.argv[2] not in found.value.groups:
+        return None
+    return _Acknowledgement(group_dialect.ack(call.argv))
+
+
+@alike("XACK")
+def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+    """Several entries of one group, each with a request of its own."""
+    words = requests[first]
+    if len(words) != 4 or not call.is_unheard():
+        return NONE_ALIKE, b""
+    found = call.db.entry(words[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return NONE_ALIKE, b""
+    name = words[2]
+    group = found.value.groups.get(name)
+    if group is None or group.max_pending:  # then others wait for what is acknowledged
+        return NONE_ALIKE, b""
+    recorded = call.server.aof is not None
+    out = BytesWriter()
+    done = 0
+    acknowledged = 0
+    for words in requests[first:end]:
+        ms, seq = plain_id(words[3])
+        if ms < 0 or words[2] != name:
+            break
+        if group.ack(int(ms), int(seq) if seq >= 0 else 0):
+            acknowledged += 1
+            out.write(_ACKNOWLEDGED)
+            if recorded:
+                call.record_one(words)
+        else:
+            out.write(_NOT_PENDING)
+        done += 1
+    if done:
+        call.note_hits(found, done)
+        call.server.dirty += acknowledged
+    return done, out.getvalue()
+
+
+class PendingRange:
+    """What XPENDING was asked to list.
+
+    Attributes:
+        min_idle_ms: leave out what was delivered more lately; 0 or less leaves nothing out.
+        start, end: the IDs, both included.
+        count: the most entries.
+        consumer: whose; None is everyone's.
+    """
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.min_idle_ms = 0
+        at = 3
+        if argv[3].lower() == b"idle":
+            self.min_idle_ms = integer(argv[4])
+            if len(argv) < 8:
+                raise CommandError(errors.SYNTAX)
+            at = 5
+        self.count = max(0, integer(argv[at + 2]))
+        self.start = range_start(argv[at])
+        self.end = range_end(argv[at + 1])
+        self.consumer = argv[at + 3] if at + 3 < len(argv) else None
+
+
+@command(
+    "XPENDING",
+    arity=-3,
+    flags=READONLY,
+    keys=(KeySpec("RO ACCESS"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xpending(call: Call) -> object:
+    """Pending entries: ``XPENDING key group [[IDLE min] start end count [consumer]]``.
+
+    Reply: how many there are, the lowest and highest ID, and the number of each consumer; with a
+        range a list of (ID, consumer, idle milliseconds, deliveries), where an entry that was
+        released has an empty consumer and is idle -1.
+    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range)
+        unless few are idle for so long.
+    Source: xpendingCommand.
+    """
+    argv = call.argv
+    if len(argv) != 3 and not 6 <= len(argv) <= 9:
+        raise CommandError(errors.SYNTAX)
+    if len(argv) == 3:
+        return _summary(group_to_use(call, argv[1], argv[2])[1])
+    nacks = pending_range(call)
+    out = BytesWriter()
+    out.write(array_header(len(nacks)))
+    for nack in nacks:
+        out.write(PENDING_FIELDS)
+        write_id(out, nack.ms, nack.seq)
+        write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
+        write_integer(out, idle_ms(nack, call.now_ms))
+        write_integer(out, nack.count)
+    return Encoded(out.getvalue())
+
+
+def idle_ms(nack: Nack, now_ms: int) -> int:
+    """For how long a pending entry has been idle; ``RELEASED_IDLE`` for one without a consumer."""
+    return RELEASED_IDLE if nack.consumer is None else max(0, now_ms - nack.delivery_ms)
+
+
+def pending_range(call: Call) -> list[Nack]:
+    """The entries that XPENDING with a range asks for."""
+    argv = call.argv
+    wanted = PendingRange(argv)
+    group = group_to_use(call, argv[1], argv[2])[1]
+    consumer: Consumer | None = None
+    if wanted.consumer is not None:
+        consumer = group.consumers.get(wanted.consumer)
+        if consumer is None:
+            return []
+    if wanted.min_idle_ms > 0:
+        latest_ms = call.now_ms - wanted.min_idle_ms
+        return group.idle_between(consumer, wanted.start, wanted.end, wanted.count, latest_ms)
+    pel = group.pel if consumer is None else consumer.pel
+    return pel.between(wanted.start, wanted.end, wanted.count, ANY_TIME_MS)
+
+
+def _summary(group: Group) -> object:
+    first = group.pel.first()
+    last = group.pel.last()
+    if first is None or last is None:
+        return [0, None, None, NULL_ARRAY]
+    holders = [consumer for consumer in by_name(group.consumers) if consumer.pel.size]
+    out = BytesWriter()
+    out.write(array_header(4))
+    write_integer(out, group.pel.size)
+    write_id(out, first.ms, first.seq)
+    write_id(out, last.ms, last.seq)
+    out.write(array_header(len(holders)))
+    for consumer in holders:
+        out.write(array_header(2))
+        write_bulk(out, consumer.name)
+        write_bulk(out, decimal(consumer.pel.size))
+    return Encoded(out.getvalue())
+
+
+class ClaimOptions:
+    """The options of XCLAIM.
+
+    Attributes:
+        delivery_ms: the time to set; -1 is now.
+        count: the number of deliveries to set; -1 is one more.
+        force: make pending what is not.
+        just_id: answer IDs alone, and count no delivery.
+        last_id: the ID that the group has been given at least.
+    """
+
+    def __init__(self, argv: list[bytes], at: int, now_ms: int) -> None:
+        self.delivery_ms = -1
+        self.count = -1
+        self.force = False
+        self.just_id = False
+        self.last_id = (0, 0)
+        while at < len(argv):
+            word = option_name(argv[at])
+            at += 1
+            if word == b"force":
+                self.force = True
+                continue
+            if word == b"justid":
+                self.just_id = True
+                continue
+            if at == len(argv):
+                raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
+            if word == b"idle":
+                self.delivery_ms = now_ms - _number(argv[at], errors.XCLAIM_IDLE)
+            elif word == b"time":
+                self.delivery_ms = _number(argv[at], errors.XCLAIM_TIME)
+            elif word == b"retrycount":
+                self.count = _number(argv[at], errors.XCLAIM_RETRYCOUNT)
+            elif word == b"lastid":
+                self.last_id = strict_id(argv[at])
+            else:
+                raise CommandError(errors.unrecognized_xclaim_option(argv[at - 1]))
+            at += 1
+
+    def settle(self, call: Call) -> None:
+        """Put now for a time that cannot be; in a file, the clock may have been set back since."""
+        if self.delivery_ms < 0 or self.delivery_ms > call.now_ms:
+            self.delivery_ms = call.now_ms
+
+
+def _number(text: bytes, refusal: bytes) -> int:
+    number = parse_integer(text)
+    if number is None:
+        raise CommandError(refusal)
+    return number
+
+
+@command(
+    "XCLAIM",
+    arity=-6,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xclaim(call: Call) -> object:
+    """Take pending entries over: ``XCLAIM key group consumer min-idle-ms id [id ...] [options]``.
+
+    Whatever is pending and its entry deleted is pending no more. In a base of the append-only file,
+    which lists what is pending when all entries are there, it stays pending.
+
+    Reply: the entries claimed, or with JUSTID their IDs.
+    Complexity: O(log n) for each ID. Source: xclaimCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    stream, group = group_to_use(call, key, argv[2])
+    min_idle_ms = _number(argv[4], errors.XCLAIM_MIN_IDLE)
+    ids: list[tuple[int, int]] = []
+    for word in argv[5:]:
+        found = parse_id(word)
+        if found is None:
+            break
+        ids.append(found)
+    options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
+    options.settle(call)
+
+    raised = options.last_id > (group.last_ms, group.last_seq)
+    if raised:
+        group.last_ms, group.last_seq = options.last_id
+    made = argv[3] not in group.consumers
+    consumer = consumer_seen(call, key, group, argv[3])
+    latest_ms = call.now_ms - min_idle_ms if min_idle_ms > 0 else ANY_TIME_MS
+    claimed: list[Claim] = []
+    for ms, seq in ids:
+        nack = group.pel.get(ms, seq)
+        part = stream.one(ms, seq)
+        if part is None and (nack is not None or not call.replaying):
+            if nack is not None:
+                raised = raised and nack.consumer is None  # only its owner's record tells LASTID
+                note_purge(call, key, group, nack)
+                group.drop(nack)
+            continue
+        if nack is None:
+            if not options.force:
+                continue
+            nack = group.add_pending(ms, seq, consumer, options.delivery_ms)
+        elif nack.consumer is not None and nack.delivery_ms > latest_ms:
+            continue
+        else:
+            group.assign(nack, consumer, options.delivery_ms)
+        if options.count >= 0:
+            nack.count = options.count
+        elif not options.just_id:
+            nack.count_up()
+        _claimed(call, key, group, consumer, nack)
+        raised = False
+        if part is not None:
+            claimed.append(Claim(nack, part))
+    if raised:
+        note_position(call, key, group)
+    if made:
+        note_idle_consumer(call, key, group, consumer)
+    return _claimed_reply(claimed, options.just_id)
+
+
+def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
+    consumer.active_ms = call.now_ms
+    note_claim(call, key, group, nack, group.last_ms, group.last_seq)
+
+
+def _claimed_reply(claimed: list[Claim], just_id: bool) -> Encoded:
+    out = BytesWriter()
+    out.write(array_header(len(claimed)))
+    if just_id:
+        for claim in claimed:
+            write_id(out, claim.nack.ms, claim.nack.seq)
+    else:
+        write_entries(out, [claim.part for claim in claimed], False)
+    return Encoded(out.getvalue())
+
+
+class SweepOptions:
+    """The arguments of XAUTOCLAIM, from the idle time on."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        self.min_idle_ms = _number(argv[4], errors.XAUTOCLAIM_MIN_IDLE)
+        self.start = range_start(argv[5])
+        self.count = AUTOCLAIM_COUNT
+        self.just_id = False
+        at = 6
+        while at < len(argv):
+            word = option_name(argv[at])
+            if word == b"count" and at + 1 < len(argv):
+                at += 1
+                self.count = _number(argv[at], errors.COUNT_NOT_POSITIVE)
+                if not 0 < self.count <= AUTOCLAIM_COUNT_MAX:
+                    raise CommandError(errors.COUNT_NOT_POSITIVE)
+            elif word == b"justid":
+                self.just_id = True
+            else:
+                raise CommandError(errors.SYNTAX)
+            at += 1
+
+
+@command(
+    "XAUTOCLAIM",
+    arity=-6,
+    flags=WRITE | FAST,
+    keys=(KeySpec("RW DELETE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xautoclaim(call: Call) -> object:
+    """Take idle entries over: ``XAUTOCLAIM key group consumer min-idle-ms start [options]``.
+
+    Reply: the ID to go on from, or 0-0 at the end; the entries claimed, or with JUSTID their IDs;
+        the IDs that were pending though their entries had been deleted, and are so no more.
+    Complexity: O(log n) for each entry looked at, of which there are ten times COUNT at most.
+    Source: xautoclaimCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    value = call.lookup(key)  # a miss is reported whatever the options are
+    options = SweepOptions(argv)
+    if value is not None and not isinstance(value, Stream):
+        raise CommandError(errors.WRONGTYPE)
+    stream, group = group_of(value, key, argv[2])
+    made = argv[3] not in group.consumers
+    consumer = consumer_seen(call, key, group, argv[3])
+    latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS
+    claimed: list[Claim] = []
+    deleted: list[object] = []
+    ms, seq = options.start
+    nacks: list[Nack] = []
+    lookup = Lookup(stream, nacks)
+    at = 0
+    for _ in range(AUTOCLAIM_ATTEMPTS * options.count):
+        if len(claimed) + len(deleted) == options.count:
+            break
+        if at == len(nacks):
+            nacks = group.pel.from_id(ms, seq, options.count)
+            if not nacks:
+                break
+            lookup = Lookup(stream, nacks)
+            at = 0
+        nack = nacks[at]
+        at += 1
+        ms, seq = following(nack.ms, nack.seq)
+        part = lookup.part_of(nack)
+        if part is None:
+            note_purge(call, key, group, nack)
+            group.drop(nack)
+            deleted.append(format_id(nack.ms, nack.seq))
+            continue
+        if nack.consumer is not None and nack.delivery_ms > latest_ms:
+            continue
+        group.assign(nack, consumer, call.now_ms)
+        if not options.just_id:
+            nack.count_up()
+        _claimed(call, key, group, consumer, nack)
+        claimed.append(Claim(nack, part))
+    if made:
+        note_idle_consumer(call, key, group, consumer)
+    rest = group.pel.from_id(ms, seq, 1)
+    next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
+    return [next_id, _claimed_reply(claimed, options.just_id), deleted]

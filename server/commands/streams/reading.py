@@ -1,0 +1,256 @@
+"""The commands that read a stream: XLEN, XRANGE, XREVRANGE, XREAD.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.stream_ids import ID_MAX, format_id
+from headrace.protocol.replies import NULL_ARRAY
+from headrace.server.build import build_kind
+from headrace.server.commands.streams.args import (
+    integer,
+    option_name,
+    range_end,
+    range_start,
+    stream_to_read,
+    strict_id,
+)
+from headrace.server.commands.streams.entries import (
+    SizeLimit,
+    StreamsReply,
+    count_entries,
+    entries_reply,
+    within,
+    write_entries,
+    write_entries_reply,
+)
+from headrace.server.commands.streams.read_options import ReadOptions, read_options_of
+from headrace.server.dispatch.call import Call, Parked
+from headrace.server.dispatch.key_specs import xread_keys
+from headrace.server.dispatch.rows import (
+    BLOCKING,
+    FAST,
+    MOVABLEKEYS,
+    NONE_ALIKE,
+    READONLY,
+    KeySpec,
+    alike,
+    command,
+)
+from headrace.storage.stream.ids import following, is_below
+from headrace.storage.stream.part import Part
+from headrace.storage.stream.reach import REACH_MAX
+from headrace.storage.stream.stream import Stream
+
+LEAST: Final = (0, 0)
+GREATEST: Final = (ID_MAX, ID_MAX)
+ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
+AHEAD: Final = 16  # ranges whose entries are looked for together
+_LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer than memory does
+
+
+@command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
+def xlen(call: Call) -> object:
+    """``XLEN key``. Reply: the number of entries. Complexity: O(1)."""
+    stream = stream_to_read(call, call.argv[1])
+    return 0 if stream is None else stream.length
+
+
+@command("XRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
+def xrange(call: Call) -> object:
+    """``XRANGE key start end [COUNT n]``. Reply: entries, oldest first.
+
+    Complexity: O(log n + answer). Source: xrangeGenericCommand.
+    """
+    return _range(call, False)
+
+
+@command("XREVRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
+def xrevrange(call: Call) -> object:
+    """``XREVRANGE key end start [COUNT n]``. Reply: entries, newest first."""
+    return _range(call, True)
+
+
+def _range(call: Call, reverse: bool) -> object:
+    start, end, count = _asked_for(call.argv, reverse)
+    stream = stream_to_read(call, call.argv[1])
+    if stream is None:
+        return []
+    if count == 0:
+        return NULL_ARRAY
+    return entries_reply(stream.parts(start, end, count, reverse), reverse)
+
+
+def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple[int, int], int]:
+    """The first and the last ID of a range, and the most entries; -1 is all.
+
+    With ``reverse`` the first one is looked at first, though it stands second.
+    """
+    start = range_start(argv[3 if reverse else 2])
+    end = range_end(argv[2 if reverse else 3])
+    count = -1
+    at = 4
+    while at < len(argv):
+        if option_name(argv[at]) != b"count" or at + 1 >= len(argv):
+            raise CommandError(errors.SYNTAX)
+        count = max(0, integer(argv[at + 1]))
+        at += 2
+    return start, end, count
+
+
+@alike("XRANGE")
+def xrange_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, bytes]:
+    """Several ranges of one stream, written into one buffer."""
+    return _ranges_alike(call, requests[first:end], False)
+
+
+@alike("XREVRANGE")
+def xrevrange_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, bytes]:
+    """As ``xrange_alike``, newest first."""
+    return _ranges_alike(call, requests[first:end], True)
+
+
+def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tuple[int, bytes]:
+    found = call.db.entry(requests[0][1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return NONE_ALIKE, b""
+    stream = found.value
+    out = BytesWriter()
+    done = 0
+    for argv in requests:
+        if len(out) >= ALIKE_BYTES:
+            break
+        if _LOOKS_AHEAD and done % AHEAD == 0 and stream.is_scattered():
+            _look_ahead(stream, requests[done : done + AHEAD], reverse)
+        try:
+            start, end, count = _asked_for(argv, reverse)
+        except CommandError:
+            break
+        if count == 0:
+            break
+        write_entries_reply(out, stream.parts(start, end, count, reverse), reverse)
+        done += 1
+    if done:
+        call.note_hits(found, done)
+    return done, out.getvalue()
+
+
+def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> None:
+    """Have what these ranges begin with brought into the caches."""
+    all_ms = vec[i64]()
+    try:
+        for argv in requests:
+            ms = range_end(argv[2])[0] if reverse else range_start(argv[2])[0]
+            all_ms = append(all_ms, min(ms, REACH_MAX))
+    except CommandError:  # it will be told when it is that one's turn
+        pass
+    stream.look_ahead(all_ms)
+
+
+@command(
+    "XREAD",
+    arity=-4,
+    flags=BLOCKING | READONLY | MOVABLEKEYS,
+    keys=(KeySpec("RO ACCESS INCOMPLETE", begin="STREAMS", begin_from=1, last=-1, limit=2),),
+    acl=("stream",),
+    find_keys=xread_keys,
+)
+def xread(call: Call) -> object:
+    """Entries after an ID: ``XREAD [options] STREAMS key [key ...] id [id ...]``.
+
+    Reply: a map from key to entries of the streams that have some; nil when none has.
+    Complexity: O(log n + answer) for each stream. Source: xreadCommand.
+    """
+    argv = call.argv
+    options = read_options_of(argv, call.now_ms, False)
+    width = (len(argv) - options.streams_at) // 2
+    keys = argv[options.streams_at : options.streams_at + width]
+    streams: list[Stream | None] = []
+    after: list[tuple[int, int]] = []
+    for number, key in enumerate(keys):
+        stream = stream_to_read(call, key)
+        streams.append(stream)
+        after.append(_resolve(argv[options.streams_at + width + number], stream))
+    reply = StreamsReply(call.session.resp3)
+    entries_left = options.max_count
+    size = SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
+    for number, stream in enumerate(streams):
+        if stream is None:
+            call.missed(keys[number])  # Redis looks a second time
+            continue
+        parts = parts_after(stream, after[number], _least(options.count, entries_left))
+        if not parts:
+            continue
+        if size is not None:
+            size.begin(keys[number])
+            parts = within(parts, size)
+        count = count_entries(parts)
+        reply.begin(keys[number], count)
+        write_entries(reply.out, parts, False)
+        if options.max_count:
+            entries_left -= count
+            if entries_left <= 0:
+                break
+        if size is not None:
+            size.end(count)
+            if size.is_reached():
+                break
+    if reply.streams:
+        return reply.whole()
+    if not options.block_at or not call.may_block:
+        return NULL_ARRAY
+    return _park(call, options, keys, after)
+
+
+def _resolve(text: bytes, stream: Stream | None) -> tuple[int, int]:
+    """The ID after which entries are wanted: an ID, ``$`` (the last) or ``+`` (before the last)."""
+    if text == b"$":
+        return LEAST if stream is None else (stream.last_ms, stream.last_seq)
+    if text == b"+":
+        if stream is None or not stream.length:
+            return LEAST
+        ms, seq = stream.last_entry_id()
+        return (ms, seq - 1) if seq else (ms - 1, ID_MAX)
+    if text == b">":
+        raise CommandError(errors.XREAD_NEW_ID)
+    return strict_id(text)
+
+
+def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part]:
+    """Where the entries after an ID are, up to ``count`` of them; 0 is all."""
+    ms, seq = after
+    last_ms = stream.last_ms
+    last_seq = stream.last_seq
+    if not stream.length or not is_below(ms, seq, last_ms, last_seq):
+        return []
+    return stream.parts(following(ms, seq), (last_ms, last_seq), count, False)
+
+
+def _least(count: int, other: int) -> int:
+    """The smaller of two limits of which 0 is none."""
+    return min(count, other) if count and other else count or other
+
+
+def _park(
+    call: Call, options: ReadOptions, keys: list[bytes], after: list[tuple[int, int]]
+) -> Parked:
+    """Wait for an entry; ``$`` is from now on the ID that it stands for, ``+`` stays as it is."""
+    argv = call.argv.copy()
+    first_id = options.streams_at + len(keys)
+    for number, (ms, seq) in enumerate(after):
+        if argv[first_id + number] == b"$":
+            argv[first_id + number] = format_id(ms, seq)
+    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)

@@ -1,0 +1,414 @@
+"""The commands that write a stream: XADD, XTRIM, XDEL, XSETID.
+
+Source: t_stream.c; what differs from the public pages is decided by the code.
+"""
+
+from __future__ import annotations
+
+from headrace.compat import errors
+from headrace.compat.content_iid import content_iid
+from headrace.compat.errors import CommandError, wrong_arity
+from headrace.compat.stream_ids import format_id, id_line, id_lines, parse_id
+from headrace.protocol.replies import OK, Encoded
+from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.add_options import AddOptions, add_options_of
+from headrace.server.commands.streams.args import (
+    NO_TRIM,
+    LengthyIds,
+    TrimOptions,
+    integer,
+    option_name,
+    stream_at,
+    strict_id,
+    strict_ids,
+)
+from headrace.server.commands.streams.idmp_records import (
+    EVER,
+    record_iid,
+    record_limits,
+    repeated,
+    without_producer,
+)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    NONE_ALIKE,
+    WRITE,
+    KeySpec,
+    alike,
+    command,
+    lengthy,
+)
+from headrace.storage.stream.idempotence import IdmpMap
+from headrace.storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
+from headrace.storage.stream.references import is_held_back, pending_count
+from headrace.storage.stream.stream import IDMP_DURATION_S, IDMP_MAXSIZE, Stream
+
+
+@command(
+    "XADD",
+    arity=-5,
+    flags=WRITE | DENYOOM | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xadd(call: Call) -> object:
+    """Append one entry: ``XADD key [options] <* | ms-* | id> field value [field value ...]``.
+
+    Reply: the entry's ID, or nil when NOMKSTREAM met a missing key.
+    Complexity: O(fields), and O(entries removed) where it trims.
+    Source: xaddCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    at = 2
+    options: AddOptions | None = None
+    pid = text = b""
+    automatic = argv[2] == b"*"
+    if not automatic:
+        at, options, pid, text = _before_id(argv)
+        automatic = argv[at] == b"*"
+    ms = seq = 0
+    next_seq = False
+    if not automatic:
+        ms, seq, next_seq = _id_wanted(argv[at])
+        if pid and not call.replaying:
+            raise CommandError(errors.IDMP_WITH_ID)
+    if options is not None:
+        options.settle(call)
+    fields = len(argv) - at - 1
+    if fields < 2 or fields % 2:
+        raise CommandError(wrong_arity(b"xadd"))
+    if not automatic and ms == 0 and seq == 0 and not next_seq:
+        raise CommandError(errors.XADD_ZERO_ID)
+
+    stream = stream_at(call, key)
+    created = stream is None
+    if stream is None:
+        if options is not None and not options.make_stream:
+            return None
+        stream = new_stream(call)
+    idmp: IdmpMap | None = None
+    iid: Iid = (0, 0, 0, b"", 0)  # of nobody
+    if len(pid):
+        iid = _iid_named(text, argv, at)
+        idmp = stream.idmp
+        if automatic:
+            if idmp is not None:
+                known = idmp.find(pid, iid, EVER if call.replaying else call.now_ms)
+                if known is not None:
+                    return repeated(call, stream, known)
+            if call.replaying:
+                return None  # a repeat of what is not known any more
+    limits = call.server.node_limits
+    if automatic:
+        stream.append_next(call.now_ms, argv, at + 1, limits)
+    else:
+        if next_seq:
+            seq = stream.next_seq(ms)
+        stream.append(ms, seq, argv, at + 1, limits)
+    if created:
+        call.put(key, stream)
+    if idmp is not None and stream.last_ms == call.now_ms and not call.replaying:
+        idmp.record_sought(pid, iid, call.now_ms, stream.last_seq, call.now_ms)  # as a rule
+        stream.iids_added += 1
+    elif len(pid):
+        record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
+    reply = Encoded(id_line(stream.last_ms, stream.last_seq))
+    trimmed = 0
+    if options is not None and options.strategy != NO_TRIM:
+        trimmed = options.trim(call, stream)
+    record: list[bytes] | None = None
+    if call.server.aof is not None:
+        record = _record(argv, at, options, stream)
+        if created and pid and not stream.has_default_limits():
+            without_producer(record, 2 if options is None else options.idmp_at)
+    call.changed(key, b"xadd", EVENT_STREAM, record, 1, True, True)
+    if trimmed:
+        call.changed(key, b"xtrim", EVENT_STREAM, None, trimmed)
+    if created:
+        record_limits(call, key, stream)
+    return reply
+
+
+def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
+    """What stands before the ID of an XADD: where that is, options, the pid, and what IDMP names.
+
+    Nearly every producer that says IDMP says nothing else: read by hand, that costs a tenth of a
+    microsecond and not one.
+    """
+    word = argv[2]
+    if len(word) and 0x30 <= word[0] <= 0x39:  # the ID itself
+        return 2, None, b"", b""
+    pid = argv[3]
+    if word == b"IDMP":
+        if len(argv) > 5 and argv[5] == b"*" and len(pid) and len(argv[4]):
+            return 5, None, pid, argv[4]
+    elif word == b"IDMPAUTO" and argv[4] == b"*" and len(pid):
+        return 4, None, pid, b""
+    options = add_options_of(argv)
+    return 2 + len(options.words), options, options.pid, options.iid
+
+
+def _id_wanted(word: bytes) -> tuple[int, int, bool]:
+    """The ID that an entry is to have; True where ``-*`` leaves its sequence open."""
+    next_seq = len(word) > 1 and word[-1] == 0x2A and word[-2] == 0x2D
+    if next_seq:
+        word = word[:-2]
+    given = parse_id(word)
+    if given is None or (next_seq and 0x2D in word):
+        raise CommandError(errors.INVALID_STREAM_ID)
+    return given[0], given[1], next_seq
+
+
+def _iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
+    """The iid that IDMP names, or the one of the content where none is named, as by IDMPAUTO."""
+    if len(text):
+        return iid_of(text)
+    low, high = content_iid(argv, at + 1)
+    return iid_made_of(low, high, SHORT_BYTES, b"")
+
+
+def _record(argv: list[bytes], at: int, options: AddOptions | None, stream: Stream) -> list[bytes]:
+    """An XADD whose replay needs no clock: the ID is the one chosen, and trimming is exact."""
+    record = argv.copy()
+    record[at] = format_id(stream.last_ms, stream.last_seq)
+    if options is not None:
+        options.make_exact(record, stream)
+    return record
+
+
+@alike("XADD")
+def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+    """Append several entries at once: ``XADD key [MAXLEN ~ n] * field value ...``, as the first.
+
+    They get IDs in sequence, as entries of one millisecond do.
+    """
+    words = requests[first]
+    options = None if words[2] == b"*" else _approximate_length(call, words)
+    at = 2 if options is None else options.threshold_at + 1
+    key = words[1]
+    fields = len(words) - at - 1
+    if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
+        return NONE_ALIKE, b""
+    if options is not None and call.server.aof is not None:  # the record says what was trimmed
+        return NONE_ALIKE, b""
+    stream = call.db.get(key, call.now_ms)
+    if not isinstance(stream, Stream):
+        return 0, b""
+    before = words[2:at]
+    number = first + 1
+    for words in requests[number:end]:
+        if words[at] != b"*" or (options is not None and words[2:at] != before):
+            break
+        number += 1
+    count = stream.append_alike(
+        call.now_ms, requests, first, number, at + 1, call.server.node_limits
+    )
+    if not count:
+        return 0, b""
+    call.server.dirty += count
+    ms = stream.last_ms
+    seq = stream.last_seq - count + 1
+    if call.server.aof is not None:
+        for number in range(count):
+            record = requests[first + number].copy()
+            record[at] = format_id(ms, seq + number)
+            call.record_one(record)
+    lines = id_lines(ms, seq, count)
+    if options is not None:
+        for _ in range(count):  # each of them has a limit of its own
+            trimmed = options.trim(call, stream)
+            if not trimmed:
+                break
+            call.server.dirty += trimmed
+    return count, lines
+
+
+def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
+    """The options of an XADD that trims whole nodes and nothing else; None of any other.
+
+    At least one entry stays, and so the open node.
+    """
+    if option_name(words[2]) != b"maxlen":
+        return None
+    try:
+        options = add_options_of(words)
+        options.settle(call)
+    except CommandError:
+        return None
+    alone = options.operator_at == 3 and len(options.words) == 3
+    return options if alone and options.approximate and options.threshold > 0 else None
+
+
+def new_stream(call: Call) -> Stream:
+    """An empty stream with the limits that the configuration gives now.
+
+    A record says what they are, where they were not the default.
+    """
+    if call.replaying:
+        return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
+    config = call.server.config
+    return Stream(config.stream_idmp_duration, config.stream_idmp_maxsize)
+
+
+@command(
+    "XTRIM",
+    arity=-4,
+    flags=WRITE,
+    keys=(KeySpec("RW DELETE"),),
+    acl=("stream",),
+    tips=("nondeterministic_output",),
+)
+def xtrim(call: Call) -> object:
+    """Remove the oldest entries: ``XTRIM key MAXLEN|MINID [=|~] threshold [options]``.
+
+    Reply: how many were removed.
+    Complexity: O(removed); whole nodes go at once.
+    Source: xtrimCommand.
+    """
+    argv = call.argv
+    options = TrimOptions()
+    at = 2
+    while at < len(argv):
+        after = options.take(argv, at, option_name(argv[at]))
+        if after == at:
+            raise CommandError(errors.SYNTAX)
+        at = after
+    if options.limit and options.strategy == NO_TRIM:
+        raise CommandError(errors.LIMIT_WITHOUT_STRATEGY)
+    if options.strategy == NO_TRIM:
+        raise CommandError(errors.XTRIM_WITHOUT_STRATEGY)
+    options.settle(call)
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        return 0
+    pending = pending_count(stream)
+    removed = options.trim(call, stream)
+    dropped = pending_count(stream) < pending
+    if removed or dropped:
+        record = argv.copy()
+        options.make_exact(record, stream)
+        event = b"xtrim" if removed else b""
+        freed = dropped and is_held_back(stream)
+        call.changed(argv[1], event, EVENT_STREAM, record, removed, removed > 0, freed)
+    return removed
+
+
+@command("XDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
+def xdel(call: Call) -> object:
+    """Delete entries: ``XDEL key id [id ...]``.
+
+    Reply: how many were there. Complexity: O(log n) for each ID. Source: xdelCommand.
+    """
+    argv = call.argv
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        return 0
+    deleted = 0
+    for ms, seq in strict_ids(argv[2:]):
+        if stream.delete(ms, seq):
+            deleted += 1
+    if deleted:
+        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
+    return deleted
+
+
+class _Deletion(LengthyIds):
+    """XDEL of very many entries."""
+
+    def __init__(self, argv: list[bytes]) -> None:
+        super().__init__(argv, 2)
+        self._stream: Stream | None = None
+        self._deleted = 0
+
+    def begin(self, call: Call) -> None:
+        """Find the stream."""
+        self._stream = stream_at(call, self.argv[1])
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Delete some."""
+        stream = self._stream
+        if stream is None:
+            return
+        call.db.before_change(self.argv[1])
+        for text in self.argv[low:high]:
+            ms, seq = strict_id(text)
+            if stream.delete(ms, seq):
+                self._deleted += 1
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """How many were there."""
+        if self._deleted:
+            self.record(call, b"XDEL")
+            call.changed(self.argv[1], b"xdel", EVENT_STREAM, None, self._deleted)
+        return self._deleted
+
+
+@lengthy("XDEL")
+def xdel_lengthy(call: Call) -> Lengthy | None:
+    """Very many entries of a stream that is there."""
+    found = call.db.entry(call.argv[1], call.now_ms)
+    if found is None or not isinstance(found.value, Stream):
+        return None
+    return _Deletion(call.argv)
+
+
+@command(
+    "XSETID",
+    arity=-3,
+    flags=WRITE | DENYOOM | FAST,
+    keys=(KeySpec("RW UPDATE"),),
+    acl=("stream",),
+)
+def xsetid(call: Call) -> object:
+    """Set the last ID: ``XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]``.
+
+    Reply: OK. Source: xsetidCommand.
+    """
+    argv = call.argv
+    new_id = strict_id(argv[2])
+    entries_added = -1
+    max_deleted = (0, 0)
+    at = 3
+    while at < len(argv):
+        word = option_name(argv[at])
+        if at + 1 >= len(argv):
+            raise CommandError(errors.SYNTAX)
+        if word == b"entriesadded":
+            entries_added = integer(argv[at + 1])
+            if entries_added < 0:
+                raise CommandError(errors.ENTRIES_ADDED_NEGATIVE)
+        elif word == b"maxdeletedid":
+            max_deleted = strict_id(argv[at + 1])
+            if new_id < max_deleted:
+                raise CommandError(errors.XSETID_BELOW_GIVEN_DELETED)
+        else:
+            raise CommandError(errors.SYNTAX)
+        at += 2
+    stream = stream_at(call, argv[1])
+    if stream is None:
+        raise CommandError(errors.NO_SUCH_KEY)
+    if new_id < (stream.max_deleted_ms, stream.max_deleted_seq):
+        raise CommandError(errors.XSETID_BELOW_DELETED)
+    if stream.length:
+        if new_id < stream.last_entry_id():
+            raise CommandError(errors.XSETID_BELOW_TOP)
+        if 0 <= entries_added < stream.length:
+            raise CommandError(errors.XSETID_FEW_ADDED)
+    if new_id < (stream.last_ms, stream.last_seq):
+        for group in stream.groups.values():
+            group.by_time.revive()
+    stream.last_ms, stream.last_seq = new_id
+    if entries_added >= 0:
+        stream.entries_added = entries_added
+        for group in stream.groups.values():
+            group.entries_read = min(group.entries_read, entries_added)
+    if max_deleted != (0, 0):
+        stream.max_deleted_ms, stream.max_deleted_seq = max_deleted
+    call.changed(argv[1], b"xsetid", EVENT_STREAM, argv, 1, False)
+    return OK

@@ -1,0 +1,183 @@
+"""Changing a string where it is: APPEND, SETRANGE, INCR and its kin."""
+
+from __future__ import annotations
+
+from headrace.compat import long_double
+from headrace.compat.errors import (
+    ADD_NOT_FINITE,
+    ADD_OVERFLOW,
+    NEGATE_OVERFLOW,
+    NEGATIVE_OFFSET,
+    NOT_A_FLOAT,
+    NOT_AN_INTEGER,
+    STRING_TOO_LONG,
+    CommandError,
+)
+from headrace.compat.long_double import LongDouble
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
+from headrace.server.changes.effects import EVENT_STRING
+from headrace.server.clients.session import REPLAY
+from headrace.server.commands.strings.strings import UPDATE_KEY
+from headrace.server.commands.strings.values import writable
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
+from headrace.storage.keyspace import Entry
+from headrace.storage.value import string_bytes, string_length
+
+
+@command("INCR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def incr(call: Call) -> object:
+    """``INCR key``. Reply: the number after adding one; a missing key counts as 0."""
+    return _add(call, 1)
+
+
+@command("DECR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def decr(call: Call) -> object:
+    """``DECR key``. Reply: the number after taking one away."""
+    return _add(call, -1)
+
+
+@command("INCRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def incrby(call: Call) -> object:
+    """``INCRBY key increment``. Reply: the sum."""
+    return _add(call, _operand(call))
+
+
+@command("DECRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def decrby(call: Call) -> object:
+    """``DECRBY key decrement``. Reply: the difference."""
+    operand = _operand(call)
+    if operand == INT64_MIN:
+        raise CommandError(NEGATE_OVERFLOW)
+    return _add(call, -operand)
+
+
+def _operand(call: Call) -> int:
+    value = parse_integer(call.argv[2])
+    if value is None:
+        raise CommandError(NOT_AN_INTEGER)
+    return value
+
+
+def _add(call: Call, operand: int) -> object:
+    key = call.argv[1]
+    found = writable(call, key)
+    total = operand if found is None else integer_of(found.value) + operand
+    if not INT64_MIN <= total <= INT64_MAX:
+        raise CommandError(ADD_OVERFLOW)
+    replace(call, key, found, total)
+    call.changed(key, b"incrby", EVENT_STRING, call.argv)
+    return total
+
+
+def integer_of(value: object) -> int:
+    """The number that a string spells; raises for one that spells none."""
+    if isinstance(value, int):
+        return value
+    number = parse_integer(string_bytes(value) or b"")
+    if number is None:
+        raise CommandError(NOT_AN_INTEGER)
+    return number
+
+
+def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
+    """Set a string that is ``found`` or missing; a deadline stays."""
+    if found is None:
+        call.put(key, value)
+    else:
+        found.value = value
+        found.access_ms = call.now_ms
+
+
+@command("INCRBYFLOAT", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def incrbyfloat(call: Call) -> object:
+    """``INCRBYFLOAT key increment``. Reply: the sum, in decimal without an exponent.
+
+    Recorded as the SET of its result, so that nothing depends on how it was computed.
+    """
+    key = call.argv[1]
+    found = writable(call, key)
+    augend = long_double.from_integer(0) if found is None else long_double_of(found.value)
+    addend = long_double.parse(call.argv[2])
+    if augend is None or addend is None:
+        raise CommandError(NOT_A_FLOAT)
+    total = long_double.add(augend, addend)
+    if total.infinite:
+        raise CommandError(ADD_NOT_FINITE)
+    text = long_double.text(total)
+    replace(call, key, found, text)
+    call.changed(key, b"incrbyfloat", EVENT_STRING, [b"SET", key, text, b"KEEPTTL"])
+    return text
+
+
+def long_double_of(value: object) -> LongDouble | None:
+    """The number that a string spells for INCRBYFLOAT, or None."""
+    if isinstance(value, int):
+        return long_double.from_integer(value)
+    return long_double.parse(string_bytes(value) or b"")
+
+
+@command(
+    "APPEND", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("RW INSERT"),), acl=("string",)
+)
+def append(call: Call) -> object:
+    """``APPEND key value``. Reply: the length afterwards. Complexity: O(bytes appended)."""
+    key = call.argv[1]
+    more = call.argv[2]
+    found = writable(call, key)
+    if found is None:
+        call.put(key, encode_string(more))
+        size = len(more)
+    else:
+        size = string_length(found.value) + len(more)
+        _check_length(call, size)
+        target = _in_place(found)
+        target += more
+        found.access_ms = call.now_ms
+    call.changed(key, b"append", EVENT_STRING, call.argv)
+    return size
+
+
+@command("SETRANGE", arity=4, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("string",))
+def setrange(call: Call) -> object:
+    """``SETRANGE key offset value``: write over part of a string, which grows where it must.
+
+    Reply: the length afterwards. An empty value changes nothing.
+    Complexity: O(bytes written and filled in).
+    """
+    key = call.argv[1]
+    value = call.argv[3]
+    offset = parse_integer(call.argv[2])
+    if offset is None:
+        raise CommandError(NOT_AN_INTEGER)
+    if offset < 0:
+        raise CommandError(NEGATIVE_OFFSET)
+    found = writable(call, key)
+    if not value:
+        return 0 if found is None else string_length(found.value)
+    _check_length(call, offset + len(value))
+    if found is None:
+        target = bytearray()
+        call.put(key, target)
+    else:
+        target = _in_place(found)
+        found.access_ms = call.now_ms
+    if offset > len(target):
+        target += bytes(offset - len(target))
+    target[offset : offset + len(value)] = value
+    call.changed(key, b"setrange", EVENT_STRING, call.argv)
+    return len(target)
+
+
+def _in_place(found: Entry) -> bytearray:
+    """The string of an entry in the form that can be written into."""
+    value = found.value
+    if not isinstance(value, bytearray):
+        value = bytearray(string_bytes(value) or b"")
+        found.value = value
+    return value
+
+
+def _check_length(call: Call, size: int) -> None:
+    if size > call.server.config.proto_max_bulk_len and not call.session.special & REPLAY:
+        raise CommandError(STRING_TOO_LONG)

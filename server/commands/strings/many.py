@@ -1,0 +1,183 @@
+"""Several strings at once: MGET, MSET, MSETNX, MSETEX."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    INVALID_NUMKEYS,
+    SYNTAX,
+    WRONG_PAIR_COUNT,
+    CommandError,
+    wrong_arity,
+)
+from headrace.compat.numbers import INT32_MAX, encode_string
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_STRING
+from headrace.server.commands.strings.values import (
+    ALWAYS,
+    IF_MISSING,
+    StringOptions,
+    store,
+    store_until,
+    tell_expire,
+)
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    FAST,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+    lengthy,
+)
+from headrace.storage.value import string_bytes
+
+_SHARDED: Final = ("request_policy:multi_shard",)
+_SHARDED_OK: Final = ("request_policy:multi_shard", "response_policy:all_succeeded")
+
+
+@command(
+    "MGET",
+    arity=-2,
+    flags=READONLY | FAST,
+    keys=(KeySpec("RO ACCESS", last=-1),),
+    acl=("string",),
+    tips=_SHARDED,
+)
+def mget(call: Call) -> object:
+    """``MGET key [key ...]``. Reply: the values in order, nil for a key that holds no string."""
+    return [string_bytes(call.lookup(key)) for key in call.argv[1:]]
+
+
+@command(
+    "MSET",
+    arity=-3,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("OW UPDATE", last=-1, step=2),),
+    acl=("string",),
+    tips=_SHARDED_OK,
+)
+def mset(call: Call) -> object:
+    """``MSET key value [key value ...]``. Reply: OK."""
+    _check_pairs(call)
+    _set_all(call)
+    return OK
+
+
+@command(
+    "MSETNX",
+    arity=-3,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("OW INSERT", last=-1, step=2),),
+    acl=("string",),
+)
+def msetnx(call: Call) -> object:
+    """``MSETNX key value [key value ...]``. Reply: 1, or 0 when any key was there: none is set."""
+    _check_pairs(call)
+    for key in call.argv[1::2]:
+        if call.db.entry(key, call.now_ms) is not None:
+            return 0
+    _set_all(call)
+    return 1
+
+
+def _check_pairs(call: Call) -> None:
+    if len(call.argv) % 2 == 0:
+        raise CommandError(wrong_arity(call.name()))
+
+
+def _set_all(call: Call) -> None:
+    argv = call.argv
+    _set_some(call, argv, 1, len(argv))
+    call.record_all([b"MSET", *argv[1:]])
+
+
+def _set_some(call: Call, argv: list[bytes], low: int, high: int) -> None:
+    for at in range(low, high, 2):
+        store(call, argv[at], encode_string(argv[at + 1]))
+        call.changed(argv[at], b"set", EVENT_STRING, None)
+
+
+class _Setting(Lengthy):
+    """MSET of very many pairs."""
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Note the keys."""
+        for key in self.argv[low:high:2]:
+            self.keys.add(key)
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Set some."""
+        if call.server.freezing is not None:
+            for key in self.argv[low:high:2]:
+                call.db.before_change(key)
+        _set_some(call, self.argv, low, high)
+        self.note(call, self.argv[low:high])
+
+    def finish(self, call: Call) -> object:
+        """OK."""
+        self.record(call, b"MSET")
+        return OK
+
+
+@lengthy("MSET")
+def mset_lengthy(call: Call) -> Lengthy:
+    """Very many pairs."""
+    _check_pairs(call)
+    return _Setting(call.argv, 1, 2)
+
+
+@command(
+    "MSETEX",
+    arity=-4,
+    flags=WRITE | DENYOOM | MOVABLEKEYS,
+    keys=(KeySpec("OW UPDATE", keynum=(0, 1, 2)),),
+    acl=("string",),
+    tips=_SHARDED_OK,
+)
+def msetex(call: Call) -> object:
+    """``MSETEX numkeys key value [key value ...] [NX|XX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]``.
+
+    Reply: 1, or 0 when NX met a key that is there or XX one that is not: none is set.
+    Recorded as SETs, which any version can read.
+    """
+    args = Args(call.argv)
+    count = args.integer(INVALID_NUMKEYS)
+    if not 1 <= count <= INT32_MAX:
+        raise CommandError(INVALID_NUMKEYS)
+    if args.left < 2 * count:
+        raise CommandError(WRONG_PAIR_COUNT)
+    pairs = [(args.word(), args.word()) for _ in range(count)]
+    options = StringOptions()
+    while args.left:
+        option = args.option()
+        if not (options.take_existence(option) or options.take_ttl(args, option, b"KEEPTTL")):
+            raise CommandError(SYNTAX)
+    moment_ms = options.deadline_ms(call)
+    if options.condition != ALWAYS:
+        wanted = options.condition != IF_MISSING
+        for key, _ in pairs:
+            if (call.db.entry(key, call.now_ms) is not None) != wanted:
+                return 0
+    for key, value in pairs:
+        _set_one(call, key, value, moment_ms, bool(options.ttl))
+    return 1
+
+
+def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: bool) -> None:
+    record = [b"SET", key, value]
+    if moment_ms >= 0:
+        store_until(call, key, encode_string(value), moment_ms)
+        record += [b"PXAT", b"%d" % moment_ms]
+    else:
+        store(call, key, encode_string(value), keep_ttl)
+        if keep_ttl:
+            record.append(b"KEEPTTL")
+    if moment_ms >= 0:
+        tell_expire(call, key)
+    call.changed(key, b"set", EVENT_STRING, record)

@@ -1,0 +1,228 @@
+"""Reading and setting one string: GET, SET and their kin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, WRONGTYPE, CommandError
+from headrace.compat.numbers import encode_string, parse_integer
+from headrace.protocol.replies import OK
+from headrace.server.changes.effects import EVENT_GENERIC, EVENT_STRING
+from headrace.server.commands.strings.conditional import holds
+from headrace.server.commands.strings.values import (
+    ALWAYS,
+    IF_MISSING,
+    IF_THERE,
+    StringOptions,
+    deadline_ms,
+    store,
+    store_until,
+    tell_expire,
+)
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.deadlines import delete_expired, expired_at_once, set_deadline
+from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
+from headrace.storage.value import string_length
+
+READ_KEY: Final = (KeySpec("RO ACCESS"),)
+OVERWRITE_KEY: Final = (KeySpec("OW UPDATE"),)
+UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
+
+
+@command("GET", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=("string",))
+def get(call: Call) -> object:
+    """``GET key``. Reply: the value, or nil. Complexity: O(1)."""
+    return call.lookup_string(call.argv[1])
+
+
+@command(
+    "SET",
+    arity=-3,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("RW ACCESS UPDATE VARIABLE_FLAGS"),),
+    acl=("string",),
+)
+def set_(call: Call) -> object:
+    """``SET key value [condition] [GET] [expiry]``, see ``_set_options``.
+
+    Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
+    Recorded with an absolute deadline and without its condition. With a deadline that has passed
+    the key goes, and nothing is stored.
+    Complexity: O(1). Source: t_string.c, setGenericCommand.
+    """
+    argv = call.argv
+    key = argv[1]
+    if len(argv) == 3:
+        store(call, key, encode_string(argv[2]))
+        call.changed(key, b"set", EVENT_STRING, argv)
+        return OK
+    options = _set_options(argv)
+    moment_ms = options.deadline_ms(call)
+    reply: object = OK
+    if options.get:
+        reply = call.lookup_string(key)
+    if options.condition != ALWAYS and not _may_set(call, key, options):
+        return reply if options.get else None
+    if moment_ms >= 0:
+        if not options.has_passed(call, moment_ms):
+            _set_until(call, key, argv[2], moment_ms)
+        else:
+            expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
+    elif options.ttl:
+        store(call, key, encode_string(argv[2]), True)
+        call.changed(key, b"set", EVENT_STRING, [b"SET", key, argv[2], b"KEEPTTL"])
+    else:
+        _set(call, key, argv[2])
+    return reply
+
+
+def _set_options(argv: list[bytes]) -> StringOptions:
+    """``[NX|XX|IFEQ v|IFNE v|IFDEQ d|IFDNE d] [GET] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]``."""
+    options = StringOptions()
+    args = Args(argv, 3)
+    while args.left:
+        option = args.option()
+        if option == b"GET":
+            options.get = True
+        elif not (
+            options.take_existence(option)
+            or options.take_ttl(args, option, b"KEEPTTL")
+            or options.take_comparison(args, option)
+        ):
+            raise CommandError(SYNTAX)
+    return options
+
+
+def _may_set(call: Call, key: bytes, options: StringOptions) -> bool:
+    found = call.db.entry(key, call.now_ms)
+    if options.condition == IF_MISSING:
+        return found is None
+    if options.condition == IF_THERE:
+        return found is not None
+    return holds(found, options.condition, options.expected, WRONGTYPE)
+
+
+def _set(call: Call, key: bytes, value: bytes) -> None:
+    store(call, key, encode_string(value))
+    call.changed(key, b"set", EVENT_STRING, [b"SET", key, value])
+
+
+def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int) -> None:
+    store_until(call, key, encode_string(value), moment_ms)
+    record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
+    call.changed(key, b"set", EVENT_STRING, record)
+    tell_expire(call, key)
+
+
+@command(
+    "SETNX", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("OW INSERT"),), acl=("string",)
+)
+def setnx(call: Call) -> object:
+    """``SETNX key value``. Reply: 1 when it was set, 0 when the key was there."""
+    key = call.argv[1]
+    if call.db.entry(key, call.now_ms) is not None:
+        return 0
+    _set(call, key, call.argv[2])
+    return 1
+
+
+@command("SETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
+def setex(call: Call) -> object:
+    """``SETEX key seconds value``. Reply: OK."""
+    argv = call.argv
+    _set_until(call, argv[1], argv[3], deadline_ms(call, b"EX", argv[2]))
+    return OK
+
+
+@command("PSETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
+def psetex(call: Call) -> object:
+    """``PSETEX key milliseconds value``. Reply: OK."""
+    argv = call.argv
+    _set_until(call, argv[1], argv[3], deadline_ms(call, b"PX", argv[2]))
+    return OK
+
+
+@command("GETSET", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
+def getset(call: Call) -> object:
+    """``GETSET key value``. Reply: the old value or nil."""
+    old = call.lookup_string(call.argv[1])
+    _set(call, call.argv[1], call.argv[2])
+    return old
+
+
+@command(
+    "GETDEL", arity=2, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS DELETE"),), acl=("string",)
+)
+def getdel(call: Call) -> object:
+    """``GETDEL key``. Reply: the value or nil; the key is gone."""
+    value = call.lookup_string(call.argv[1])
+    if value is not None:
+        call.delete(call.argv[1])
+    return value
+
+
+@command("GETEX", arity=-2, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("string",))
+def getex(call: Call) -> object:
+    """``GETEX key [EX s|PX ms|EXAT s|PXAT ms|PERSIST]``. Reply: the value or nil.
+
+    Source: t_string.c, getexCommand: the time is read only when the key is there.
+    """
+    key = call.argv[1]
+    options = StringOptions()
+    args = Args(call.argv, 2)
+    while args.left:
+        if not options.take_ttl(args, args.option(), b"PERSIST"):
+            raise CommandError(SYNTAX)
+    value = call.lookup_string(key)
+    if value is None:
+        return None
+    moment_ms = options.deadline_ms(call)
+    if moment_ms >= 0:
+        if options.has_passed(call, moment_ms):
+            delete_expired(call, key)
+        else:
+            set_deadline(call, key, moment_ms)
+    elif options.ttl and call.db.persist(key):
+        call.changed(key, b"persist", EVENT_GENERIC, [b"PERSIST", key])
+    return value
+
+
+@command("STRLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("string",))
+def strlen(call: Call) -> object:
+    """``STRLEN key``. Reply: the bytes of the value; 0 without a key."""
+    value = call.lookup(call.argv[1])
+    if value is None:
+        return 0
+    size = string_length(value)
+    if size < 0:
+        raise CommandError(WRONGTYPE)
+    return size
+
+
+@command("GETRANGE", arity=4, flags=READONLY, keys=READ_KEY, acl=("string",))
+def getrange(call: Call) -> object:
+    """``GETRANGE key start end``: part of a string, both ends included, negative from its end.
+
+    Reply: the part, empty when there is none. Complexity: O(part).
+    """
+    start = parse_integer(call.argv[2])
+    end = parse_integer(call.argv[3])
+    if start is None or end is None:
+        raise CommandError(NOT_AN_INTEGER)
+    value = call.lookup(call.argv[1])
+    if value is None:
+        return b""
+    if isinstance(value, int):
+        value = b"%d" % value
+    if not isinstance(value, (bytes, bytearray)):
+        raise CommandError(WRONGTYPE)
+    if start < 0 and end < start:
+        return b""
+    size = len(value)
+    first = max(0, start + size) if start < 0 else start
+    last = max(0, end + size) if end < 0 else end
+    return bytes(value[first : min(last, size - 1) + 1]) if first <= last else b""
+
+
+command("SUBSTR", arity=4, flags=READONLY, keys=READ_KEY, acl=("string",))(getrange)

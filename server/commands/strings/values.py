@@ -1,0 +1,161 @@
+"""What the commands on strings share: finding a string to change, storing one, deadlines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import (
+    NOT_AN_INTEGER,
+    SYNTAX,
+    WRONGTYPE,
+    CommandError,
+    invalid_expire,
+)
+from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.deadlines import has_passed, overwritten
+from headrace.storage.keyspace import NO_EXPIRY, Entry
+
+# Conditions of SET, MSETEX and DELEX.
+ALWAYS: Final = 0
+IF_MISSING: Final = 1  # NX
+IF_THERE: Final = 2  # XX
+IF_EQUAL: Final = 3  # IFEQ
+IF_NOT_EQUAL: Final = 4  # IFNE
+IF_DIGEST: Final = 5  # IFDEQ
+IF_NOT_DIGEST: Final = 6  # IFDNE
+
+COMPARING: Final[dict[bytes, int]] = {
+    b"IFEQ": IF_EQUAL,
+    b"IFNE": IF_NOT_EQUAL,
+    b"IFDEQ": IF_DIGEST,
+    b"IFDNE": IF_NOT_DIGEST,
+}
+_EXISTENCE: Final[dict[bytes, int]] = {b"NX": IF_MISSING, b"XX": IF_THERE}
+_EXPIRY: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
+
+
+class StringOptions:
+    """The options of SET, GETEX, MSETEX and INCREX.
+
+    Attributes:
+        condition: one of the constants above.
+        expected: what the condition compares with.
+        get: GET was given.
+        ttl: ``EX``, ``PX``, ``EXAT``, ``PXAT``, ``KEEPTTL``, ``PERSIST`` or empty.
+        time: the number after ``EX`` and its kin, not looked at yet.
+    """
+
+    def __init__(self) -> None:
+        self.condition = ALWAYS
+        self.expected = b""
+        self.get = False
+        self.ttl = b""
+        self.time = b""
+
+    def take_ttl(self, args: Args, option: bytes, alone: bytes) -> bool:
+        """Take ``option`` if it is about expiry; each may be repeated, but no two may meet.
+
+        Args:
+            alone: the option without a number that the command knows.
+        """
+        if option == alone:
+            if self.ttl and self.ttl != option:
+                raise CommandError(SYNTAX)
+        elif option in _EXPIRY:
+            if self.ttl and self.ttl != option:
+                raise CommandError(SYNTAX)
+            self.time = args.word()
+        else:
+            return False
+        self.ttl = option
+        return True
+
+    def take_existence(self, option: bytes) -> bool:
+        """Take NX or XX; each may be repeated, but nothing else may be asked for with it."""
+        condition = _EXISTENCE.get(option, ALWAYS)
+        if condition == ALWAYS:
+            return False
+        if self.condition != ALWAYS and self.condition != condition:
+            raise CommandError(SYNTAX)
+        self.condition = condition
+        return True
+
+    def take_comparison(self, args: Args, option: bytes) -> bool:
+        """Take IFEQ, IFNE, IFDEQ or IFDNE with what follows it."""
+        condition = COMPARING.get(option, ALWAYS)
+        if condition == ALWAYS:
+            return False
+        if self.condition != ALWAYS and self.condition != condition:
+            raise CommandError(SYNTAX)
+        self.condition = condition
+        self.expected = args.word()
+        return True
+
+    def deadline_ms(self, call: Call) -> int:
+        """The moment that ``EX`` and its kin mean, or -1 where none was given.
+
+        Raises: CommandError for what is no integer, not positive or too far away.
+        """
+        return deadline_ms(call, self.ttl, self.time) if self.ttl in _EXPIRY else -1
+
+    def has_passed(self, call: Call, moment_ms: int) -> bool:
+        """Whether the moment was given as an absolute one and is over."""
+        return self.ttl in (b"EXAT", b"PXAT") and has_passed(call, moment_ms)
+
+
+def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
+    """The moment ``time`` in the sense of ``EX``, ``PX``, ``EXAT`` or ``PXAT``, as ``unit`` says.
+
+    Raises: CommandError for what is no integer, not positive or too far away.
+    """
+    value = parse_integer(time)
+    if value is None:
+        raise CommandError(NOT_AN_INTEGER)
+    moment_ms = value * 1000 if unit in (b"EX", b"EXAT") else value
+    if unit in (b"EX", b"PX"):
+        moment_ms += call.now_ms
+    if value <= 0 or moment_ms > INT64_MAX:
+        raise CommandError(invalid_expire(call.name()))
+    return moment_ms
+
+
+def writable(call: Call, key: bytes) -> Entry | None:
+    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
+    found = call.db.entry(key, call.now_ms)
+    if found is None or isinstance(found.value, (bytes, int, bytearray)):
+        return found
+    raise CommandError(WRONGTYPE)
+
+
+def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None:
+    """Set ``key`` to a string whatever it held; without ``keep_ttl`` a deadline goes."""
+    found = call.db.entry(key, call.now_ms)
+    if found is None:
+        call.created(key)
+        call.db.put(key, value, call.now_ms)
+        return
+    old = found.value
+    found.value = value
+    found.access_ms = call.now_ms
+    if found.expire_ms != NO_EXPIRY and not keep_ttl:
+        call.db.persist(key)
+    if not isinstance(old, (bytes, int)):
+        call.server.free_later(old)
+        call.server.blocking.key_ready(call.db.index, key)
+    if call.server.notify_flags:
+        overwritten(call, call.db, key, old, value)
+
+
+def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
+    """As ``store``, with a deadline."""
+    store(call, key, value, True)
+    call.db.expire_at(key, moment_ms)
+
+
+def tell_expire(call: Call, key: bytes) -> None:
+    """Tell that ``key`` got a deadline, where another effect holds the record."""
+    if call.server.notify_flags:
+        call.changed(key, b"expire", EVENT_GENERIC, None, 0, False)

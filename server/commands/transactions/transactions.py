@@ -1,0 +1,191 @@
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+Between MULTI and EXEC requests are checked and queued by ``server.dispatch.admission``; a request
+that is refused there makes EXEC fail as a whole. A key that changes after WATCH makes it answer
+nil. What fails while EXEC runs is an error in its own place of the reply, and the rest runs all
+the same.
+"""
+
+from __future__ import annotations
+
+from headrace.compat.errors import (
+    DISCARD_WITHOUT_MULTI,
+    EXEC_ABORTED,
+    EXEC_WITHOUT_MULTI,
+    NESTED_MULTI,
+    WATCH_IN_MULTI,
+    CommandError,
+)
+from headrace.protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
+from headrace.server.clients.session import IN_MULTI, Transaction
+from headrace.server.clock import read_ns
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.invoke import (
+    alike_until,
+    count_alike,
+    count_call,
+    invoke,
+    run_alike,
+    show_monitors,
+)
+from headrace.server.dispatch.rows import (
+    ALLOW_BUSY,
+    FAST,
+    LOADING,
+    NONE_ALIKE,
+    NOSCRIPT,
+    SKIP_SLOWLOG,
+    STALE,
+    Command,
+    KeySpec,
+    command,
+)
+from headrace.server.state import MONITORED
+
+
+@command(
+    "MULTI",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def multi(call: Call) -> object:
+    """``MULTI``: queue what follows until EXEC. Reply: OK."""
+    session = call.session
+    if session.transaction is not None:
+        raise CommandError(NESTED_MULTI)
+    session.transaction = Transaction()
+    session.special |= IN_MULTI
+    return OK
+
+
+@command("EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",))
+def execute_queue(call: Call) -> object:
+    """``EXEC``: run what MULTI queued, with nothing in between.
+
+    Reply: list of the replies; the null array when a watched key has changed.
+    Raises: EXECABORT when a request was refused while queueing.
+    Source: multi.c, execCommand.
+    """
+    session = call.session
+    transaction = session.transaction
+    if transaction is None:
+        raise CommandError(EXEC_WITHOUT_MULTI)
+    server = call.server
+    broken = session.watch_broken or server.watched_expired(session, call.now_ms)
+    server.unwatch(session)
+    if transaction.failed or broken:
+        session.drop_transaction()
+        if transaction.failed:
+            raise CommandError(EXEC_ABORTED)
+        return NULL_ARRAY
+    row = call.row
+    argv = call.argv
+    reply = _run_queue(call, transaction.rows, transaction.requests)
+    call.row = row
+    call.argv = argv
+    session.end_transaction()
+    return reply
+
+
+def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> Encoded:
+    """Run the queue; what it did is told command by command, and is one record as it is one call.
+
+    Each reply is put on the wire at once: the next command may change what it was made of, and
+    HELLO the protocol.
+    """
+    size = len(rows)
+    pieces = [array_header(size)]
+    at = 0
+    while at < size:
+        row = rows[at]
+        end = at + 1
+        while end < size and rows[end] is row:
+            end += 1
+        _run_same(call, row, requests[at:end], pieces)
+        at = end
+    call.effects.clear()
+    return Encoded(b"".join(pieces))
+
+
+def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: list[bytes]) -> None:
+    """Run requests of one command in order, those that are alike at once."""
+    server = call.server
+    session = call.session
+    effects = call.effects
+    handler = None if server.special & MONITORED else row.run_alike
+    started_ns = read_ns()
+    at = 0
+    until = 0
+    while at < len(requests):
+        call.db = session.db
+        count = 0
+        if handler is not None:
+            if until <= at:
+                until = alike_until(requests, at, len(requests))
+            if until > at + 1:
+                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                if count == NONE_ALIKE:
+                    handler = None
+        if count > 0:
+            pieces.append(wire)
+            ended_ns = read_ns()
+            spent_ns = max(0, ended_ns - started_ns)
+            count_alike(server, call, row, requests, at, count, spent_ns)
+            at += count
+        else:
+            mark = len(effects)
+            write_reply(pieces, invoke(call, row, requests[at]), session.resp3)
+            if len(effects) > mark:
+                server.tell(effects[mark:])
+            ended_ns = read_ns()
+            count_call(server, call, row, max(0, ended_ns - started_ns))
+            if server.special & MONITORED:
+                show_monitors(server, session, row, requests[at])
+            at += 1
+        started_ns = ended_ns
+
+
+@command(
+    "DISCARD",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def discard(call: Call) -> object:
+    """``DISCARD``: forget what MULTI queued, and all watches. Reply: OK."""
+    if call.session.transaction is None:
+        raise CommandError(DISCARD_WITHOUT_MULTI)
+    call.session.drop_transaction()
+    call.server.unwatch(call.session)
+    return OK
+
+
+@command(
+    "WATCH",
+    arity=-2,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    keys=(KeySpec("RO", last=-1),),
+    acl=("transaction",),
+)
+def watch(call: Call) -> object:
+    """``WATCH key ...``: let the next EXEC fail when one of the keys changes. Reply: OK."""
+    session = call.session
+    if session.transaction is not None:
+        raise CommandError(WATCH_IN_MULTI)
+    if not session.watch_broken:  # else EXEC will fail whatever is watched
+        for key in call.argv[1:]:
+            call.server.watch(session, call.db, key, call.now_ms)
+    return OK
+
+
+@command(
+    "UNWATCH",
+    arity=1,
+    flags=NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY,
+    acl=("transaction",),
+)
+def unwatch(call: Call) -> object:
+    """``UNWATCH``: watch nothing more. Reply: OK."""
+    call.server.unwatch(call.session)
+    return OK

@@ -1,0 +1,1 @@
+"""From a request to the command that it names: rows, admission, execution, calls."""

@@ -1,0 +1,300 @@
+"""What comes before a request is run: is there such a command, may it run, has it to wait?
+
+Inside MULTI, what may run is queued.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
+from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from headrace.server.clients.session import (
+    CLOSING,
+    IN_MULTI,
+    MONITORING,
+    NEEDS_AUTH,
+    PAUSED,
+    SUBSCRIBED,
+    Session,
+)
+from headrace.server.config.settings import allowed_by
+from headrace.server.dispatch.invoke import MOST_ALIKE
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    DENYOOM,
+    LOADING,
+    NO_AUTH,
+    NO_MULTI,
+    ORIGINALS,
+    READONLY,
+    TABLE,
+    WRITE,
+    Command,
+)
+from headrace.server.state import (
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    NO_REPLICAS,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SAVE_FAILED,
+    WRITES_REFUSED,
+    Server,
+)
+
+log: Final = logging.getLogger("headrace")
+MOST_NAMES: Final = 4096  # spellings of command names that are remembered
+_UNQUEUED: Final = frozenset((b"exec", b"discard", b"multi", b"watch", b"quit", b"reset"))
+_FOR_SUBSCRIBERS: Final = (
+    b"ping",
+    b"subscribe",
+    b"ssubscribe",
+    b"psubscribe",
+    b"unsubscribe",
+    b"sunsubscribe",
+    b"punsubscribe",
+    b"quit",
+    b"reset",
+)
+_QUEUED_LINE: Final = b"+QUEUED\r\n"
+_REPLICATED_READS: Final = (b"publish", b"spublish")
+_OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
+_OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
+_HTTP_WARNED_EVERY_MS: Final = 60_000
+
+
+class Held:
+    """Says that the request was not run and is to be offered again; see ``HELD``."""
+
+
+HELD: Final = Held()
+
+
+def find_row(server: Server, argv: list[bytes]) -> Command:
+    """The row of a request, subcommand and arity checked.
+
+    Raises:
+        CommandError: for an unknown command or subcommand, or a wrong number of words.
+    """
+    row = TABLE.get(argv[0].lower())
+    if row is None:
+        raise CommandError(errors.unknown_command(argv))
+    if len(server.rows) < MOST_NAMES:
+        server.rows[argv[0]] = row
+    return _fitting(row, argv)
+
+
+def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
+    """As ``find_row``, for a command that stands in a file.
+
+    Redis records a renamed command under its new name: that is looked up where no command has it
+    as its own.
+
+    Args:
+        names: takes the row of the first word.
+    """
+    name = argv[0].lower()
+    row = ORIGINALS.get(name) or TABLE.get(name)
+    if row is None:
+        raise CommandError(errors.unknown_command(argv))
+    names[argv[0]] = row
+    return _fitting(row, argv)
+
+
+def _fitting(row: Command, argv: list[bytes]) -> Command:
+    """``row``, or that of the subcommand, once the number of words is right."""
+    if row.subcommands and len(argv) > 1:
+        child = row.subcommands.get(argv[1].lower())
+        if child is None:
+            raise CommandError(errors.unknown_subcommand(argv[0].lower(), argv[1]))
+        if len(row.spelled) < MOST_NAMES:
+            row.spelled[argv[1]] = child
+        row = child
+    if row.run is None or not row.arity_fits(len(argv)):
+        row.rejected_calls += 1
+        raise CommandError(errors.wrong_arity(row.name))
+    return row
+
+
+def is_of_http(name: bytes) -> bool:
+    """Whether a name that is no command shows that a browser speaks here, and not a client.
+
+    Any page that a browser shows can have it send a request to a server on this machine, and what
+    the page put behind the header would be run as commands.
+    """
+    return name.partition(b"\0")[0].lower() in _OF_HTTP
+
+
+def cut_off(server: Server, session: Session) -> None:
+    """Close a connection that speaks HTTP, unanswered, and warn of it now and then."""
+    now_ms = server.clock_ns // 1_000_000
+    if not 0 <= now_ms - server.http_warned_ms < _HTTP_WARNED_EVERY_MS:
+        server.http_warned_ms = now_ms
+        log.warning(
+            "possible attack: a client sends HTTP (POST or Host:), as a web page can have a "
+            "browser do to run commands here. Connection from %s closed.",
+            session.address.decode("utf-8", "backslashreplace"),
+        )
+    session.out.clear()
+    session.peer.abort()
+
+
+def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
+    """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
+    special = session.special
+    if special & CLOSING:
+        return NO_REPLY
+    if special & NEEDS_AUTH and not row.flags & NO_AUTH:
+        return refuse(server, session, row, argv, errors.NO_AUTH)
+    if special & IN_MULTI and row.flags & NO_MULTI:
+        return refuse(server, session, row, argv, errors.NOT_IN_MULTI)
+    if server.special:
+        line = _server_refuses(server, session, row)
+        if line:
+            return refuse(server, session, row, argv, line)
+    if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
+        return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
+    if special & MONITORING and row.flags & (READONLY | WRITE):
+        return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
+    if server.special & LOADING_DATA and not row.flags & LOADING:
+        return refuse(server, session, row, argv, errors.LOADING)
+    if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
+        session.special |= PAUSED
+        return HELD
+    if special & IN_MULTI and is_queued(row):
+        line = _forbidden(server, session, row)
+        if line:
+            return refuse(server, session, row, argv, line)
+        _queue(session, row, argv)
+        _bound_queue(server, session)
+        return QUEUED
+    if server.slicing is not None and server.slicing.holds_back(session, row, argv):
+        return HELD
+    return None
+
+
+def refuse(
+    server: Server, session: Session, row: Command | None, argv: list[bytes], line: bytes
+) -> ErrorReply:
+    """The reply to a request that is not run.
+
+    Inside MULTI it fails the transaction; EXEC itself, refused, ends it and says so.
+    """
+    if row is not None:
+        row.rejected_calls += 1
+    session.commands -= 1  # it is counted with its batch
+    transaction = session.transaction
+    if transaction is not None:
+        transaction.failed = True
+    named = TABLE.get(argv[0].lower())
+    if named is not None and named.name == b"exec":
+        session.drop_transaction()
+        server.unwatch(session)
+        line = errors.exec_refused(line)
+        if server.monitors:  # they were shown MULTI
+            server.feed_monitors(session, argv)
+    server.stats.count_error(line)
+    return ErrorReply(line)
+
+
+def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
+    transaction = session.transaction
+    writes = bool(row.flags & WRITE) or (
+        row.name == b"exec" and transaction is not None and transaction.writes
+    )
+    if server.special & MEMORY_LIMITED and _needs_memory(session, row) and server.over_maxmemory():
+        return errors.OUT_OF_MEMORY
+    if server.special & SAVE_FAILED and (writes or row.name == b"ping"):
+        return errors.MISCONF_SNAPSHOT
+    if server.special & WRITES_REFUSED and (writes or row.name == b"ping"):
+        return errors.MISCONF_AOF % server.write_error
+    if server.special & NO_REPLICAS and writes:
+        return errors.NO_REPLICAS
+    return b""
+
+
+def _forbidden(server: Server, session: Session, row: Command) -> bytes:
+    """Why a command is not even queued that this client may not call; they say it when run, too."""
+    if not row.flags & ADMIN:
+        return b""
+    if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):
+        return errors.DEBUG_NOT_ALLOWED
+    return errors.NO_MODULE_COMMAND if row.name in _OF_MODULES else b""
+
+
+def _needs_memory(session: Session, row: Command) -> bool:
+    if row.flags & DENYOOM:
+        return True
+    transaction = session.transaction
+    return row.name == b"exec" and transaction is not None and transaction.grows
+
+
+def _is_paused(server: Server, session: Session, row: Command) -> bool:
+    if server.special & PAUSED_ALL:
+        return True
+    if row.flags & WRITE or row.name in _REPLICATED_READS:
+        return True
+    transaction = session.transaction
+    return row.name == b"exec" and transaction is not None and transaction.writes
+
+
+def is_queued(row: Command) -> bool:
+    """Whether a request is queued inside MULTI, and not run there and then."""
+    return row.name not in _UNQUEUED and not row.flags & NO_MULTI
+
+
+def is_queued_unseen(row: Command) -> bool:
+    """Whether that goes for every client, so that ``admit`` need not look."""
+    return is_queued(row) and not row.flags & ADMIN
+
+
+def queue_same(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> int:
+    """Queue a request and some after it, up to ``end``, of the same command and as many words.
+
+    Returns: the place of the first one that was not queued.
+    """
+    argv = requests[at]
+    following = at
+    end = min(end, at + MOST_ALIKE)  # what is queued and what is answered is to be bounded
+    while following < end:
+        words = requests[following]
+        if len(words) != len(argv) or words[0] != argv[0]:
+            break
+        _queue(session, row, words)
+        following += 1
+    _bound_queue(server, session)
+    wire = _QUEUED_LINE * (following - at)
+    session.out.append(wire)
+    session.answered_bytes += len(wire)
+    return following
+
+
+def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
+    transaction = session.transaction
+    assert transaction is not None
+    if transaction.failed or session.watch_broken:
+        session.commands -= 1
+        return  # it will not be run: keeping it would only cost memory
+    transaction.rows.append(row)
+    transaction.requests.append(argv)
+    for argument in argv:
+        transaction.size_bytes += len(argument)
+    if row.flags & WRITE or row.name in _REPLICATED_READS:
+        transaction.writes = True
+    if row.flags & DENYOOM:
+        transaction.grows = True
+
+
+def _bound_queue(server: Server, session: Session) -> None:
+    """Drop a client whose queue outgrows what it may have sent without being served."""
+    transaction = session.transaction
+    limit_bytes = server.config.client_query_buffer_limit
+    if transaction is not None and transaction.size_bytes > limit_bytes:
+        server.stats.query_buffer_disconnections += 1
+        log.warning("client id=%d closed: query buffer limit reached", session.id)
+        session.peer.abort()

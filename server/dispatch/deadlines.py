@@ -1,0 +1,49 @@
+"""What commands of several families do about deadlines and about keys that are replaced."""
+
+from __future__ import annotations
+
+from headrace.server.changes.effects import (
+    EVENT_GENERIC,
+    EVENT_OVERWRITTEN,
+    EVENT_TYPE_CHANGED,
+)
+from headrace.server.clients.session import REPLAY
+from headrace.server.dispatch.call import Call
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import type_name
+
+
+def has_passed(call: Call, moment_ms: int) -> bool:
+    """Whether a key given this deadline goes at once; while the AOF is loaded it stays.
+
+    One that has it already lives through that millisecond to its end.
+    """
+    return moment_ms <= call.now_ms and not call.session.special & REPLAY
+
+
+def delete_expired(call: Call, key: bytes) -> None:
+    """Remove a key that is there because its new deadline has passed already."""
+    server = call.server
+    name = b"UNLINK" if server.config.lazyfree_lazy_expire else b"DEL"
+    server.free_later(call.db.remove(key))
+    call.changed(key, b"del", EVENT_GENERIC, [name, key], ready=True)
+
+
+def expired_at_once(call: Call, key: bytes, there: bool) -> None:
+    """Count a value that is not stored, because its time is over, and remove what is ``there``."""
+    call.server.expired_keys += 1
+    if there:
+        delete_expired(call, key)
+
+
+def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
+    """Give a key that is there a deadline, recorded as an absolute one."""
+    call.db.expire_at(key, max(0, moment_ms))
+    call.changed(key, b"expire", EVENT_GENERIC, [b"PEXPIREAT", key, b"%d" % moment_ms])
+
+
+def overwritten(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
+    """Tell that a key holds another value now, and maybe one of another type."""
+    call.changed_in(db, key, b"overwritten", EVENT_OVERWRITTEN, None, 0, False)
+    if type_name(old) != type_name(new):
+        call.changed_in(db, key, b"type_changed", EVENT_TYPE_CHANGED, None, 0, False)

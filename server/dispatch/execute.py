@@ -1,0 +1,170 @@
+"""One request from start to end: it is admitted, run and answered.
+
+Synchronous on purpose. With no ``await`` between the first read and the last effect, the event
+loop itself is the lock and no other client can come between.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import CommandError
+from headrace.protocol.replies import NO_REPLY, write_reply
+from headrace.server.clients.session import HOLD, IN_MULTI, LONG, Session
+from headrace.server.dispatch.admission import (
+    HELD,
+    admit,
+    cut_off,
+    find_row,
+    is_of_http,
+    is_queued_unseen,
+    queue_same,
+    refuse,
+)
+from headrace.server.dispatch.call import Parked
+from headrace.server.dispatch.invoke import (
+    alike_until,
+    count_alike,
+    count_call,
+    finish,
+    invoke,
+    lap,
+    make_known,
+    run_alike,
+    show_monitors,
+)
+from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.dispatch.rows import NONE_ALIKE, Command
+from headrace.server.dispatch.slicing import begin
+from headrace.server.state import MONITORED, Server
+from headrace.server.waiting.serving import park, serve_ready
+
+OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
+
+
+def execute(
+    server: Server, session: Session, requests: list[list[bytes]], at: int, size: int
+) -> int:
+    """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
+
+    The others are to be offered again: one was held back or made the session wait, or the answers
+    have come to more than ``OUTPUT_PAUSE_BYTES``.
+
+    ``server.clock_ns`` is the time of the first command, and afterwards that when the last ended.
+    """
+    session.answered_bytes = 0
+    while at < size and not (session.special & HOLD or session.answered_bytes > OUTPUT_PAUSE_BYTES):
+        argv = requests[at]
+        name = argv[0]
+        row = server.last_row
+        if row is None or name != server.last_name:
+            row = server.rows.get(name)
+            server.last_name = name
+            server.last_row = row
+        end = size
+        if row is not None and row.subcommands:
+            if len(argv) > 1:
+                end = alike_until(requests, at, size)  # the next one may be of another subcommand
+                row = row.spelled.get(argv[1])
+            else:
+                row = None
+        if row is None or row.run is None or not row.arity_fits(len(argv)):
+            end = at + 1
+            try:
+                row = find_row(server, argv)
+            except CommandError as error:
+                if is_of_http(name):
+                    cut_off(server, session)
+                    break
+                session.answer(refuse(server, session, None, argv, error.line))
+                at = end
+                continue
+        session.last_row = row
+        if not session.special and not server.special:
+            at = run(server, session, row, requests, at, end)
+        elif session.special == IN_MULTI and not server.special and is_queued_unseen(row):
+            at = queue_same(server, session, row, requests, at, end)
+        else:
+            verdict = admit(server, session, row, argv)
+            if verdict is HELD:
+                break
+            if verdict is None:
+                if (
+                    session.special & LONG
+                    and len(argv) >= LENGTHY_WORDS
+                    and begin(server, session, row, argv)
+                ):
+                    return at + 1
+                run(server, session, row, requests, at, at + 1)
+                if server.special & MONITORED:
+                    pieces = len(session.out)
+                    show_monitors(server, session, row, argv)
+                    for line in session.out[pieces:]:
+                        session.answered_bytes += len(line)
+            else:
+                session.answer(verdict)
+            at += 1
+    return at
+
+
+def run(
+    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+) -> int:
+    """Run an admitted request and answer it, and those up to ``end`` that are alike.
+
+    Each one is the command, then its effects, then who was waiting for them. The next one is run
+    where it is the same command with as many words and nothing has come up that it would have to
+    be admitted for.
+
+    Returns: the place of the first request that was not run.
+    """
+    call = server.call
+    call.session = session
+    call.db = session.db
+    call.now_ms = server.clock_ns // 1_000_000
+    call.may_block = not session.special & IN_MULTI
+    handler = row.run_alike
+    until = at
+    out = session.out
+    ready = server.blocking.ready
+    while True:
+        if handler is not None and at + 1 < end:
+            if until <= at:
+                until = alike_until(requests, at, end)
+            if until > at + 1:
+                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                if count > 0:
+                    count_alike(server, call, row, requests, at, count, lap(server))
+                    out.append(wire)
+                    session.answered_bytes += len(wire)
+                    return at + count
+                if count == NONE_ALIKE:
+                    handler = None
+        argv = requests[at]
+        pieces = len(out)
+        reply = invoke(call, row, argv)
+        at += 1
+        if isinstance(reply, Parked):
+            park(server, session, row, reply)
+            call.row = None  # it counts once, when it is served
+            reply = NO_REPLY
+            finish(server, call)
+        else:
+            if call.effects or server.aof is not None:
+                make_known(server, call)
+            count_call(server, call, row, lap(server))
+        if ready:
+            serve_ready(server)
+            end = at
+        if len(out) == pieces and not session.special:
+            session.answered_bytes += write_reply(out, reply, session.resp3)
+        else:
+            session.answer(reply, pieces)
+        if at >= end or session.special or server.special:
+            return at
+        following = requests[at]
+        if len(following) != len(argv) or following[0] != argv[0]:
+            return at
+        if session.answered_bytes > OUTPUT_PAUSE_BYTES:
+            return at
+        call.now_ms = server.clock_ns // 1_000_000

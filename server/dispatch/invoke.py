@@ -1,0 +1,203 @@
+"""One command is run, or several at once; its effects are made known, and its cost is counted.
+
+Effects leave a command here and nowhere else, but for those in a transaction, which are told one
+by one there, and while a file is loaded, where nobody listens.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.storage_errors import storage_error_line
+from headrace.protocol.replies import ErrorReply
+from headrace.server.clients.session import Session
+from headrace.server.clock import read_ns
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.key_specs import key_positions
+from headrace.server.dispatch.redaction import redacted
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    FAST,
+    SKIP_MONITOR,
+    SKIP_SLOWLOG,
+    WRITE,
+    AlikeHandler,
+    Command,
+)
+from headrace.server.state import Server
+from headrace.storage.errors import StorageError
+
+log: Final = logging.getLogger("headrace")
+MOST_ALIKE: Final = 128  # requests that are run, or queued, at once
+STEP_NS: Final = 1_000_000_000  # what takes as long may be the clock that was set
+QUICK_NS: Final = 2000  # calls that take less are not told apart
+
+
+def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
+    """Run the function of a command and nothing else; EXEC runs its queue through here."""
+    server = call.server
+    call.row = row
+    call.argv = argv
+    handler = row.run
+    assert handler is not None
+    if server.freezing is not None and row.flags & WRITE:
+        for position in key_positions(row, argv):
+            call.db.before_change(argv[position])
+    try:
+        reply = handler(call)
+    except CommandError as error:
+        reply = failed(server, row, error.line)
+    except StorageError as refusal:
+        reply = failed(server, row, storage_error_line(refusal))
+    except MemoryError:
+        log.critical("command %r failed: out of memory", argv[0])
+        reply = crashed(server, row)
+    except Exception:
+        log.exception("command %r failed with an internal error", argv[0])
+        reply = crashed(server, row)
+    if server.expired_found:
+        server.drain_expired(call)
+    return reply
+
+
+def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
+    """Where requests after ``at`` stop having as many words, the same name and second word.
+
+    That is their key, or a subcommand. At ``end``, or after ``MOST_ALIKE``, at the latest.
+    """
+    first = requests[at]
+    width = len(first)
+    name = first[0]
+    key = first[1]
+    end = min(end, at + MOST_ALIKE)
+    at += 1
+    while at < end:
+        words = requests[at]
+        if len(words) != width or words[1] != key or words[0] != name:
+            break
+        at += 1
+    return at
+
+
+def run_alike(
+    server: Server,
+    call: Call,
+    row: Command,
+    handler: AlikeHandler,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
+) -> tuple[int, bytes]:
+    """Run some of ``requests[at:end]`` at once; how many, or ``NONE_ALIKE``, and their replies.
+
+    They are those that ``alike_until`` tells.
+    """
+    call.row = row
+    call.argv = requests[at]
+    try:
+        return handler(call, requests, at, end)
+    except Exception:
+        log.exception("command %r failed with an internal error", row.name)
+        return 1, b"-" + crashed(server, row).text + b"\r\n"
+
+
+def failed(server: Server, row: Command, line: bytes) -> ErrorReply:
+    """The reply to a command that was refused, which counts."""
+    row.failed_calls += 1
+    server.stats.count_error(line)
+    return ErrorReply(line)
+
+
+def crashed(server: Server, row: Command) -> ErrorReply:
+    """A bug of ours: say so, and stop when the keyspace may have been left half changed."""
+    server.stats.unexpected_errors += 1
+    if row.flags & WRITE:
+        server.fail("a write failed half way: the append-only file is the truth")
+    return failed(server, row, errors.INTERNAL)
+
+
+def finish(server: Server, call: Call) -> None:
+    """Make the effects of what has been run known and account for its time."""
+    make_known(server, call)
+    spent_ns = lap(server)
+    if call.row is not None:
+        count_call(server, call, call.row, spent_ns)
+
+
+def make_known(server: Server, call: Call) -> None:
+    """Tell what has been changed to those who listen, and end its record."""
+    effects = call.effects
+    if effects:
+        server.tell(effects)
+        effects.clear()
+    aof = server.aof
+    if aof is not None and aof.pending:
+        aof.end_command()
+
+
+def lap(server: Server) -> int:
+    """Set the time to now; how long it has been since it was set, in nanoseconds."""
+    now_ns = read_ns()
+    spent_ns = now_ns - server.clock_ns
+    server.clock_ns = now_ns
+    if 0 <= spent_ns < STEP_NS:
+        return spent_ns
+    return server.without_step(spent_ns)
+
+
+def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
+    """Put one call into the statistics of its row and, where it was slow, into the logs."""
+    _count(server, row, 1, spent_ns)
+    if spent_ns >= server.slow_ns:
+        _note_slow(server, call, row, spent_ns)
+
+
+def count_alike(
+    server: Server,
+    call: Call,
+    row: Command,
+    requests: list[list[bytes]],
+    at: int,
+    count: int,
+    spent_ns: int,
+) -> None:
+    """As ``count_call``, for requests that were run at once; ``spent_ns`` is what all took."""
+    each_ns = spent_ns // count
+    _count(server, row, count, each_ns)
+    if each_ns >= server.slow_ns:
+        for argv in requests[at : at + count]:
+            call.argv = argv
+            _note_slow(server, call, row, each_ns)
+    elif spent_ns >= server.slow_ns:  # one of them has held up everybody: which is not known
+        _note_slow(server, call, row, spent_ns)
+
+
+def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
+    """Put calls that took ``each_ns`` nanoseconds into the statistics of their row."""
+    row.calls += count
+    row.nsec += count * each_ns
+    if server.track_latency:
+        if each_ns < QUICK_NS:
+            row.quick_calls += count
+        else:
+            row.histogram[(each_ns // 1000).bit_length()] += count
+
+
+def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
+    usec = spent_ns // 1000
+    at_s = server.clock_ns // 1_000_000_000
+    config = server.config
+    threshold_us = config.slowlog_log_slower_than
+    if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
+        server.slowlog.add(call.argv, at_s, usec, call.session, config)
+    event = b"fast-command" if row.flags & FAST else b"command"
+    server.latency.sample(event, at_s, usec // 1000)
+
+
+def show_monitors(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
+    """Show a request that has been run to the clients that called MONITOR."""
+    if not row.flags & (SKIP_MONITOR | ADMIN):
+        server.feed_monitors(session, redacted(row.name, argv))

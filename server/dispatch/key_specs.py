@@ -1,0 +1,163 @@
+"""Which words of a request are keys, and what the command does with each.
+
+A row's key specs describe where the keys stand; where they cannot tell, the row has a function of
+its own (``find_keys``), such as ``xread_keys`` below. Either way a request in which the keys cannot
+be found, because its syntax is wrong, has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.server.dispatch.rows import Command, KeySpec
+
+_NOT_KEY: Final = "NOT_KEY"
+_INCOMPLETE: Final = "INCOMPLETE"
+_VARIABLE_FLAGS: Final = "VARIABLE_FLAGS"
+_CONDITIONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
+_VALUES_OF_OPTION: Final = {
+    b"BLOCK": 1,
+    b"CLAIM": 1,
+    b"COUNT": 1,
+    b"GROUP": 2,
+    b"MAXCOUNT": 1,
+    b"MAXSIZE": 1,
+    b"NOACK": 0,
+}
+
+
+class KeyUse:
+    """A key of a request: where it stands, and in a key spec's words what is done with it."""
+
+    def __init__(self, position: int, flags: list[str]) -> None:
+        self.position: Final = position
+        self.flags: Final = flags
+
+
+def has_keys(row: Command) -> bool:
+    """Whether a command takes keys at all."""
+    return row.find_keys is not None or any(_NOT_KEY not in spec.flags for spec in row.keys)
+
+
+def key_positions(row: Command, argv: list[bytes]) -> list[int]:
+    """The indexes in ``argv`` of a request's keys; empty where there are none."""
+    if row.find_keys is not None:
+        return row.find_keys(argv)
+    positions: list[int] = []
+    for spec in row.keys:
+        if _NOT_KEY in spec.flags:
+            continue
+        found = _positions_of(spec, argv)
+        if found is None:
+            return []
+        positions.extend(found)
+    return positions
+
+
+def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
+    """The keys of a request, each with the flags of the key spec that it belongs to."""
+    if row.find_keys is not None:
+        flags = [flag for flag in row.keys[0].flags if flag != _INCOMPLETE] if row.keys else []
+        return [KeyUse(position, flags) for position in row.find_keys(argv)]
+    uses: list[KeyUse] = []
+    for spec in row.keys:
+        if _NOT_KEY in spec.flags:
+            continue
+        found = _positions_of(spec, argv)
+        if found is None:
+            return []
+        flags = spec.flags
+        if _VARIABLE_FLAGS in flags and row.name in _VARIABLE:
+            flags = _VARIABLE[row.name](argv)
+        uses.extend([KeyUse(position, flags) for position in found])
+    return uses
+
+
+def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
+    """Where one spec finds keys; None where the request is too short or ill formed for it."""
+    count = len(argv)
+    first = _begin(spec, argv)
+    if first == 0:
+        return []
+    if spec.keynum is not None:
+        number_at, first_at, step = spec.keynum
+        if first + number_at >= count:
+            return None
+        number = argv[first + number_at]
+        if not number.isdigit() or len(number) > 9:
+            return None
+        first += first_at
+        last = first + (int(number) - 1) * step
+    else:
+        step = spec.step
+        if spec.last >= 0:
+            last = first + spec.last
+        elif spec.limit:
+            last = first + (count - first) // spec.limit + spec.last
+        else:
+            last = count + spec.last
+    if first >= count or last >= count or last < first:
+        return None
+    return list(range(first, last + 1, step))
+
+
+def _begin(spec: KeySpec, argv: list[bytes]) -> int:
+    """The index of a spec's first key; 0 where its keyword does not occur."""
+    begin = spec.begin
+    if isinstance(begin, int):
+        return begin
+    keyword = begin.encode()
+    count = len(argv)
+    if spec.begin_from > 0:
+        order = range(spec.begin_from, count - 1)
+    else:
+        order = range(count + spec.begin_from, 1, -1)
+    for index in order:
+        if 1 <= index < count and argv[index].upper() == keyword:
+            return index + 1
+    return 0
+
+
+def xread_keys(argv: list[bytes]) -> list[int]:
+    """The keys of XREAD and XREADGROUP.
+
+    The options before STREAMS are stepped over one by one, because a group, a consumer or a key
+    may itself be called STREAMS.
+    """
+    count = len(argv)
+    position = 1
+    while position < count:
+        word = argv[position].upper()
+        if word == b"STREAMS":
+            rest = count - position - 1
+            if rest % 2:
+                return []
+            return list(range(position + 1, position + 1 + rest // 2))
+        values = _VALUES_OF_OPTION.get(word)
+        if values is None:
+            return []
+        position += 1 + values
+    return []
+
+
+def _set_flags(argv: list[bytes]) -> list[str]:
+    """What SET does with its key: GET returns the old value, a condition looks at it."""
+    if any(word.upper() == b"GET" for word in argv[3:]):
+        return ["RW", "ACCESS", "UPDATE"]
+    return ["RW", "UPDATE"] if _has_condition(argv[3:]) else ["OW", "UPDATE"]
+
+
+def _delex_flags(argv: list[bytes]) -> list[str]:
+    """What DELEX does with its key: without a condition it looks at nothing."""
+    return ["RW", "DELETE"] if _has_condition(argv[2:]) else ["RM", "DELETE"]
+
+
+def _has_condition(options: list[bytes]) -> bool:
+    return any(word.upper() in _CONDITIONS for word in options)
+
+
+_VARIABLE: Final[dict[bytes, Callable[[list[bytes]], list[str]]]] = {
+    b"set": _set_flags,
+    b"delex": _delex_flags,
+}

@@ -1,0 +1,103 @@
+"""A request of very many words, in parts that are run one after another while others go on.
+
+A command that declares itself with ``@lengthy`` makes one of these for such a request. It does the
+same as in one piece, to the same effects, replies and records. ``server.dispatch.slicing`` runs it
+and sees that nobody meets a part of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from librt.strings import BytesWriter
+
+from headrace.protocol.replies import array_header, bulk, write_bulk
+
+if TYPE_CHECKING:
+    from headrace.server.dispatch.call import Call
+
+LENGTHY_WORDS: Final = 8192  # of a request, at least
+RECORD_PART_BYTES: Final = 1 << 18  # of a long record
+PARTS: Final = 32  # a power of two: a table that grows does so in one piece
+
+
+class KeySet:
+    """Very many keys."""
+
+    def __init__(self) -> None:
+        self.parts: list[set[bytes]] = [set[bytes]() for _ in range(PARTS)]
+
+    def add(self, key: bytes) -> None:
+        """Have a key among them."""
+        self.parts[hash(key) & (PARTS - 1)].add(key)
+
+    def holds(self, key: bytes) -> bool:
+        """Whether a key is among them."""
+        return key in self.parts[hash(key) & (PARTS - 1)]
+
+
+class Lengthy:
+    """What is to be done for one request, for its words from ``first`` on.
+
+    First each word is looked at (``prepare``), which changes nothing and may refuse the request,
+    and then each does its part (``change``), where nothing may be refused.
+
+    Attributes:
+        argv: the request's words.
+        first: the first of those that it is repeated for.
+        step: how many belong together.
+        keys: all that it may change; others keep away from these.
+    """
+
+    def __init__(self, argv: list[bytes], first: int, step: int) -> None:
+        self.argv: Final = argv
+        self.first: Final = first
+        self.step: Final = step
+        self.keys: Final = KeySet()
+        self._parts: list[bytes] = []  # the words of the record, on the wire
+        self._record = BytesWriter()  # the last of them
+        self._recorded = 0  # how many words
+
+    def prepare(self, call: Call, low: int, high: int) -> None:
+        """Look at ``argv[low:high]``, and note the keys.
+
+        Raises:
+            CommandError: the request is refused as a whole.
+        """
+        raise NotImplementedError
+
+    def begin(self, call: Call) -> None:
+        """Find what is to be changed: from here on nobody else touches it.
+
+        Raises:
+            CommandError: the request is refused as a whole.
+        """
+
+    def change(self, call: Call, low: int, high: int) -> None:
+        """Do what ``argv[low:high]`` ask for, and report it, except the record."""
+        raise NotImplementedError
+
+    def finish(self, call: Call) -> object:
+        """Report what is reported once, and record all of it (``record``); the reply."""
+        raise NotImplementedError
+
+    def note(self, call: Call, words: list[bytes]) -> None:
+        """Add words to the record."""
+        if call.server.aof is not None:
+            out = self._record
+            for word in words:
+                write_bulk(out, word)
+            self._recorded += len(words)
+            if len(out) >= RECORD_PART_BYTES:
+                self._end_part()
+
+    def _end_part(self) -> None:
+        self._parts.append(self._record.getvalue())
+        self._record = BytesWriter()
+
+    def record(self, call: Call, name: bytes) -> None:
+        """Have the AOF repeat what was noted, as one command."""
+        header = array_header(self._recorded + 1) + bulk(name)
+        self._end_part()
+        call.record_wire([header, *self._parts])
+        self._parts = []

@@ -1,0 +1,225 @@
+"""The command table: one row says what a command is; everything else about it reads the row.
+
+A module of ``server.commands`` declares its rows with the ``command`` decorator; importing the
+module fills ``TABLE``. A container such as ``CONFIG`` is a row whose ``subcommands`` hold rows of
+their own, declared as ``"CONFIG|GET"``; the container row itself needs no function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+if TYPE_CHECKING:
+    from headrace.server.dispatch.call import Call
+    from headrace.server.dispatch.lengthy import Lengthy
+
+# Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
+WRITE: Final = 1 << 0
+READONLY: Final = 1 << 1
+DENYOOM: Final = 1 << 2
+FAST: Final = 1 << 3
+ADMIN: Final = 1 << 4
+PUBSUB: Final = 1 << 5
+NOSCRIPT: Final = 1 << 6
+BLOCKING: Final = 1 << 7
+LOADING: Final = 1 << 8  # allowed while data is being loaded
+STALE: Final = 1 << 9
+SKIP_MONITOR: Final = 1 << 10
+SKIP_SLOWLOG: Final = 1 << 11
+NO_AUTH: Final = 1 << 12  # allowed before AUTH
+NO_ASYNC_LOADING: Final = 1 << 13
+NO_MULTI: Final = 1 << 14  # refused inside MULTI
+MOVABLEKEYS: Final = 1 << 15
+ALLOW_BUSY: Final = 1 << 16
+NO_MANDATORY_KEYS: Final = 1 << 17
+
+FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
+    (WRITE, b"write"),
+    (READONLY, b"readonly"),
+    (DENYOOM, b"denyoom"),
+    (ADMIN, b"admin"),
+    (PUBSUB, b"pubsub"),
+    (NOSCRIPT, b"noscript"),
+    (BLOCKING, b"blocking"),
+    (LOADING, b"loading"),
+    (STALE, b"stale"),
+    (SKIP_MONITOR, b"skip_monitor"),
+    (SKIP_SLOWLOG, b"skip_slowlog"),
+    (FAST, b"fast"),
+    (NO_AUTH, b"no_auth"),
+    (NO_MANDATORY_KEYS, b"no_mandatory_keys"),
+    (NO_ASYNC_LOADING, b"no_async_loading"),
+    (NO_MULTI, b"no_multi"),
+    (MOVABLEKEYS, b"movablekeys"),
+    (ALLOW_BUSY, b"allow_busy"),
+]
+
+
+_NO_CALLS: Final = [0] * 64
+
+
+class KeySpec:
+    """Where a command's keys stand, as ``COMMAND INFO`` describes it.
+
+    Args:
+        flags: Redis's words, such as ``"RW UPDATE"``.
+        begin: index of the first key, or the keyword that stands before it.
+        begin_from: for a keyword: where the search starts (negative: from the end).
+        last: last key relative to the first (-1: the last argument, -2: the one before).
+        step: distance between keys.
+        limit: with ``last`` -1: 2 means only the first half of the rest are keys.
+        keynum: for ``numkeys key ...``: (index of the number, index of the first key, step).
+        unknown: the command's keys cannot be told from a spec.
+    """
+
+    def __init__(
+        self,
+        flags: str,
+        begin: int | str = 1,
+        begin_from: int = 1,
+        last: int = 0,
+        step: int = 1,
+        limit: int = 0,
+        keynum: tuple[int, int, int] | None = None,
+    ) -> None:
+        self.flags: Final = flags.split()
+        self.begin: Final = begin
+        self.begin_from: Final = begin_from
+        self.last: Final = last
+        self.step: Final = step
+        self.limit: Final = limit
+        self.keynum: Final = keynum
+
+
+Handler = Callable[["Call"], object]
+NONE_ALIKE: Final = -1
+AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, bytes]"]
+LengthyMaker = Callable[["Call"], "Lengthy | None"]
+KeyFinder = Callable[[list[bytes]], list[int]]
+
+
+class Command:
+    """One row of the command table, and the counters kept for it."""
+
+    def __init__(
+        self,
+        name: bytes,
+        run: Handler | None,
+        arity: int,
+        flags: int,
+        keys: tuple[KeySpec, ...],
+        acl: tuple[str, ...],
+        tips: tuple[str, ...],
+        find_keys: KeyFinder | None,
+    ) -> None:
+        self.name: Final = name  # lower case; ``container|subcommand`` for a subcommand
+        self.run = run
+        self.arity: Final = arity
+        self.flags: Final = flags
+        self.keys: Final = keys
+        self.acl: Final = acl  # categories besides those that follow from the flags
+        self.tips: Final = tips
+        self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
+        self.of_connection: Final = "connection" in acl and not flags & BLOCKING  # not of data
+        self.run_alike: AlikeHandler | None = None  # see ``alike``
+        self.lengthy: LengthyMaker | None = None  # see ``lengthy``
+        self.subcommands: dict[bytes, Command] = {}
+        self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
+        self.calls = 0
+        self.nsec = 0
+        self.rejected_calls = 0
+        self.failed_calls = 0
+        self.quick_calls = 0  # calls that took less than two microseconds
+        self.histogram = vec[i64](_NO_CALLS)  # others, by the bit length of their microseconds
+
+    def arity_fits(self, count: int) -> bool:
+        """Whether a request of ``count`` words, the name included, has the right length."""
+        return count == self.arity if self.arity >= 0 else count >= -self.arity
+
+    def reset_counters(self) -> None:
+        """Count its calls anew."""
+        self.calls = 0
+        self.nsec = 0
+        self.rejected_calls = 0
+        self.failed_calls = 0
+        self.quick_calls = 0
+        self.histogram = vec[i64](_NO_CALLS)
+
+
+TABLE: Final[dict[bytes, Command]] = {}  # by the names that clients use
+ORIGINALS: Final[dict[bytes, Command]] = {}  # by the names that stand in files, whatever is renamed
+
+
+def command(
+    name: str,
+    *,
+    arity: int,
+    flags: int = 0,
+    keys: tuple[KeySpec, ...] = (),
+    acl: tuple[str, ...] = (),
+    tips: tuple[str, ...] = (),
+    find_keys: KeyFinder | None = None,
+) -> Callable[[Handler], Handler]:
+    """Declare a command, or with ``"CONTAINER|SUB"`` a subcommand of one; see ``Command``."""
+
+    def declare(run: Handler) -> Handler:
+        add_row(Command(name.lower().encode(), run, arity, flags, keys, acl, tips, find_keys))
+        return run
+
+    return declare
+
+
+def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
+    """Declare how a command is run for several requests of a pipeline or a transaction at once.
+
+    The function is given the requests, the place of the first and where to end. Between these are
+    two or more with as many words, this name, spelled alike, and the same second word, the key. It
+    runs the first one and those after it for as long as they are ordinary, to the same effect as
+    one by one, and returns how many that were and their replies on the wire. None of them fails:
+    the first one that is out of the ordinary is run by itself. After 0, which is one, it is asked
+    again for those behind it; after ``NONE_ALIKE`` those with as many words are run one by one, for
+    what stands against the first is likely to stand against them.
+    """
+
+    def declare(run: AlikeHandler) -> AlikeHandler:
+        TABLE[name.lower().encode()].run_alike = run
+        return run
+
+    return declare
+
+
+def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
+    """Declare how a request of very many words is run in slices; see ``server.dispatch.lengthy``.
+
+    The function is given the call and changes nothing. It returns None where nothing stands to be
+    done, or something against it: then the command's own function says so.
+    """
+
+    def declare(make: LengthyMaker) -> LengthyMaker:
+        TABLE[name.lower().encode()].lengthy = make
+        return make
+
+    return declare
+
+
+def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...] = ()) -> None:
+    """Declare a command that only holds subcommands, wherever those are declared."""
+    add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
+
+
+_CHILDREN: Final[dict[bytes, dict[bytes, Command]]] = {}  # of every container, met or not
+
+
+def add_row(row: Command) -> None:
+    """Put a row into the table, below its container where its name has one."""
+    parent, _, child = row.name.partition(b"|")
+    if child:
+        _CHILDREN.setdefault(parent, {})[child] = row
+        return
+    row.subcommands = _CHILDREN.setdefault(row.name, {})
+    TABLE[row.name] = row
+    ORIGINALS[row.name] = row

@@ -1,0 +1,1 @@
+"""Connections: sockets to requests, replies to sockets."""

@@ -1,0 +1,543 @@
+"""A TCP or Unix-socket client: bytes in, requests run, replies out in one write.
+
+Everything that arrived in one read is parsed and run at once, and leaves in one write. With an
+append-only file that waits until what was executed has been written (and under ``appendfsync
+always`` synced): a reply is a promise. That is at the end of the loop's turn, or at once for a
+client that is alone.
+
+Running stops early when a command blocks, when CLIENT PAUSE holds it back, when the replies pile up
+because the peer does not read them, or when it has taken long: then others have a turn of the loop
+first. What is left of the requests waits in ``_queue``, and bytes that still arrive wait in the
+parser. They are read all the same: a peer may send all it has before it reads the first reply, and
+would wait for us as we for it. How much may wait is up to ``client-query-buffer-limit``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+import socket
+from typing import Final
+
+from headrace.compat import errors
+from headrace.protocol.replies import ErrorReply, write_reply
+from headrace.protocol.requests import ProtocolError, RequestParser
+from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.session import (
+    AT_WORK,
+    BLOCKED,
+    CLOSING,
+    HOLD,
+    LONG,
+    NEEDS_AUTH,
+    NOBODY,
+    PAUSED,
+    Peer,
+    Session,
+)
+from headrace.server.clock import monotonic_ms
+from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
+from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+OUTPUT_AHEAD_BYTES: Final = 16 * 1024 * 1024  # of unread replies at which running pauses
+LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
+FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one in the same turn
+PIECE: Final = 512  # requests that are run between two looks at the time
+TURN_NS: Final = 4_000_000  # after which running makes way for others
+UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
+_MULTI: Final = b"multi"
+_EXEC: Final = b"exec"
+# poll() reports errors, and that both sides are closed, without being asked.
+_HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
+_one_socket: Final = select.poll()  # made once, and empty between two looks
+
+
+class Connection(Peer):
+    """The asyncio protocol of one client, and its session's peer."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._transport: asyncio.Transport | None = None
+        self._parser: Final = RequestParser(server.config.proto_max_bulk_len)
+        self._queue: list[list[bytes]] = []  # requests parsed, of which some are not run
+        self._queue_at = 0  # the first of those
+        self._counted_at = -1  # the one from which on they were counted last
+        self._counted_bytes = 0  # what that came to
+        self._stalled = False  # the peer does not read what we write
+        self._resuming = False
+        self._pausing = False  # the replies at hand are to be sent before more is run
+        self._asked_once = False  # it sent one request, or one transaction, and no pipeline
+        self._waits_alone = False  # for the answer to that, and nobody else is at work
+        self._ended = False  # the peer sends no more: close once it has its replies
+        self._held = 0  # pieces of output taken out and not sent yet
+        self.session: Session = Session(0, server.dbs[0], 0, self)
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Open a session, or refuse it when there are too many."""
+        server = self._server
+        self._transport = transport
+        if server.stopping:
+            transport.abort()
+            self.session.closed = True
+            return
+        now_ms = server.refresh_clock()
+        server.stats.connections_received += 1
+        if len(server.sessions) >= server.config.maxclients:
+            server.stats.rejected_connections += 1
+            transport.write(b"-" + errors.TOO_MANY_CLIENTS + b"\r\n")
+            transport.close()
+            self.session.closed = True
+            return
+        config = server.config
+        if config.protected_mode and not config.requirepass and is_remote(transport):
+            server.stats.rejected_connections += 1
+            transport.write(b"-" + errors.PROTECTED_MODE + b"\r\n")
+            transport.close()
+            self.session.closed = True
+            return
+        keep_alive(transport, config.tcp_keepalive)
+        session = Session(server.next_session_id, server.dbs[0], now_ms, self)
+        server.next_session_id += 1
+        describe_endpoints(session, transport)
+        if server.config.requirepass:
+            session.special |= NEEDS_AUTH
+            self._parser.trusted = False
+        self.session = session
+        server.sessions[session.id] = session
+
+    def data_received(self, data: bytes) -> None:
+        """Parse and run what arrived."""
+        server = self._server
+        session = self.session
+        session.bytes_in += len(data)
+        session.reads += 1
+        server.stats.net_input_bytes += len(data)
+        server.stats.reads += 1
+        server.refresh_clock()
+        session.active_ms = server.clock_ns // 1_000_000
+        self._parser.feed(data)
+        if self._queue or self._is_full() or session.special & HOLD:
+            self._bound_input()
+        elif len(data) < LARGE_READ_BYTES:
+            self._run()
+        else:
+            if not self._bound_input():
+                self._run()
+            if len(data) >= FULL_READ_BYTES:
+                self._read_no_more_in_this_turn()
+
+    def _read_no_more_in_this_turn(self) -> None:
+        """Let others have theirs: libuv reads up to eight megabytes of a client in one go."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._read_again)
+
+    def _read_again(self) -> None:
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            transport.resume_reading()
+
+    def eof_received(self) -> bool:
+        """The peer will send no more: close once it has its replies, which may be on hold."""
+        if self._transport is None or self.session.closed:
+            return False
+        self._ended = True
+        self._close_if_done()
+        self._send()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the session, and break the cycles that the garbage collector may never meet."""
+        self._server.session_closed(self.session)
+        self.session.peer = NOBODY
+        self._queue = []
+        self._transport = None
+
+    def pause_writing(self) -> None:
+        """The transport holds more than the peer takes."""
+        self._stalled = True
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._stalled = False
+        self.session.soft_limit_since_ms = 0
+        if self._transport is not None and not self._transport.is_closing():
+            self.resume_soon()
+
+    def _is_full(self) -> bool:
+        """Whether so much waits for the peer to read that nothing more is run."""
+        return self._stalled and self.pending_output_bytes() >= OUTPUT_AHEAD_BYTES
+
+    # Peer
+
+    def flush_soon(self) -> None:
+        """Join the sessions that are flushed at the end of this turn."""
+        server = self._server
+        if not server.flushing:
+            server.host.flush_soon()
+        server.flushing.append(self.session)
+
+    def flush(self) -> None:
+        """Send what is pending, in one write."""
+        session = self.session
+        session.flush_pending = False
+        out = session.out
+        transport = self._transport
+        if transport is None:
+            out.clear()
+            return
+        if out:
+            wire = out[0] if len(out) == 1 else b"".join(out)
+            out.clear()
+            self._write(transport, wire)
+        if session.special & CLOSING:
+            if not self._held:
+                transport.close()
+        elif self._stalled:
+            self.bound_output()
+
+    def tells_of_data(self) -> bool:
+        """Whether more is pending than the answer to one command of ``@connection``, as PING is."""
+        session = self.session
+        row = session.last_row
+        if row is None or not row.of_connection or not self._asked_once:
+            return True
+        if self._held or session.special or is_subscriber(session):
+            return True
+        return len(session.out) != 1
+
+    def take(self) -> bytes:
+        """Take out what is pending; it belongs in front of all that follows."""
+        session = self.session
+        session.flush_pending = False
+        wire = b"".join(session.out)
+        session.out.clear()
+        self._held += 1
+        return wire
+
+    def send(self, wire: bytes) -> None:
+        """Send what ``take`` took; close after the last of it where that is due."""
+        self._held -= 1
+        session = self.session
+        transport = self._transport
+        if transport is None:
+            return
+        if wire:
+            self._write(transport, wire)
+        if session.special & CLOSING:
+            if not self._held and not session.flush_pending:
+                transport.close()
+        elif self._stalled:
+            self.bound_output()
+
+    def _write(self, transport: asyncio.Transport, wire: bytes) -> None:
+        session = self.session
+        size = len(wire)
+        if size > UNCOUNTED_OUTPUT_BYTES:
+            limit = self._server.config.output_limit(is_subscriber(session))[0]
+            if 0 < limit < size + transport.get_write_buffer_size():
+                self._drop_reader()
+                return
+        session.bytes_out += size
+        self._server.stats.note_write(size)
+        transport.write(wire)
+        if self._waits_alone:
+            self._waits_alone = False
+            self._server.host.answered()
+
+    def resume_soon(self) -> None:
+        """Run what was held back, if anything was, in a turn of its own."""
+        held = self._queue or self._ended or not self._parser.is_drained
+        if held and not self._resuming:
+            self._resuming = True
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def close(self) -> None:
+        """Close once everything pending has been sent."""
+        self.session.special |= CLOSING
+        if not self.session.flush_pending:
+            self.session.flush_pending = True
+            self.flush_soon()
+
+    def abort(self) -> None:
+        """Close now."""
+        self.session.special |= CLOSING
+        if self._transport is not None:
+            self._transport.abort()
+
+    def has_left(self) -> bool:
+        """Whether the connection is closing, or its end is known to the kernel, if not to us.
+
+        The event loop reports an end when it has come to it, or in its next turn. Until then
+        others are served.
+        """
+        transport = self._transport
+        if transport is None or transport.is_closing() or self.session.special & CLOSING:
+            return True
+        return has_hung_up(self.session.fd)
+
+    def bound_words(self, max_bytes: int) -> None:
+        """Refuse longer words from the next request on."""
+        self._parser.max_bulk_bytes = max_bytes
+
+    def pending_output_bytes(self) -> int:
+        """Bytes that the transport still holds."""
+        transport = self._transport
+        return 0 if transport is None else transport.get_write_buffer_size()
+
+    def pending_input_bytes(self) -> int:
+        """Bytes received and not run."""
+        return self._parser.pending_bytes + self._queued_bytes()
+
+    def _queued_bytes(self) -> int:
+        """Bytes of the requests that are parsed and not run; counted once where none is."""
+        if not self._queue:
+            return 0
+        if self._counted_at != self._queue_at:
+            self._counted_at = self._queue_at
+            size = 0
+            for number in range(self._queue_at, len(self._queue)):
+                for argument in self._queue[number]:
+                    size += len(argument)
+            self._counted_bytes = size
+        return self._counted_bytes
+
+    def bound_output(self) -> None:
+        """Drop a peer whose unread replies exceed client-output-buffer-limit."""
+        session = self.session
+        held = self.pending_output_bytes()
+        hard, soft, seconds = self._server.config.output_limit(is_subscriber(session))
+        now_ms = monotonic_ms()
+        over_soft = 0 < soft <= held
+        if not over_soft:
+            session.soft_limit_since_ms = 0
+        elif not session.soft_limit_since_ms:
+            session.soft_limit_since_ms = now_ms
+        elapsed_ms = now_ms - session.soft_limit_since_ms
+        if 0 < hard <= held or (over_soft and elapsed_ms >= seconds * 1000):
+            self._drop_reader()
+
+    def _drop_reader(self) -> None:
+        self._server.stats.output_buffer_disconnections += 1
+        log.warning("client id=%d closed: output buffer limit reached", self.session.id)
+        self._leave_now()
+
+    def _leave_now(self) -> None:
+        """Close, and be forgotten before the event loop reports it in its next turn."""
+        self.abort()
+        self._server.session_closed(self.session)
+
+    # Running requests
+
+    def _resume(self) -> None:
+        self._resuming = False
+        session = self.session
+        if session.closed or self._is_full() or session.special & HOLD:
+            return
+        self._server.refresh_clock()
+        self._run()
+
+    def _run(self) -> None:
+        """Run all that can be run now, then send the replies."""
+        session = self.session
+        parser = self._parser
+        started_ns = self._server.clock_ns
+        try:
+            while not self._is_full() and not session.special & HOLD:
+                requests = self._queue
+                at = 0
+                if requests:
+                    self._queue = []
+                    at = self._queue_at
+                else:
+                    parser.trusted = not session.special & NEEDS_AUTH
+                    requests = parser.take()
+                    if not requests:
+                        break
+                    count = len(requests)
+                    session.batches += 1
+                    session.requests += count
+                    self._server.stats.batches += 1
+                    self._server.stats.requests += count
+                    self._asked_once = count == 1 or _are_a_transaction(requests)
+                if not self._run_batch(requests, at) or parser.is_drained:
+                    break
+                if self._server.clock_ns - started_ns >= TURN_NS:
+                    self._pausing = True
+                    break
+        except ProtocolError as error:
+            line = errors.PROTOCOL % error.text
+            self._server.stats.count_error(line)
+            write_reply(session.out, ErrorReply(line), session.resp3)
+            session.special |= CLOSING
+        if self._ended:
+            self._close_if_done()
+        self._send()
+        if self._pausing:  # what the peer takes of it is to be known before more is run
+            self._pausing = False
+            self.resume_soon()
+
+    def _close_if_done(self) -> None:
+        """Close a peer that sends no more when all it sent has been run.
+
+        One that is blocked waits no longer, as in Redis: nothing may be given to who has left.
+        """
+        session = self.session
+        if session.special & BLOCKED:
+            self._server.blocking.unpark(session)
+        elif (
+            self._queue
+            or self._is_full()
+            or self._pausing
+            or self._resuming
+            or session.special & (PAUSED | AT_WORK)
+        ):
+            return
+        session.special |= CLOSING
+
+    def _run_batch(self, requests: list[list[bytes]], at: int) -> bool:
+        """Run requests from a place on, in order; False when more must not be run now."""
+        session = self.session
+        size = len(requests)
+        is_long = len(requests[size - 1]) >= LENGTHY_WORDS
+        if is_long:
+            session.special |= LONG
+        if size - at <= PIECE:
+            done = execute(self._server, session, requests, at, size)
+        else:
+            done = self._run_pieces(requests, at)
+        if is_long:
+            session.special &= ~LONG
+        session.commands += done - at
+        self._pausing = session.answered_bytes > OUTPUT_PAUSE_BYTES
+        if done < size:
+            self._queue = requests
+            self._queue_at = done
+            self._counted_at = -1
+            self._pausing = not session.special & HOLD  # then it has taken long
+        return not (self._pausing or session.special & HOLD)
+
+    def _run_pieces(self, requests: list[list[bytes]], at: int) -> int:
+        """Run many requests from a place on until others are to have their turn; where it ended."""
+        server = self._server
+        session = self.session
+        until_ns = server.clock_ns + TURN_NS
+        size = len(requests)
+        answered_bytes = 0
+        end = at
+        while at == end and at < size:
+            end = min(size, at + PIECE)
+            at = execute(server, session, requests, at, end)
+            answered_bytes += session.answered_bytes
+            if answered_bytes > OUTPUT_PAUSE_BYTES or server.clock_ns >= until_ns:
+                break
+        session.answered_bytes = answered_bytes
+        return at
+
+    def _send(self) -> None:
+        """Send the replies, at the end of the turn where other clients are at work, too.
+
+        With a reply for each of them, the first one wakes the process that they live in; what
+        follows at once finds it awake, which takes the kernel a good part less. Who is alone need
+        not wait: what it has changed is written at once, too.
+        """
+        session = self.session
+        if session.flush_pending or not (session.out or session.special & CLOSING):
+            return
+        server = self._server
+        alone = server.sender_id == session.id
+        server.sender_id = session.id
+        self._waits_alone = alone and self._asked_once
+        if alone and server.aof is None:
+            server.stats.turns += 1
+            self.flush()
+            return
+        session.flush_pending = True
+        if alone and not server.flushing:
+            server.flushing.append(session)
+            server.host.flush_now()
+        else:
+            self.flush_soon()
+
+    def _bound_input(self) -> bool:
+        """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""
+        held = self._parser.pending_bytes
+        if held > self._server.recent_max_input_bytes:
+            self._server.recent_max_input_bytes = held
+        if held <= self._server.config.client_query_buffer_limit:
+            return False
+        self._server.stats.query_buffer_disconnections += 1
+        log.warning("client id=%d closed: query buffer limit reached", self.session.id)
+        self._leave_now()
+        return True
+
+
+def _are_a_transaction(requests: list[list[bytes]]) -> bool:
+    """Whether these are MULTI, EXEC and what stands between them, as clients send it at once."""
+    if len(requests[0][0]) != len(_MULTI) or requests[0][0].lower() != _MULTI:
+        return False
+    for number, words in enumerate(requests):
+        if len(words) == 1 and words[0].lower() == _EXEC:
+            return number == len(requests) - 1
+    return False
+
+
+def is_remote(transport: asyncio.Transport) -> bool:
+    """Whether the peer is on another machine."""
+    peer = transport.get_extra_info("peername")
+    if not isinstance(peer, tuple):
+        return False
+    host = str(peer[0]).removeprefix("::ffff:")
+    return not (host.startswith("127.") or host == "::1")
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether the peer of a socket will send no more, or the connection was reset."""
+    _one_socket.register(fd, _HANG_UP)
+    try:
+        return len(_one_socket.poll(0)) != 0
+    finally:
+        _one_socket.unregister(fd)
+
+
+def keep_alive(transport: asyncio.Transport, interval_s: int) -> None:
+    """Have the kernel probe a silent TCP peer after ``interval_s`` seconds; 0 is never."""
+    sock = transport.get_extra_info("socket")
+    if not interval_s or sock is None or sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", interval_s),
+        ("TCP_KEEPINTVL", max(1, interval_s // 3)),
+        ("TCP_KEEPCNT", 3),
+    ):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def describe_endpoints(session: Session, transport: asyncio.Transport) -> None:
+    """Note where a client comes from, as CLIENT LIST shows it."""
+    sock = transport.get_extra_info("socket")
+    peer = transport.get_extra_info("peername")
+    local = transport.get_extra_info("sockname")
+    session.fd = sock.fileno() if sock is not None else -1
+    if isinstance(peer, tuple) and isinstance(local, tuple):
+        session.address = _host_and_port(peer)
+        session.local_address = _host_and_port(local)
+    else:
+        path = local if isinstance(local, str) else ""
+        session.unix_socket = True
+        session.address = path.encode() + b":0"
+        session.local_address = session.address
+
+
+def _host_and_port(place: tuple[object, ...]) -> bytes:
+    host = str(place[0])
+    return (f"[{host}]:{place[1]}" if ":" in host else f"{host}:{place[1]}").encode()

@@ -1,0 +1,201 @@
+"""The sockets at which clients are awaited: opened at start, changed by CONFIG SET, closed at last.
+
+Sockets are bound and set to listen at once, so that a CONFIG SET that cannot be had is refused;
+the event loop takes them over right after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import socket
+import stat
+from collections.abc import Callable
+from typing import Final
+
+from headrace.server.config.config import Config
+
+log: Final = logging.getLogger("headrace")
+
+BAD_PORT: Final = "Unable to listen on this port. Check server logs."
+BAD_BIND: Final = "Failed to bind to specified addresses."
+
+SO_MARK: Final = 36  # of Linux
+
+# Why an address marked optional may be missing: this machine has no such address.
+_ABSENT: Final = (
+    errno.EADDRNOTAVAIL,
+    errno.EAFNOSUPPORT,
+    errno.EPROTONOSUPPORT,
+    errno.ESOCKTNOSUPPORT,
+    errno.EPFNOSUPPORT,
+    errno.ENOPROTOOPT,
+)
+
+
+class Listeners:
+    """All sockets of one server.
+
+    Args:
+        connect: makes the protocol of a new connection.
+    """
+
+    def __init__(self, config: Config, connect: Callable[[], asyncio.Protocol]) -> None:
+        self._config: Final = config
+        self._connect: Final = connect
+        self._tcp: list[socket.socket] = []
+        self._waiting: list[socket.socket] = []  # those of them that the loop has not taken yet
+        self._servers: list[asyncio.Server] = []
+        self._unix_server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Open every socket that the configuration asks for.
+
+        Raises:
+            OSError: naming the address, when one that is not optional cannot be opened.
+        """
+        config = self._config
+        self._bind()
+        await self._serve()
+        if config.unixsocket:
+            await self._open_unix(config.unixsocket, config.unixsocketperm)
+        if not self._tcp and self._unix_server is None:
+            raise OSError("Configured to not listen anywhere, exiting.")
+        config.on_change["port"] = self._change_port
+        config.on_change["bind"] = self._change_bind
+
+    def close(self) -> None:
+        """Await no more clients; those that are connected stay."""
+        self._close_tcp()
+        if self._unix_server is not None:
+            self._unix_server.close()
+            self._unix_server = None
+            with contextlib.suppress(OSError):
+                os.unlink(self._config.unixsocket)
+
+    async def _open_unix(self, path: bytes, mode: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if stat.S_ISSOCK(os.stat(path).st_mode):
+                os.unlink(path)
+        loop = asyncio.get_running_loop()
+        try:
+            self._unix_server = await loop.create_unix_server(
+                self._connect, os.fsdecode(path), backlog=self._config.tcp_backlog
+            )
+        except OSError as error:
+            raise OSError(f"Opening Unix socket {os.fsdecode(path)}: {error}") from error
+        if mode:
+            os.chmod(path, mode)
+
+    async def _serve(self) -> None:
+        """Hand the sockets that wait for it to the loop."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            taken = self._waiting.pop(0)
+            server = await loop.create_server(
+                self._connect, sock=taken, backlog=self._config.tcp_backlog
+            )
+            if taken in self._tcp:
+                self._servers.append(server)
+            else:
+                server.close()  # the configuration changed again meanwhile
+
+    def _change_port(self) -> str | None:
+        return self._reopen(BAD_PORT)
+
+    def _change_bind(self) -> str | None:
+        return self._reopen(BAD_BIND)
+
+    def _reopen(self, refusal: str) -> str | None:
+        """Listen at what the configuration says now; a text when that cannot be had."""
+        # First close: the new addresses may hold some of the old ones.
+        self._close_tcp()
+        try:
+            self._bind()
+        except OSError as error:
+            log.warning("%s", error)
+            return refusal
+        task = asyncio.get_running_loop().create_task(self._serve())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return None
+
+    def _bind(self) -> None:
+        self._tcp = bind_all(self._config)
+        self._waiting = list(self._tcp)
+
+    def _close_tcp(self) -> None:
+        for waiting in self._waiting:
+            waiting.close()
+        for server in self._servers:
+            server.close()
+        for each in self._tcp:
+            # The loop may close its sockets later; the address must be free at once.
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._tcp = []
+        self._waiting = []
+        self._servers = []
+
+
+def bind_all(config: Config) -> list[socket.socket]:
+    """Sockets that listen at all configured addresses.
+
+    Raises:
+        OSError: naming the address that cannot be had; then none is open.
+    """
+    opened: list[socket.socket] = []
+    if not config.port:
+        return opened
+    for address in config.bind:
+        name = os.fsdecode(address)
+        optional = name.startswith("-")
+        host = name.removeprefix("-")
+        try:
+            opened.append(_bind_one(host, config.port, config.tcp_backlog))
+            if config.socket_mark_id:
+                _mark(opened[-1], config.socket_mark_id)
+        except OSError as error:
+            if optional and error.errno in _ABSENT:
+                log.debug("Not listening on %s port %d: %s", host, config.port, error)
+                continue
+            for each in opened:
+                each.close()
+            raise OSError(
+                f"Could not create server TCP listening socket {host}:{config.port}: "
+                f"{error.strerror or error}"
+            ) from error
+    return opened
+
+
+def _mark(opened: socket.socket, mark: int) -> None:
+    """Mark a socket and all connections that it takes, for the rules of a firewall."""
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, SO_MARK, mark)
+    except OSError as error:
+        log.warning("socket-mark-id %d cannot be set: %s", mark, error)
+
+
+def _bind_one(host: str, port: int, backlog: int) -> socket.socket:
+    if host == "*":
+        host = "0.0.0.0"
+    elif host == "::*":
+        host = "::"
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, place = found[0]
+    opened = socket.socket(family, kind, protocol)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        opened.setblocking(False)
+        opened.bind(place)
+        opened.listen(backlog)
+    except OSError:
+        opened.close()
+        raise
+    return opened

@@ -1,0 +1,1 @@
+"""The process that a server runs in: start, signals, supervisor, limits of the system."""

@@ -1,0 +1,1 @@
+"""Clients that wait for keys, and who is served next."""
