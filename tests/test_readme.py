@@ -222,6 +222,18 @@ def test_tests_that_are_named_exist() -> None:
     assert named > 30
 
 
+def test_sources_that_are_named_exist() -> None:
+    named = 0
+    for page in prose():
+        for path in re.findall(
+            r"`((?:compat|docker|headrace|persistence|protocol|server|storage)/[\w/-]*(?:\.\w+)?)`",
+            page.read_text(),
+        ):
+            assert (ROOT / path).exists(), f"{page.name}: {path}"
+            named += 1
+    assert named > 30
+
+
 def prose() -> list[Path]:
     """Every page that people write."""
     guides = [*(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")]
