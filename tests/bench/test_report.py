@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -10,6 +11,7 @@ import pytest
 
 from bench import ratios, report, results, session, suite, workloads
 from bench.results import Cell, Figure, Results, Sample
+from support.build import ROOT
 from support.reports import rows, sample
 
 pytestmark = pytest.mark.once
@@ -231,3 +233,74 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
         "scale-streams",
     ]  # fmt: skip
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
+
+
+# What the guides say about the committed report
+
+IN_SHORT = {  # rows of docs/performance.md, and those of the report that they repeat
+    "XADD, 50 clients, 16 deep": "throughput, XADD, 50 clients, 16 deep",
+    "other stream commands, 50 clients, 16 deep": "throughput, other streams, 50 clients, 16 deep",
+    "stream commands, one client, 16 deep": "throughput, streams, 1 client, 16 deep",
+    "stream commands, 50 clients, not pipelined": "throughput, streams, 50 clients, 1 deep",
+    "stream commands, one client, not pipelined": "throughput, streams, 1 client, 1 deep",
+    "stream commands, append-only file, `everysec`, all of these shapes": (
+        "throughput, streams, AOF everysec"
+    ),
+    "the same, `always`": "throughput, streams, AOF always",
+    "99th percentile of the time to the answer, one client, not pipelined": (
+        "p99, streams, 1 client, 1 deep"
+    ),
+    "99.9th percentile at half load": "p99.9 at half load",
+    "CPU time per stream command, 50 clients, 16 deep": "CPU, streams, 50 clients, 16 deep",
+    "CPU time per stream command, one client, 16 deep": "CPU, streams, 1 client, 16 deep",
+    "memory per entry": "memory per entry",
+    "memory per pending entry": "memory per pending entry",
+    "longest pause while 10 million entries come and go": "longest pause",
+    "10 thousand to 50 million entries": "ours at most to ours at fewest entries",
+    "1 to 100 thousand streams": "ours at most to ours at fewest streams",
+    "1 to 10 thousand clients": "ours at most to ours at fewest clients",
+    "none, or a thousand, to a million pending entries": "ours at most to ours at fewest pending",
+}
+
+
+def table_rows(text: str) -> dict[str, list[str]]:
+    """The cells behind the first one of every row, of all tables."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line.startswith("| "):
+            first, *others = [cell.strip().replace("**", "") for cell in line.split("|")[1:-1]]
+            found.setdefault(first, others)
+    return found
+
+
+def number(shown: str) -> str:
+    return shown.partition(" ")[0]
+
+
+def test_the_guide_repeats_the_report() -> None:
+    """Ratios by round where there are rounds, with the worst beside them."""
+    page = table_rows((ROOT / "docs/performance.md").read_text())
+    made = table_rows((ROOT / "bench/report.md").read_text())
+    for row, claim in IN_SHORT.items():
+        middle, worst, middle_by_round, worst_by_round = made[claim]
+        expected = [middle_by_round or middle, worst_by_round or worst]
+        shown = page[row][:2]
+        assert number(shown[0]) == number(expected[0]), row
+        if shown[1] or "(" in expected[1]:
+            assert number(shown[1]) == number(expected[1]), row
+
+
+def test_readme_repeats_the_guide() -> None:
+    readme = (ROOT / "README.md").read_text()
+    row = next(line for line in readme.splitlines() if line.startswith("| XADD 1"))
+    ratios_shown = re.findall(r"\d+\.\d\d", row)
+    page = table_rows((ROOT / "docs/performance.md").read_text())
+    expected = [number(page["XADD, 50 clients, 16 deep"][0])]
+    for question in (
+        "other stream commands, 50 clients, 16 deep",
+        "stream commands, 50 clients, not pipelined",
+        "stream commands, append-only file, `everysec`, all of these shapes",
+        "memory per entry",
+    ):
+        expected += [number(cell) for cell in page[question]]
+    assert ratios_shown == expected
