@@ -17,6 +17,7 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.clock import monotonic_ms
 from headrace.server.config.settings import Settings
 from headrace.server.cron import Cron
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.loading import start_persistence
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
@@ -27,7 +28,6 @@ from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.state import LOADING_DATA, Host, Server
-from headrace.server.waiting.serving import serve_ready
 
 if TYPE_CHECKING:
     from headrace.server.config.config import Config

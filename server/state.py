@@ -24,6 +24,7 @@ from headrace.server.clients.session import (
     PAUSED,
     REPLY_SKIP,
     Session,
+    session_of,
 )
 from headrace.server.clock import monotonic_ms, read_ns
 from headrace.server.dispatch.call import Call
@@ -357,8 +358,7 @@ class Server:
 
     def unpark(self, session: Session, reply: object) -> None:
         """End a client's wait with ``reply``, and let its next requests run."""
-        waiter = session.waiter
-        if waiter is None:
+        if session.waiter is None:
             return
         self.blocking.unpark(session)
         session.special &= ~BLOCKED
@@ -370,10 +370,9 @@ class Server:
 
     def end_wait(self, session: Session, reply: object) -> None:
         """As ``unpark``, for a request that is not run again: it counts now."""
-        waiter = session.waiter
-        if waiter is None:
+        row = session.last_row
+        if session.waiter is None or row is None:
             return
-        row = waiter.row
         row.calls += 1
         if self.track_latency:
             row.quick_calls += 1
@@ -393,7 +392,7 @@ class Server:
         """
         now_ms = monotonic_ms()
         for waiter in self.blocking.due(now_ms):
-            self.end_wait(waiter.session, waiter.parked.timeout_reply)
+            self.end_wait(session_of(waiter), waiter.parked.timeout_reply)
         next_ms = self.blocking.next_deadline_ms()
         if self.pause_end_ms:
             if self.pause_end_ms <= now_ms:

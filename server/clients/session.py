@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
+from headrace.server.waiting.waiters import Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
     from headrace.server.dispatch.rows import Command
-    from headrace.server.waiting.waiters import Waiter
 
 # Why a session's requests must take the slow path through ``admit``; zero is the fast path.
 NEEDS_AUTH: Final = 1 << 0
@@ -97,7 +97,7 @@ class Transaction:
         self.grows = False  # holds a command that is refused when memory is short
 
 
-class Session:
+class Session(Sleeper):
     """One client's state.
 
     Invariant: ``special`` is non-zero exactly when a request of this session needs a look
@@ -120,7 +120,7 @@ class Session:
         self.fd = -1
         self.created_ms = now_ms
         self.active_ms: i64 = now_ms
-        self.last_row: Command | None = None  # what it ran last, or is running
+        self.last_row: Command | None = None  # what it ran last, is running or waits in
         self.bytes_in: i64 = 0
         self.bytes_out: i64 = 0
         self.commands: i64 = 0  # that were run; those of the last batch follow when it ends
@@ -202,3 +202,10 @@ class Session:
         if not self.flush_pending:
             self.flush_pending = True
             self.peer.flush_soon()
+
+
+def session_of(waiter: Waiter) -> Session:
+    """Whose wait it is."""
+    session = waiter.client
+    assert isinstance(session, Session)
+    return session

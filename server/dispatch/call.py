@@ -20,44 +20,6 @@ if TYPE_CHECKING:
     from headrace.server.state import Server
 
 
-class Parked:
-    """The reply of a blocking command that must wait.
-
-    Args:
-        keys: what to wait for.
-        deadline_ms: the moment to give up, in milliseconds since 1970, and of ``monotonic_ms`` once
-            the client waits; 0 is never.
-        argv: the request to run again, with what must not move (``$``) resolved.
-        timeout_reply: what the peer gets when the deadline comes.
-        after: for stream readers, beside each key the (ms, seq) after which an entry is wanted:
-            a key that is ready wakes only the readers that it can serve. Empty: wake always.
-        group: the consumer group that is read for, or None: what is ready for a group wakes one
-            of its readers after the other, as long as there is something to give.
-        claim_ms: with a group, how long pending entries must be idle to be given; -1 is never.
-        consumer: with a group, who reads.
-    """
-
-    def __init__(
-        self,
-        keys: list[bytes],
-        deadline_ms: int,
-        argv: list[bytes],
-        timeout_reply: object,
-        after: list[tuple[int, int]],
-        group: bytes | None = None,
-        claim_ms: int = -1,
-        consumer: bytes = b"",
-    ) -> None:
-        self.keys = keys
-        self.deadline_ms = deadline_ms
-        self.argv = argv
-        self.timeout_reply = timeout_reply
-        self.after = after
-        self.group = group
-        self.claim_ms = claim_ms
-        self.consumer = consumer
-
-
 class Call:
     """One command being run.
 

@@ -21,7 +21,6 @@ from headrace.server.dispatch.admission import (
     queue_same,
     refuse,
 )
-from headrace.server.dispatch.call import Parked
 from headrace.server.dispatch.invoke import (
     alike_until,
     count_alike,
@@ -35,9 +34,10 @@ from headrace.server.dispatch.invoke import (
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.dispatch.rows import NONE_ALIKE, Command
+from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
 from headrace.server.state import MONITORED, Server
-from headrace.server.waiting.serving import park, serve_ready
+from headrace.server.waiting.waiters import Parked
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
 
@@ -145,7 +145,7 @@ def run(
         reply = invoke(call, row, argv)
         at += 1
         if isinstance(reply, Parked):
-            park(server, session, row, reply)
+            park(server, session, reply)
             call.row = None  # it counts once, when it is served
             reply = NO_REPLY
             finish(server, call)

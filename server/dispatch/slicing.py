@@ -38,8 +38,8 @@ from headrace.server.dispatch.invoke import (
 from headrace.server.dispatch.key_specs import has_keys, key_positions
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.dispatch.rows import PUBSUB
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import LENGTHY_AT_WORK, MONITORED, Slicing
-from headrace.server.waiting.serving import serve_ready
 
 if TYPE_CHECKING:
     from headrace.server.clients.session import Session

@@ -6,8 +6,8 @@ from typing import Final
 
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.clients.session import Session
-from headrace.server.dispatch.call import Parked
 from headrace.server.state import Server
+from headrace.server.waiting.waiters import Parked
 
 
 class SyncWait:

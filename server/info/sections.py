@@ -113,7 +113,7 @@ def clients(server: Server) -> Lines:
         b"active_clients:%d" % active,
         b"total_watched_keys:%d" % len(server.watchers),
         b"total_blocking_keys:%d" % blocking.key_count,
-        b"total_blocking_keys_on_nokey:%d" % blocking.group_key_count,
+        b"total_blocking_keys_on_nokey:%d" % blocking.needed_key_count,
     ]
 
 

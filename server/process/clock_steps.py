@@ -17,8 +17,8 @@ from typing import Final
 
 from headrace.server.clock import monotonic_ms
 from headrace.server.commands.streams.idle_consumers import find_group, names_of_groups
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import LOADING_DATA, STEP_MS, Server
-from headrace.server.waiting.serving import serve_ready
 from headrace.storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")

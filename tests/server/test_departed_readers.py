@@ -7,21 +7,16 @@ has left, and the entry that would have been the reader's.
 from __future__ import annotations
 
 import signal
-import socket
-import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from support.client import Argument, RawClient
+from support.client import Argument
+from support.leaving import leave
 from support.process import ServerProcess
 from support.scene import Scene
-from support.waiting import wait_until
 
 ROUNDS = 5
-ESTABLISHED = "01"
-RESET = struct.pack("ii", 1, 0)  # close without waiting for anything
 
 
 @pytest.fixture
@@ -34,34 +29,6 @@ def scene(server: ServerProcess) -> Iterator[Scene]:
 
 def read(*options: Argument) -> list[Argument]:
     return ["XREADGROUP", "GROUP", "g", "c", *options, "STREAMS", "s", ">"]
-
-
-def is_connected(server_port: int, client_port: int) -> bool:
-    """Whether the server's kernel takes a connection for open on both sides."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    place = (f":{server_port:04X}", f":{client_port:04X}")
-    return any(
-        local.endswith(place[0]) and remote.endswith(place[1]) and state == ESTABLISHED
-        for _, local, remote, state, *_ in rows
-    )
-
-
-def leave(client: RawClient, how: str) -> None:
-    server_port, client_port = client.sock.getpeername()[1], client.sock.getsockname()[1]
-    assert is_connected(server_port, client_port)
-    _leave(client, how)
-    wait_until(lambda: not is_connected(server_port, client_port))
-
-
-def _leave(client: RawClient, how: str) -> None:
-    if how == "pipelines more and closes":
-        client.send_command("PING")
-    elif how == "resets":
-        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-    elif how == "sends no more":
-        client.sock.shutdown(socket.SHUT_WR)
-        return
-    client.close()
 
 
 @pytest.mark.parametrize("how", ["closes", "resets", "sends no more", "pipelines more and closes"])

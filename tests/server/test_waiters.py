@@ -12,14 +12,14 @@ from msgspec import MsgspecError
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.server.clients.session import NOBODY, Session
+from headrace.server.commands.streams.waiting import MANY_IDS, EntryAfter, Readers
 from headrace.server.config.config import Config
 from headrace.server.cron import Cron
-from headrace.server.dispatch.call import Parked
 from headrace.server.dispatch.execute import execute
-from headrace.server.dispatch.rows import TABLE
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import Server
-from headrace.server.waiting.serving import serve_ready
-from headrace.server.waiting.waiters import MANY_LINES, SPARE_TICKETS, Line, Queue, Waiter
+from headrace.server.waiting.arrivals import SPARE_TICKETS, Arrivals
+from headrace.server.waiting.waiters import Parked, Queue, Waiter
 from headrace.storage.stream.stream import Stream
 
 
@@ -28,31 +28,31 @@ def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
     server = Server(Config())
     session = Session(1, server.dbs[0], 0, NOBODY)
     other = Session(2, server.dbs[0], 0, NOBODY)
-    row = TABLE[b"xread"]
-    server.blocking.park(other, row, Parked([b"s"], 5000, [b"XREAD"], None, [(0, 0)]))
+    wanted = EntryAfter([(0, 0)])
+    server.blocking.park(other, 0, Parked([b"s"], 5000, [b"XREAD"], None, wanted))
     for number in range(10_000):
-        parked = Parked([b"s"], 1_000_000 + number, [b"XREAD"], None, [(0, 0)])
-        server.blocking.park(session, row, parked)
+        parked = Parked([b"s"], 1_000_000 + number, [b"XREAD"], None, wanted)
+        server.blocking.park(session, 0, parked)
         server.blocking.unpark(session)
     assert sum(isinstance(each, Waiter) for each in gc.get_objects()) < 100
     assert server.blocking.next_deadline_ms() == 5000
-    assert [waiter.session for waiter in server.blocking.due(5000)] == [other]
+    assert [waiter.client for waiter in server.blocking.due(5000)] == [other]
 
 
 _SERVER = Server(Config())
 
 
 def waiter(ticket: int, after: tuple[int, int] = (0, 0)) -> Waiter:
-    parked = Parked([b"s"], 0, [b"XREAD"], None, [after])
+    parked = Parked([b"s"], 0, [b"XREAD"], None, EntryAfter([after]))
     session = Session(ticket, _SERVER.dbs[0], 0, NOBODY)
-    return Waiter(session, TABLE[b"xread"], parked, ticket)
+    return Waiter(session, 0, parked, ticket)
 
 
 @given(st.lists(st.booleans() | st.integers(0, 400), max_size=600))
 @example([True] * 300 + [False] * 299 + [True] * 200 + [False] * 200)
-def test_a_line_tells_who_came_first_whoever_left(steps: list[bool | int]) -> None:
+def test_arrivals_tell_who_came_first_whoever_left(steps: list[bool | int]) -> None:
     """True comes, False is the first that leaves, a number one that leaves out of turn."""
-    line = Line()
+    line = Arrivals()
     model: list[Waiter] = []
     for ticket, step in enumerate(steps):
         if step is True:
@@ -67,8 +67,8 @@ def test_a_line_tells_who_came_first_whoever_left(steps: list[bool | int]) -> No
         assert list(line.waiters.values()) == model
 
 
-def test_a_line_does_not_grow_with_those_who_come_and_leave() -> None:
-    line = Line()
+def test_arrivals_do_not_grow_with_those_who_come_and_leave() -> None:
+    line = Arrivals()
     stays = waiter(0)
     line.add(stays)
     for ticket in range(1, 10_000):
@@ -79,28 +79,30 @@ def test_a_line_does_not_grow_with_those_who_come_and_leave() -> None:
     assert line.first() is stays
 
 
-IDS = st.tuples(st.integers(0, 2), st.integers(0, MANY_LINES))
+IDS = st.tuples(st.integers(0, 2), st.integers(0, MANY_IDS))
 
 
 @given(st.lists(st.tuples(IDS, st.integers(0, 3), IDS), max_size=150))
-@example([((0, number), number < 2 * MANY_LINES, (0, 7)) for number in range(4 * MANY_LINES)])
+@example([((0, number), number < 2 * MANY_IDS, (0, 7)) for number in range(4 * MANY_IDS)])
 def test_readers_are_woken_whose_id_was_passed(
     steps: list[tuple[tuple[int, int], int, tuple[int, int]]],
 ) -> None:
     """Of each step the second says whether somebody comes or leaves."""
-    queue = Queue(0, b"s")
+    readers = Readers(Queue(0, b"s"), EntryAfter([]))
+    stream = Stream(100, 100)
     model: list[tuple[Waiter, tuple[int, int]]] = []
     for ticket, (after, what, last_id) in enumerate(steps):
         if what:
             model.append((waiter(ticket, after), after))
-            queue.readers.add(*model[-1])
+            readers.add(model[-1][0], 0)
         elif model:
             gone = model.pop(after[1] % len(model))
-            queue.readers.remove(*gone)
-            queue.readers.remove(*gone)  # for a key that it names twice
-        assert queue.is_empty() == (not model)
-        assert queue.candidates(last_id) == [each for each, after in model if after < last_id]
-        assert queue.candidates(None) == []
+            readers.remove(gone[0], 0)
+            readers.remove(gone[0], 0)  # for a key that it names twice
+        stream.last_ms, stream.last_seq = last_id
+        assert readers.is_empty() == (not model)
+        assert readers.candidates(stream) == [each for each, after in model if after < last_id]
+        assert readers.candidates(None) == readers.candidates(b"a string") == []
 
 
 def run_all(server: Server, session: Session, *lines: str) -> None:

@@ -12,10 +12,11 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import parse_integer
 from headrace.server.dispatch.args import Args
-from headrace.server.dispatch.call import Call, Parked
+from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import BLOCKING, command
 from headrace.server.dispatch.timeouts import deadline_of
 from headrace.server.durability.sync_waits import SyncWait, end_of
+from headrace.server.waiting.waiters import Parked
 
 _TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
 
@@ -30,7 +31,7 @@ def wait(call: Call) -> object:
     deadline_ms = deadline_of(call.argv[2], call.now_ms)
     if wanted <= 0 or not call.may_block:
         return 0
-    return Parked([], deadline_ms, call.argv, 0, [])
+    return Parked([], deadline_ms, call.argv, 0, None)
 
 
 @command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
@@ -63,7 +64,7 @@ def waitaof(call: Call) -> object:
     )
     if not call.may_block or (int(synced) >= local and not replicas):
         return [int(synced), 0]
-    parked = Parked([], deadline_ms, argv, [int(synced), 0], [])
+    parked = Parked([], deadline_ms, argv, [int(synced), 0], None)
     if aof is not None and not synced:
         server.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
     return parked

@@ -10,6 +10,7 @@ from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
 from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import stream_to_read
+from headrace.server.commands.streams.group_waiting import group_readers
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.groups import NEVER, Consumer, Group
 from headrace.storage.stream.nack import Nack
@@ -75,10 +76,10 @@ def note_claim(
 def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
     """Whether somebody waits for what is pending in the group to be old enough to be claimed."""
     blocking = call.server.blocking
-    if not blocking.group_key_count:
+    if not blocking.needed_key_count:
         return False
-    queue = blocking.group_queue(call.db.index, key, group.name)
-    return queue is not None and len(queue.claimers) > 0
+    readers = group_readers(blocking, call.db.index, key, group)
+    return readers is not None and readers.ripens()
 
 
 def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:

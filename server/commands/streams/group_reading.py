@@ -32,15 +32,17 @@ from headrace.server.commands.streams.group_args import (
     consumer_seen,
     note_idle_consumer,
 )
+from headrace.server.commands.streams.group_waiting import EntryForGroup
 from headrace.server.commands.streams.read_options import (
     NO_CLAIM,
     ReadOptions,
     read_options_of,
 )
 from headrace.server.commands.streams.reading import GREATEST, parts_after
-from headrace.server.dispatch.call import Call, Parked
+from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
+from headrace.server.waiting.waiters import Parked
 from headrace.storage.stream.delivery import Claim, claimable, hand_out, has_new
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.ids import following
@@ -145,16 +147,8 @@ def xreadgroup(call: Call) -> object:
     if not options.block_at or not call.may_block:
         return NULL_ARRAY
     keys = [source.key for source in sources]
-    return Parked(
-        keys,
-        options.deadline_ms,
-        call.argv,
-        NULL_ARRAY,
-        [],
-        options.group,
-        options.claim_ms,
-        options.consumer,
-    )
+    wanted = EntryForGroup(options.group, options.consumer, options.claim_ms)
+    return Parked(keys, options.deadline_ms, call.argv, NULL_ARRAY, wanted)
 
 
 def _sources(call: Call, options: ReadOptions) -> list[_Source]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.group_waiting import group_readers
 from headrace.server.state import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -65,8 +66,8 @@ def _reclaim(
             idle.append(name)
     if not idle:
         return
-    queue = call.server.blocking.group_queue(db.index, key, group.name)
-    waiting = set[bytes]() if queue is None else queue.consumers()
+    readers = group_readers(call.server.blocking, db.index, key, group)
+    waiting = set[bytes]() if readers is None else readers.consumers()
     db.before_change(key)
     for name in idle:
         if name not in waiting:

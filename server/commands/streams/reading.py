@@ -34,7 +34,8 @@ from headrace.server.commands.streams.entries import (
     write_entries_reply,
 )
 from headrace.server.commands.streams.read_options import ReadOptions, read_options_of
-from headrace.server.dispatch.call import Call, Parked
+from headrace.server.commands.streams.waiting import EntryAfter
+from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import (
     BLOCKING,
@@ -46,6 +47,7 @@ from headrace.server.dispatch.rows import (
     alike,
     command,
 )
+from headrace.server.waiting.waiters import Parked
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.reach import REACH_MAX
@@ -253,4 +255,4 @@ def _park(
     for number, (ms, seq) in enumerate(after):
         if argv[first_id + number] == b"$":
             argv[first_id + number] = format_id(ms, seq)
-    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, after)
+    return Parked(keys, options.deadline_ms, argv, NULL_ARRAY, EntryAfter(after))

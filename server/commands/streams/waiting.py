@@ -1,0 +1,104 @@
+"""Waiting for an entry after an ID, as readers of streams do.
+
+Such readers stand with those that want an entry after the same ID, mostly all of them, and where
+these are many they are kept in the order of the IDs. So a stream that has grown yields only those
+whose ID has been passed. A key without a stream leaves its readers asleep.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Final
+
+from sortedcontainers import SortedList
+
+from headrace.server.waiting.waiters import Interest, Line, Queue, SharedLine, Waiter
+from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.stream import Stream
+
+MANY_IDS: Final = 16  # that are kept in order: fewer are looked at one by one
+_NAME: Final = b"entries"
+
+
+class EntryAfter(Interest):
+    """An entry after an ID.
+
+    Args:
+        after: beside each key the (ms, seq) that it is to come after.
+    """
+
+    def __init__(self, after: list[tuple[int, int]]) -> None:
+        super().__init__(_NAME, False)
+        self.after: Final = after
+
+    def new_line(self, queue: Queue) -> Line:
+        """A line at a key where nobody waits for this yet."""
+        return Readers(queue, self)
+
+
+class Readers(SharedLine):
+    """Those who wait for an entry at one key."""
+
+    def __init__(self, queue: Queue, interest: EntryAfter) -> None:
+        super().__init__(queue, interest)
+        self._by_id: dict[tuple[int, int], dict[int, Waiter]] = {}  # and by ticket
+        self._order: SortedList[tuple[int, int]] | None = None  # of the IDs, once they are many
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter wait for an entry after the ID that it names beside the key."""
+        after = _after(waiter, number)
+        same = self._by_id.get(after)
+        if same is None:
+            same = self._by_id[after] = {}
+            if self._order is not None:
+                self._order.add(after)
+            elif len(self._by_id) >= MANY_IDS:
+                self._order = SortedList(self._by_id)
+        same[waiter.ticket] = waiter
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter go, if it waits for that."""
+        after = _after(waiter, number)
+        same = self._by_id.get(after)
+        if same is None or waiter.ticket not in same:
+            return
+        del same[waiter.ticket]
+        if not same:
+            del self._by_id[after]
+            if self._order is not None:
+                self._order.remove(after)
+                if not self._by_id:
+                    self._order = None
+
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._by_id
+
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return [waiter for same in self._by_id.values() for waiter in same.values()]
+
+    def candidates(self, value: object | None) -> list[Waiter]:
+        """Who may be served now, first come first. Complexity: O(found)."""
+        if not isinstance(value, Stream):
+            return []
+        found: list[Waiter] = []
+        last_ms = value.last_ms
+        last_seq = value.last_seq
+        order = self._order
+        if order is None:
+            for after, same in self._by_id.items():
+                if is_below(after[0], after[1], last_ms, last_seq):
+                    found.extend(same.values())
+        else:
+            for after in order.irange(maximum=(last_ms, last_seq), inclusive=(True, False)):
+                found.extend(self._by_id[after].values())
+        if len(found) > 1:
+            found.sort(key=attrgetter("ticket"))
+        return found
+
+
+def _after(waiter: Waiter, number: int) -> tuple[int, int]:
+    interest = waiter.parked.interest
+    assert isinstance(interest, EntryAfter)
+    return interest.after[number]

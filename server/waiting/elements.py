@@ -1,0 +1,59 @@
+"""Waiting for an element of a collection, each of which goes to one client: the plain kind.
+
+A type of collection has one ``ElementOf``, which all its blocking commands share. An empty
+collection leaves the keyspace, so a key that holds one has something to give, and the first in the
+line is run. A key without one, or with a value of another type, leaves them waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.waiting.arrivals import Arrivals
+from headrace.server.waiting.waiters import ExclusiveLine, Interest, Line, Queue, Waiter
+
+
+class ElementOf(Interest):
+    """An element of a collection.
+
+    Args:
+        name: of the line; that of the type.
+        type_: the class of its values.
+    """
+
+    def __init__(self, name: bytes, type_: type[object]) -> None:
+        super().__init__(name, False)
+        self.type: Final = type_
+
+    def new_line(self, queue: Queue) -> Line:
+        """A line at a key where nobody waits for this yet."""
+        return _ElementLine(queue, self)
+
+
+class _ElementLine(ExclusiveLine):
+    """Those who wait for an element of the collection at one key."""
+
+    def __init__(self, queue: Queue, interest: ElementOf) -> None:
+        super().__init__(queue, interest)
+        self._type: Final = interest.type
+        self._arrivals: Final = Arrivals()
+
+    def add(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter stand at the end."""
+        self._arrivals.add(waiter)
+
+    def remove(self, waiter: Waiter, number: int) -> None:
+        """Let a waiter go, if it stands here."""
+        self._arrivals.remove(waiter)
+
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._arrivals.waiters
+
+    def waiters(self) -> list[Waiter]:
+        """All of them."""
+        return list(self._arrivals.waiters.values())
+
+    def next(self, value: object | None, now_ms: int) -> Waiter | None:
+        """Who came first, if there is a collection."""
+        return self._arrivals.first() if isinstance(value, self._type) else None
