@@ -16,7 +16,8 @@ from headrace.persistence.snapshot.check import Unsound, check_stream
 from headrace.persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
 from headrace.persistence.snapshot.layout import NO_DEADLINE
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.storage.keyspace import NO_EXPIRY, Keyspace
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
 
 COMMANDS_AT_ONCE: Final = 1000

@@ -36,10 +36,10 @@ from headrace.server.info.metrics import Rates
 from headrace.server.info.slowlog import SlowLog
 from headrace.server.info.stats import Stats
 from headrace.server.waiting.blocking import Blocking
-from headrace.storage.freeable import Large
+from headrace.storage.expiring import Expiring
+from headrace.storage.freeable import Freeable
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.idempotence import Expiring
 
 if TYPE_CHECKING:
     from headrace.server.config.config import Config
@@ -128,7 +128,7 @@ class Server:
         self.config: Final = config
         self.special = 0
         self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
-        self.lazy_free: list[Large] = []  # what waits to be freed in slices
+        self.lazy_free: list[Freeable] = []  # what waits to be freed in slices
         self.expiring: Final = Expiring()  # producers of streams, by when they are to be looked at
         self.dbs: list[Keyspace] = [
             Keyspace(index, self.expired_found, self.lazy_free, self.expiring)
@@ -471,6 +471,9 @@ class Server:
         return self.memory.sample()
 
     def free_later(self, value: object | None) -> None:
-        """Let go of a value without holding up the request: a large one is left to the cron."""
-        if isinstance(value, Large):
+        """Free a value, or a part of one, without holding up the request: the cron does it.
+
+        What is one object and no more is freed at once.
+        """
+        if isinstance(value, Freeable) and value.effort():
             self.lazy_free.append(value)

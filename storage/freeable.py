@@ -1,24 +1,30 @@
-"""What is too large to be let go of at once: that is done in slices, between requests."""
+"""What may be too much to be freed at once: that is done in slices, between requests."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final, Generic, TypeVar
 
-from mypy_extensions import trait
+from mypy_extensions import mypyc_attr
 
 Piece = TypeVar("Piece")
 
 
-@trait
-class Large:
-    """What nobody uses any more: keys, blocks, iids, or chunks of pending entries, and many."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Freeable:
+    """What consists of pieces: keys, blocks, iids, or chunks of pending entries."""
 
+    def effort(self) -> int:
+        """About how many pieces there are to free; 0 where it may simply be dropped."""
+        return 1  # who makes one that is no value has asked for slices
+
+    @abstractmethod
     def free_some(self, most: int) -> bool:
-        """Let go of up to about ``most`` of them; True at the end."""
+        """Free up to about ``most`` pieces of what nobody uses any more; True at the end."""
         raise NotImplementedError
 
 
-class Removed(Large, Generic[Piece]):
+class Removed(Freeable, Generic[Piece]):
     """What was taken out of a value that stays.
 
     Attributes:
@@ -31,6 +37,6 @@ class Removed(Large, Generic[Piece]):
         self.pieces: Final = pieces
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` of the pieces; True at the end."""
+        """Free up to ``most`` of the pieces; True at the end."""
         del self.pieces[-most:]
         return not self.pieces

@@ -18,16 +18,15 @@ held is put aside until it has been walked.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.stream.frozen import FrozenStream
-from headrace.storage.stream.stream import Stream
-
-if TYPE_CHECKING:
-    from headrace.storage.freeable import Large
-    from headrace.storage.keyspace import Emptied, Entry, Keyspace
+from headrace.storage.entry import Barrier, Emptied, Entry
+from headrace.storage.faces import face, frozen
+from headrace.storage.freeable import Freeable
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import Frozen
 
 
 class FrozenKey:
@@ -35,7 +34,7 @@ class FrozenKey:
 
     Attributes:
         db: the number of its database at the start.
-        value: ``bytes``, ``int`` or a ``FrozenStream``, which is to be thawed when it was read.
+        value: a plain object that never changes, or a ``Frozen``, to be thawed when it was read.
         expire_ms: its deadline in milliseconds since 1970, or ``NO_EXPIRY``.
     """
 
@@ -48,13 +47,7 @@ class FrozenKey:
 
 def frozen_key(db: int, entry: Entry) -> FrozenKey:
     """An entry as it is now, for one who uses it before anything changes."""
-    return FrozenKey(db, entry.key, _frozen_value(entry.value), entry.expire_ms)
-
-
-def _frozen_value(value: object) -> object:
-    if isinstance(value, Stream):
-        return FrozenStream(value)
-    return bytes(value) if isinstance(value, bytearray) else value
+    return FrozenKey(db, entry.key, frozen(entry.value), entry.expire_ms)
 
 
 class _Walk:
@@ -66,7 +59,7 @@ class _Walk:
         self.position: int = len(slots)
 
 
-class Freezing:
+class Freezing(Barrier):
     """The keys of all databases at the moment when this is made.
 
     Args:
@@ -87,7 +80,7 @@ class Freezing:
         self._walks: Final[list[_Walk]] = []
         self._kept: Final[deque[FrozenKey]] = deque()
         self._emptied: list[Emptied] = []
-        self._streams: Final[dict[int, FrozenStream]] = {}  # by id(), until they are let go of
+        self._frozen: Final[dict[int, Frozen]] = {}  # by id(), until they are let go of
         self._copied_bytes = 0
         for db in databases:
             db.epoch = epoch
@@ -107,17 +100,17 @@ class Freezing:
             except Exception as error:
                 self.failure = error
                 return
-            if isinstance(key.value, bytes):
-                self._copied_bytes += len(key.value)
+            if not isinstance(key.value, Frozen):
+                self._copied_bytes += face(key.value).size()
 
     def put_aside(self, emptied: Emptied) -> None:
         """Hold what a database held, for it is still to be walked."""
         self._emptied.append(emptied)
 
     def _take(self, entry: Entry, db: int) -> FrozenKey:
-        value = _frozen_value(entry.value)
-        if isinstance(value, FrozenStream):
-            self._streams[id(value)] = value  # first, so that ``end`` thaws it whatever comes
+        value = frozen(entry.value)
+        if isinstance(value, Frozen):
+            self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
             value.register()
         key = FrozenKey(db, entry.key, value, entry.expire_ms)
         entry.epoch = self.epoch
@@ -125,7 +118,7 @@ class Freezing:
         return key
 
     def next_keys(self, most: int) -> list[FrozenKey]:
-        """Some keys, after about ``most`` were looked at; no more after a stream.
+        """Some keys, after about ``most`` were looked at; no more after one that is to be thawed.
 
         An empty list is not the end: see ``is_done``.
         """
@@ -146,7 +139,7 @@ class Freezing:
                 if entry.epoch < self.epoch:
                     key = self._take(entry, walk.db)
                     found.append(key)
-                    if isinstance(key.value, FrozenStream):
+                    if isinstance(key.value, Frozen):
                         most = 0
             walk.position = position
             if not position:
@@ -157,32 +150,28 @@ class Freezing:
         """Whether all keys have been returned."""
         return not self._walks and not self._kept
 
-    def let_go(self, key: FrozenKey, unused: list[Large]) -> None:
+    def let_go(self, key: FrozenKey, unused: list[Freeable]) -> None:
         """Thaw a key that was read; what only it held goes to ``unused``."""
-        frozen = key.value
-        if isinstance(frozen, FrozenStream):
-            del self._streams[id(frozen)]
-            self._thaw(frozen, unused)
+        value = key.value
+        if isinstance(value, Frozen):
+            del self._frozen[id(value)]
+            self._thaw(value, unused)
 
-    def _thaw(self, frozen: FrozenStream, unused: list[Large]) -> None:
-        self._copied_bytes += frozen.copied_bytes()
-        frozen.thaw()
-        if frozen.holds_blocks():
-            unused.append(frozen)
-        if frozen.abandoned:
-            unused.append(frozen.live)
+    def _thaw(self, value: Frozen, unused: list[Freeable]) -> None:
+        self._copied_bytes += value.copied_bytes()
+        unused.extend(value.thaw())
 
     def copied_bytes(self) -> int:
         """How much was kept or copied because of changes so far, about, in bytes."""
         total = self._copied_bytes
-        for frozen in self._streams.values():
-            total += frozen.copied_bytes()
+        for value in self._frozen.values():
+            total += value.copied_bytes()
         return total
 
-    def end(self, unused: list[Large]) -> None:
+    def end(self, unused: list[Freeable]) -> None:
         """Let the databases change as they like; what nobody needs any more goes to ``unused``.
 
-        Every stream that is still frozen is thawed. Whatever fails meanwhile is raised at the end.
+        Every value that is still frozen is thawed. Whatever fails meanwhile is raised at the end.
         """
         failure: Exception | None = None
         for db in self._databases:
@@ -190,10 +179,10 @@ class Freezing:
                 db.freezing = None
         self._kept.clear()
         self._walks.clear()
-        while self._streams:
-            _, frozen = self._streams.popitem()
+        while self._frozen:
+            _, value = self._frozen.popitem()
             try:
-                self._thaw(frozen, unused)
+                self._thaw(value, unused)
             except Exception as error:
                 failure = error
         unused.extend(self._emptied)

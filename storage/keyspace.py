@@ -22,68 +22,17 @@ drains to report them. Their values go to ``unused``, to be freed without haste.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
-from headrace.storage.freeable import Large
-from headrace.storage.stream.idempotence import Expiring
-from headrace.storage.stream.stream import Stream
+from headrace.storage.entry import NO_EXPIRY, Barrier, Emptied, Entry
+from headrace.storage.expiring import Expiring
+from headrace.storage.freeable import Freeable
+from headrace.storage.value import Value
 
-if TYPE_CHECKING:
-    from headrace.storage.freezing import Freezing
-
-NO_EXPIRY: Final[i64] = -1
 _SMALL_HEAP: Final = 64
 _LOOKS: Final = 4  # at pairs of a heap of which most are stale, for each new one
-
-
-@mypyc_attr(acyclic=True)
-class Entry:
-    """A key with its value; ``storage.value`` says which values there are.
-
-    Attributes:
-        epoch: the number of the freezing that last took it, or the latest when it was made.
-    """
-
-    def __init__(self, key: bytes, value: object, slot: i64, now_ms: i64, epoch: i64) -> None:
-        self.key: Final = key
-        self.value = value
-        self.slot: i64 = slot
-        self.expire_ms: i64 = NO_EXPIRY
-        self.access_ms: i64 = now_ms
-        self.epoch: i64 = epoch
-
-
-class Emptied(Large):
-    """What a database held until it was emptied.
-
-    Attributes:
-        unused: where values go that are large themselves.
-    """
-
-    def __init__(
-        self,
-        entries: dict[bytes, Entry],
-        slots: list[Entry],
-        heap: list[tuple[int, bytes]],
-        unused: list[Large],
-    ) -> None:
-        self.entries: Final = entries
-        self.slots: Final = slots
-        self.heap: Final = heap
-        self.unused: Final = unused
-
-    def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` keys; True at the end."""
-        entries = self.entries
-        del self.slots[-most:]
-        del self.heap[-most:]
-        for _ in range(min(most, len(entries))):
-            value = entries.popitem()[1].value
-            if isinstance(value, Large):
-                self.unused.append(value)
-        return not entries and not self.heap
 
 
 class Keyspace:
@@ -93,7 +42,7 @@ class Keyspace:
         index: its number.
         expired: where (index, key) of keys found expired goes, for all databases.
         unused: where their values go, strings left out.
-        expiring: what makes the iids of streams expire, for all databases.
+        expiring: what makes parts of values expire, for all databases.
 
     Attributes:
         freezing: who takes keys as they were before they change, or None.
@@ -108,7 +57,7 @@ class Keyspace:
         self,
         index: int,
         expired: list[tuple[int, bytes]],
-        unused: list[Large],
+        unused: list[Freeable],
         expiring: Expiring,
     ) -> None:
         self.index: Final = index
@@ -122,7 +71,7 @@ class Keyspace:
         self.expiring: Final = expiring
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
-        self.freezing: Freezing | None = None
+        self.freezing: Barrier | None = None
         self.frozen_as = index
         self.epoch: i64 = 0
 
@@ -152,7 +101,7 @@ class Keyspace:
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
-        if isinstance(value, Stream):
+        if isinstance(value, Value):
             value.attach(self.expiring)
         found = self.entries.get(key)
         if found is not None and self.expire_held and self.entry(key, now_ms) is None:
@@ -174,7 +123,7 @@ class Keyspace:
         if self.entries.setdefault(key, fresh) is not fresh:
             return False
         self.slots.append(fresh)
-        if isinstance(value, Stream):
+        if isinstance(value, Value):
             value.attach(self.expiring)
         if expire_ms != NO_EXPIRY:
             fresh.expire_ms = expire_ms
@@ -294,7 +243,7 @@ class Keyspace:
     def _expire(self, key: bytes) -> None:
         value = self.remove(key)
         self.expired.append((self.index, key))
-        if isinstance(value, Large):
+        if isinstance(value, Value) and value.effort():
             self.unused.append(value)
 
     def _drop_stale(self, looks: int) -> None:

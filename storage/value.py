@@ -1,57 +1,110 @@
-"""What kinds of value there are, and how a string is kept.
+"""The face of every value: all that the server asks of one without knowing its type.
 
-A string is ``bytes``, or ``int`` where it spells a 64-bit integer canonically, or a ``bytearray``
-once APPEND or SETRANGE has written into it: appending then costs the bytes appended, not the bytes
-there. Redis tells these three apart too: embstr, int and raw.
+A type is a class that answers every question here; mypy refuses to make an object of one that
+leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,
+``int`` or ``bytearray``, and ``storage.faces`` finds their face.
+
+A value that changes while it is written out is frozen first. ``freeze`` gives what it is now, and
+from ``Frozen.register`` on the value keeps for that whatever it changes, until ``thaw``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from abc import abstractmethod
+from typing import TYPE_CHECKING
 
-from headrace.storage.stream.stream import Stream
+from mypy_extensions import mypyc_attr
 
-STRING: Final = b"string"
-STREAM: Final = b"stream"
+from headrace.storage.freeable import Freeable
 
-# Redis keeps a string in one object with its key up to so many bytes of both.
-_EMBEDDED_BYTES: Final = 41
-
-
-def type_name(value: object) -> bytes:
-    """The name of a value's type, as TYPE answers it."""
-    return STREAM if isinstance(value, Stream) else STRING
+if TYPE_CHECKING:
+    from headrace.storage.digest import Digest
+    from headrace.storage.expiring import Expiring
 
 
-def string_bytes(value: object) -> bytes | None:
-    """The bytes of a string value; None for a value of another type."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, int):
-        return b"%d" % value
-    return bytes(value) if isinstance(value, bytearray) else None
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Value(Freeable):
+    """What a key holds."""
+
+    @abstractmethod
+    def type_name(self) -> bytes:
+        """The name of the type, as TYPE answers it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def encoding(self, key: bytes) -> bytes:
+        """The name of the representation beside ``key``, as OBJECT ENCODING answers it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def size(self) -> int:
+        """How many elements it has."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it has become nothing, so that its key is to go.
+
+        A list without elements is nothing; a string without bytes and a stream without entries are
+        something.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def used_bytes(self, samples: int) -> int:
+        """About how much memory it takes, judged by ``samples`` of its parts; 0: by all of them."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def copy(self) -> object:
+        """An equal value for another key: what changes in one does not change the other."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def freeze(self) -> object:
+        """What it is now: a ``Frozen``, or a plain object that never changes."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def effort(self) -> int:
+        """About how many pieces there are to free; 0 where it may simply be dropped."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def add_to(self, digest: Digest) -> None:
+        """Add the type and all that can be read of it to a digest, as Redis does."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def attach(self, expiring: Expiring) -> None:
+        """It is in a keyspace: ``expiring`` takes care of those of its parts that expire."""
+        raise NotImplementedError
 
 
-def string_length(value: object) -> int:
-    """The number of bytes of a string value; -1 for a value of another type."""
-    if isinstance(value, (bytes, bytearray)):
-        return len(value)
-    return len(b"%d" % value) if isinstance(value, int) else -1
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Frozen(Freeable):
+    """A value as it was at one moment; it is read once, and then thawed."""
 
+    @abstractmethod
+    def type_name(self) -> bytes:
+        """As ``Value.type_name``."""
+        raise NotImplementedError
 
-def encoding(key: bytes, value: object) -> bytes:
-    """The name of the representation of a key's value, as OBJECT ENCODING answers it."""
-    if isinstance(value, Stream):
-        return STREAM
-    if isinstance(value, int):
-        return b"int"
-    if isinstance(value, bytes) and len(key) + len(value) <= _EMBEDDED_BYTES:
-        return b"embstr"
-    return b"raw"
+    @abstractmethod
+    def register(self) -> None:
+        """Ask the value to keep what it changes from now on; one asks at a time."""
+        raise NotImplementedError
 
+    @abstractmethod
+    def copied_bytes(self) -> int:
+        """How much was kept or copied because of changes so far, about, in bytes."""
+        raise NotImplementedError
 
-def copy_value(value: object) -> object:
-    """A value that changes to the original leave alone."""
-    if isinstance(value, Stream):
-        return value.copy()
-    return bytearray(value) if isinstance(value, bytearray) else value
+    @abstractmethod
+    def thaw(self) -> list[Freeable]:
+        """The value may change in place again, and nothing can be read here any more.
+
+        Returns: what nobody else holds and is to be freed: the rest of this one, where there is
+            one, and the value itself, if its key went while this one still read it.
+        """
+        raise NotImplementedError

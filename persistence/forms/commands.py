@@ -19,7 +19,7 @@ from headrace.persistence.aof.file import annotation
 from headrace.persistence.encoder import Encoder
 from headrace.protocol.replies import array_header, bulk, request
 from headrace.protocol.requests import RequestParser
-from headrace.storage.keyspace import NO_EXPIRY
+from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
 if TYPE_CHECKING:

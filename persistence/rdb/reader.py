@@ -21,7 +21,8 @@ from headrace.persistence.rdb.head import (
 from headrace.persistence.rdb.others import Others
 from headrace.persistence.rdb.source import RdbSource
 from headrace.persistence.rdb.streams import KINDS, read_stream
-from headrace.storage.keyspace import NO_EXPIRY, Keyspace
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.keyspace import Keyspace
 
 VERSION_MAX: Final = 15
 VALKEY_VERSION_MIN: Final = 80

@@ -17,6 +17,7 @@ from headrace.persistence.rdb.listpack import BrokenListpack, elements
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.appending import append, open_block
 from headrace.storage.stream.block import Block
+from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.groups import (
     NEVER,
     UNKNOWN,
@@ -24,7 +25,7 @@ from headrace.storage.stream.groups import (
     Group,
     estimate_position,
 )
-from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+from headrace.storage.stream.stream import Stream
 
 STREAM_5: Final = 15
 STREAM_7_0: Final = 19

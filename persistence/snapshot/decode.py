@@ -39,8 +39,9 @@ from headrace.persistence.snapshot.layout import (
 )
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.block import Block
+from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+from headrace.storage.stream.stream import Stream
 
 KEEP_ALL: Final = -1
 _IDS_BYTES_END: Final = 2**31

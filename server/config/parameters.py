@@ -43,7 +43,7 @@ from headrace.server.config.kinds import (
     Percentiles,
     Save,
 )
-from headrace.storage.stream.stream import (
+from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
     IDMP_DURATION_S_MAX,
     IDMP_MAXSIZE,

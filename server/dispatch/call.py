@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.compat.errors import WRONGTYPE, CommandError
 from headrace.server.changes.effects import EVENT_GENERIC, EVENT_KEY_MISS, EVENT_NEW, Effect
 from headrace.server.clients.session import IN_MULTI, NO_TOUCH
-from headrace.storage.keyspace import Entry, Keyspace
-from headrace.storage.value import string_bytes
+from headrace.storage.entry import Entry
+from headrace.storage.keyspace import Keyspace
 
 if TYPE_CHECKING:
     from headrace.server.clients.session import Session
@@ -83,16 +82,6 @@ class Call:
         server.keyspace_misses += 1
         if server.notify_flags & EVENT_KEY_MISS:
             self.changed(key, b"keymiss", EVENT_KEY_MISS, None, 0, False)
-
-    def lookup_string(self, key: bytes) -> bytes | None:
-        """As ``lookup``, the bytes of a string; raises WRONGTYPE for another type."""
-        value = self.lookup(key)
-        if value is None or isinstance(value, bytes):
-            return value
-        text = string_bytes(value)
-        if text is None:
-            raise CommandError(WRONGTYPE)
-        return text
 
     def changed(
         self,

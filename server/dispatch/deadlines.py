@@ -9,8 +9,8 @@ from headrace.server.changes.effects import (
 )
 from headrace.server.clients.session import REPLAY
 from headrace.server.dispatch.call import Call
+from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.value import type_name
 
 
 def has_passed(call: Call, moment_ms: int) -> bool:
@@ -45,5 +45,5 @@ def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
 def overwritten(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
     """Tell that a key holds another value now, and maybe one of another type."""
     call.changed_in(db, key, b"overwritten", EVENT_OVERWRITTEN, None, 0, False)
-    if type_name(old) != type_name(new):
+    if face(old).type_name() != face(new).type_name():
         call.changed_in(db, key, b"type_changed", EVENT_TYPE_CHANGED, None, 0, False)

@@ -16,10 +16,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.server.clock import monotonic_ms
-from headrace.server.commands.streams.idle_consumers import find_group, names_of_groups
+from headrace.server.commands.streams.idle_consumers import (
+    find_group,
+    keys_of_streams,
+    names_of_groups,
+)
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.state import LOADING_DATA, STEP_MS, Server
-from headrace.storage.stream.stream import Stream
 
 log: Final = logging.getLogger("headrace")
 
@@ -94,7 +97,7 @@ def settle_times(server: Server) -> Iterator[int]:
         cursor = 0
         while True:
             cursor, entries = db.scan(cursor, PAGE)
-            for key in [entry.key for entry in entries if isinstance(entry.value, Stream)]:
+            for key in keys_of_streams(entries):
                 for name in names_of_groups(db, key):
                     found = PAGE
                     while found >= PAGE:

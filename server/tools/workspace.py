@@ -21,9 +21,9 @@ from headrace.server.config.config import Config
 from headrace.server.durability.loading import Loader, set_expiry
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
+from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import frozen_key
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.stream.idempotence import Expiring
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 BATCH_BYTES: Final = 1 << 20

@@ -18,14 +18,15 @@ from headrace.storage.stream.appending import append, append_alike, open_block, 
 from headrace.storage.stream.block import BLOCK_BYTES, Block
 from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.index import BlockIndex
+from headrace.storage.stream.keeping import BlockKeeper
 from headrace.storage.stream.part import Part, part_of, part_with
+from headrace.storage.value import Value
 
 if TYPE_CHECKING:
     from librt.vecs import vec
     from mypy_extensions import i64
 
     from headrace.storage.stream.appending import NodeLimits
-    from headrace.storage.stream.frozen import FrozenStream
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30
@@ -46,7 +47,7 @@ class ElementsTooLarge(StorageError):
     """The fields and values of an entry together are over a gibibyte."""
 
 
-class EntryLog:
+class EntryLog(Value):
     """Entries, what was deleted and added, and the last ID.
 
     Attributes:
@@ -66,7 +67,7 @@ class EntryLog:
         self.max_deleted_ms = 0
         self.max_deleted_seq = 0
         self.entries_added = 0
-        self.frozen: FrozenStream | None = None
+        self.frozen: BlockKeeper | None = None
         self._first_ms = 0  # of the first live entry, while ``_first_known``
         self._first_seq = 0
         self._first_known = False

@@ -22,16 +22,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.storage.freeable import Large
+from headrace.storage.freeable import Freeable
 from headrace.storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.stream.keeping import BlockKeeper, NackKeeper, ProducerKeeper
+from headrace.storage.value import Frozen
 
 if TYPE_CHECKING:
+    from headrace.storage.stream.contents import Contents
     from headrace.storage.stream.groups import Consumer, Group
     from headrace.storage.stream.idempotence import IdmpMap
-    from headrace.storage.stream.nack import Nack
+    from headrace.storage.stream.nack import Holder, Nack
     from headrace.storage.stream.producer import Producer
-    from headrace.storage.stream.stream import Stream
 
+STREAM: Final = b"stream"
 NO_OWNER: Final = -1
 _KEPT_NACK_BYTES: Final = 180
 
@@ -64,7 +67,7 @@ class Pending:
         self.counts: list[int] = []
 
 
-class FrozenGroup:
+class FrozenGroup(NackKeeper):
     """A consumer group as it was.
 
     Attributes:
@@ -88,7 +91,7 @@ class FrozenGroup:
             self.consumers.append(FrozenConsumer(consumer))
             self._numbers[id(consumer)] = number
         self._chunks: Final = group.by_time.chunks[::-1]  # the next one to be read is the last
-        self._kept: Final[dict[int, tuple[Consumer | None, int, int]]] = {}
+        self._kept: Final[dict[int, tuple[Holder | None, int, int]]] = {}
 
     def register(self) -> None:
         """Ask the group to keep what it changes from now on."""
@@ -143,12 +146,12 @@ class FrozenGroup:
         return _KEPT_NACK_BYTES * len(self._kept)
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` chunks that were not read; True at the end."""
+        """Free up to ``most`` chunks that were not read; True at the end."""
         del self._chunks[-most:]
         return not self._chunks
 
 
-class FrozenProducers:
+class FrozenProducers(ProducerKeeper):
     """The producers of an IDMP map as they were."""
 
     def __init__(self, idmp: IdmpMap) -> None:
@@ -195,29 +198,28 @@ class FrozenProducers:
         return sum([producer.used_bytes() for producer in self._kept.values()])
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` producers that were not read; True at the end."""
+        """Free up to ``most`` producers that were not read; True at the end."""
         for _ in range(min(most, len(self._kept))):
             self._kept.popitem()
         del self._unread[-most:]
         return not self._unread and not self._kept
 
 
-class FrozenStream(Large):
+class FrozenStream(Frozen, BlockKeeper):
     """A stream as it is now; it stays so from ``register`` until it is thawed, one at a time.
 
     Complexity: O(groups + consumers), and one reference for 500 pending entries.
 
     Attributes:
         length, last_ms, last_seq, max_deleted_ms, max_deleted_seq, entries_added,
-            idmp_duration_s, idmp_maxsize, iids_added, iids_duplicates: as in ``stream.Stream``.
+            idmp_duration_s, idmp_maxsize, iids_added, iids_duplicates: as in ``contents.Contents``.
         blocks: how many blocks ``next_blocks`` will return in all.
         tail: the open block or None; a copy, which may hold no entry that is not dead.
         groups: in the order in which they were created.
         producers: how many producers ``next_producer`` will return in all.
-        abandoned: nobody else uses the stream any more: whoever thaws it lets go of it, too.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Contents) -> None:
         index = stream.index
         self.length: Final = stream.length
         self.last_ms: Final = stream.last_ms
@@ -236,7 +238,7 @@ class FrozenStream(Large):
         self._producers: Final = None if stream.idmp is None else FrozenProducers(stream.idmp)
         self.producers: Final = 0 if self._producers is None else self._producers.count
         self.live: Final = stream
-        self.abandoned = False
+        self._abandoned = False
         self._places: list[Block] = index.blocks
         self._count = len(index.blocks)  # of the places, how many are this stream's
         self._taken: Final[list[Block]] = []  # those behind them, the last one first
@@ -251,6 +253,10 @@ class FrozenStream(Large):
         self._kept: Final[dict[int, Block]] = {}
         self._kept_bytes = 0 if self.tail is None else self.tail.node_bytes
 
+    def type_name(self) -> bytes:
+        """See ``Frozen``."""
+        return STREAM
+
     def register(self) -> None:
         """Ask the stream and its groups to keep what they change from now on."""
         self.live.frozen = self
@@ -259,14 +265,20 @@ class FrozenStream(Large):
         if self._producers is not None:
             self._producers.register()
 
-    def thaw(self) -> None:
-        """The stream may change things in place again; nothing can be read any more."""
+    def thaw(self) -> list[Freeable]:
+        """The stream may change things in place again; see ``Frozen``."""
         if self.live.frozen is self:
             self.live.frozen = None
         for group in self.groups:
             group.thaw()
         if self._producers is not None:
             self._producers.thaw()
+        rest: list[Freeable] = []
+        if self._holds_much():
+            rest.append(self)
+        if self._abandoned:
+            rest.append(self.live)
+        return rest
 
     # What the stream reports
 
@@ -291,6 +303,10 @@ class FrozenStream(Large):
             if block.live:
                 self.keep(block)
                 return
+
+    def abandon(self) -> None:
+        """Nobody else uses the stream any more."""
+        self._abandoned = True
 
     # Reading
 
@@ -332,8 +348,8 @@ class FrozenStream(Large):
             total += self._producers.copied_bytes()
         return total
 
-    def holds_blocks(self) -> bool:
-        """Whether there may be much to let go of that only this one holds."""
+    def _holds_much(self) -> bool:
+        """Whether there may be much to free that only this one holds."""
         if self._kept or self._places is not self.live.index.blocks:
             return True
         for group in self.groups:
@@ -342,7 +358,7 @@ class FrozenStream(Large):
         return self._producers is not None and self._producers.is_unread()
 
     def free_some(self, most: int) -> bool:
-        """Let go of some of what only this one holds, up to ``most`` blocks; True at the end."""
+        """Free some of what only this one holds, up to ``most`` blocks; True at the end."""
         for group in self.groups:
             if not group.free_some(most):
                 return False

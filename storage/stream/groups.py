@@ -13,17 +13,16 @@ frozen group can keep what it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from headrace.storage.freeable import Large, Removed
+from headrace.storage.freeable import Freeable, Removed
 from headrace.storage.stream.ids import following, is_below
-from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.keeping import NackKeeper
+from headrace.storage.stream.nack import Chunk, Holder, Nack
 from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 
 if TYPE_CHECKING:
     from headrace.storage.stream.entry_log import EntryLog
-    from headrace.storage.stream.frozen import FrozenGroup
-    from headrace.storage.stream.nack import Chunk
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1
@@ -43,7 +42,7 @@ def by_name(named: dict[bytes, Named]) -> list[Named]:
     return [named[name] for name in sorted(named)]
 
 
-class Consumer:
+class Consumer(Holder):
     """A member of a group.
 
     Attributes:
@@ -53,13 +52,13 @@ class Consumer:
     """
 
     def __init__(self, name: bytes, now_ms: int) -> None:
-        self.name: Final = name
+        super().__init__(name)
         self.seen_ms = now_ms
         self.active_ms = NEVER
         self.pel = NacksById()
 
 
-class Group(Large):
+class Group(Freeable):
     """One consumer group of a stream.
 
     Attributes:
@@ -81,7 +80,7 @@ class Group(Large):
         self.consumers: dict[bytes, Consumer] = {}
         self.zone = 0
         self.max_pending = 0
-        self.frozen: FrozenGroup | None = None
+        self.frozen: NackKeeper | None = None
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
         """Add a consumer that is not there."""
@@ -195,7 +194,7 @@ class Group(Large):
             self.frozen.keep(nack)
         if nack.consumer is not consumer:
             if nack.consumer is not None:
-                nack.consumer.pel.remove(nack, self.pel)
+                _consumer(nack.consumer).pel.remove(nack, self.pel)
             else:
                 self.zone -= 1
             nack.consumer = consumer
@@ -217,7 +216,7 @@ class Group(Large):
         late = self.by_time.delivered_after(now_ms, most)
         for nack in late:
             if nack.consumer is not None:
-                self.assign(nack, nack.consumer, now_ms)
+                self.assign(nack, _consumer(nack.consumer), now_ms)
         return len(late)
 
     def release(self, nack: Nack) -> None:
@@ -225,7 +224,7 @@ class Group(Large):
         if self.frozen is not None:
             self.frozen.keep(nack)
         if nack.consumer is not None:
-            nack.consumer.pel.remove(nack, self.pel)
+            _consumer(nack.consumer).pel.remove(nack, self.pel)
             nack.consumer = None
             self.zone += 1
         self.by_time.remove(nack, self.pel)
@@ -247,8 +246,9 @@ class Group(Large):
         """
         by_time = self.by_time
         by_time.locate(nack, self.pel)
-        consumer = nack.consumer
-        if consumer is not None:
+        holder = nack.consumer
+        if holder is not None:
+            consumer = cast("Consumer", holder)
             consumer.pel.locate(nack, self.pel)
             consumer.pel.remove_found()
         else:
@@ -265,7 +265,7 @@ class Group(Large):
         return True
 
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` chunks of what is pending; True at the end."""
+        """Free up to ``most`` chunks of what is pending; True at the end."""
         for consumer in self.consumers.values():
             if consumer.pel.chunks:
                 del consumer.pel.chunks[-most:]
@@ -296,6 +296,11 @@ class Group(Large):
                 owner = None if nack.consumer is None else twin.consumers[nack.consumer.name]
                 twin.add_pending(nack.ms, nack.seq, owner, nack.delivery_ms).count = nack.count
         return twin
+
+
+def _consumer(holder: Holder) -> Consumer:
+    """Whom an entry is with, as what it is: nothing else holds entries."""
+    return cast("Consumer", holder)
 
 
 def _id(nack: Nack) -> tuple[int, int]:

@@ -1,18 +1,22 @@
-"""A pending entry, and some of them side by side."""
+"""A pending entry, whom it is with, and some of them side by side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
-if TYPE_CHECKING:
-    from headrace.storage.stream.groups import Consumer
-
 CHUNK: Final = 127  # as much as fits where a vector has doubled its size six times
 COUNT_MAX: Final = 2**63 - 1
 _SPARSE: Final = 8  # slots to an entry, above which holes are closed
+
+
+class Holder:
+    """Whom pending entries are with: what an entry knows of its ``groups.Consumer``."""
+
+    def __init__(self, name: bytes) -> None:
+        self.name: Final = name
 
 
 @mypyc_attr(acyclic=True)  # its consumer knows it, but lets go: see ``Group.delete_consumer``
@@ -28,7 +32,7 @@ class Nack:
             ``GONE`` when the stream's entry was found deleted.
     """
 
-    def __init__(self, ms: int, seq: int, consumer: Consumer | None, delivery_ms: i64) -> None:
+    def __init__(self, ms: int, seq: int, consumer: Holder | None, delivery_ms: i64) -> None:
         self.ms: Final = ms
         self.seq: Final = seq
         self.consumer = consumer

@@ -17,18 +17,14 @@ again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64
 
 from headrace.storage.stream.ids import is_below
-from headrace.storage.stream.nack import CHUNK, Chunk
+from headrace.storage.stream.nack import CHUNK, Chunk, Holder, Nack
 from headrace.storage.stream.reach import REACH_MAX, Reach, evenly
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.groups import Consumer
-    from headrace.storage.stream.nack import Nack
 
 IN_ZONE: Final[i64] = -1
 GONE: Final[i64] = 2**62 - 1
@@ -123,7 +119,7 @@ class _Chunks(Reach):
         self.found_chunk = at
         self.found_place = place
 
-    def drop_all_of(self, consumer: Consumer, held: NacksById) -> None:
+    def drop_all_of(self, consumer: Holder, held: NacksById) -> None:
         """Take out every entry of one consumer, which are those of ``held``.
 
         Complexity: O(k log n) for k entries far apart, less for those side by side; never more
@@ -344,7 +340,7 @@ def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
     return nack if nack is not None and nack.seq == seq and nack.ms == ms else None
 
 
-def _without(chunks: list[Chunk], consumer: Consumer) -> list[Chunk]:
+def _without(chunks: list[Chunk], consumer: Holder) -> list[Chunk]:
     """The entries of ``chunks`` that are not ``consumer``'s, in order."""
     kept: list[Chunk] = []
     last: list[Nack] = []

@@ -1,102 +1,42 @@
-"""A stream: its entries, the groups that read them, and what its producers are known by."""
+"""A stream as a value: its contents behind the face that every value has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from headrace.storage.freeable import Large
-from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.groups import Group
-from headrace.storage.stream.idempotence import Expiring, IdmpMap, Record
-from headrace.storage.stream.iids import iid_of
+from headrace.storage.stream.contents import Contents
+from headrace.storage.stream.frozen import STREAM, FrozenStream
+from headrace.storage.stream.ids import ID_MAX, following
 
-IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
-IDMP_MAXSIZE: Final = 100
-IDMP_DURATION_S_MAX: Final = 86_400
-IDMP_MAXSIZE_MAX: Final = 10_000
+if TYPE_CHECKING:
+    from headrace.storage.digest import Digest
+
+_DIGEST_NUMBER: Final = 6
+_DIGEST_PAGE: Final = 1000  # entries looked at together
 
 
-class Stream(EntryLog, Large):
-    """The entries of one stream, its groups and its IDMP map.
+class Stream(Contents):
+    """One stream.
 
-    Attributes:
-        groups: consumer groups by name.
-        idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
-        idmp: the IDMP map; None while nothing was ever recorded.
-        iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
+    Args:
+        idmp_duration_s, idmp_maxsize: the limits of its IDMP map.
     """
 
-    def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
-        super().__init__()
-        self.idmp_duration_s = idmp_duration_s
-        self.idmp_maxsize = idmp_maxsize
-        self.groups: dict[bytes, Group] = {}
-        self.idmp: IdmpMap | None = None
-        self.iids_added = 0
-        self.iids_duplicates = 0
-        self._expiring: Expiring | None = None  # of the databases that it is in
+    def type_name(self) -> bytes:
+        """See ``Value``."""
+        return STREAM
 
-    # Idempotence
+    def encoding(self, key: bytes) -> bytes:
+        """There is one representation, which has the name of the type."""
+        return STREAM
 
-    def make_idmp(self) -> IdmpMap:
-        """The IDMP map, made where there is none."""
-        idmp = self.idmp
-        if idmp is None:
-            idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
-            if self._expiring is not None:
-                idmp.attach(self._expiring)
-            self.idmp = idmp
-        return idmp
+    def size(self) -> int:
+        """Its entries."""
+        return self.length
 
-    def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
-        """The ID of the entry that a producer added with ``iid``, or None when it added none.
-
-        The entry may have been deleted since. What is older than the duration is not known.
-        """
-        idmp = self.idmp
-        return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
-
-    def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
-        """Remember that a producer added an entry with ``iid`` at ``added_ms``.
-
-        An ``iid`` that is known already is known for this entry from now on.
-        """
-        self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
-
-    def idmp_records(self) -> Iterator[Record]:
-        """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.
-
-        Oldest first within each producer: ``record_iid`` with the same, in the same order, on a
-        stream with the same limits makes an equal map. Nothing may change meanwhile.
-        """
-        if self.idmp is not None:
-            yield from self.idmp.records()
-
-    def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
-        """Set the limits of the IDMP map; where they differ from those before, it is empty then.
-
-        Returns: the map that is no longer in use, to be let go of.
-        """
-        if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
-            return None
-        self.idmp_duration_s = duration_s
-        self.idmp_maxsize = maxsize
-        old = self.idmp
-        self.idmp = None
-        return old
-
-    def has_default_limits(self) -> bool:
-        """Whether the limits of the IDMP map are those of a stream that was told nothing else."""
-        return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
-
-    def attach(self, expiring: Expiring) -> None:
-        """Let ``expiring`` see to it that iids expire, those of now and all later ones."""
-        self._expiring = expiring
-        if self.idmp is not None:
-            self.idmp.attach(expiring)
-
-    # The whole
+    def is_empty(self) -> bool:
+        """One without entries keeps its last ID and its groups."""
+        return False
 
     def used_bytes(self, samples: int) -> int:
         """About how much memory it takes; that of the entries from ``samples`` blocks (0: all)."""
@@ -107,13 +47,18 @@ class Stream(EntryLog, Large):
             total += self.idmp.used_bytes()
         return total
 
+    def effort(self) -> int:
+        """Blocks, groups and producers, and one: what expires of it is to be forgotten."""
+        producers = 0 if self.idmp is None else len(self.idmp.producers)
+        return 1 + len(self.index.blocks) + len(self.groups) + producers
+
     def free_some(self, most: int) -> bool:
-        """Let go of up to ``most`` blocks, or of as much of what groups and IDMP hold.
+        """Free up to ``most`` blocks, or as much of what groups and IDMP hold.
 
         One that is being written out is left to whoever thaws it.
         """
         if self.frozen is not None:
-            self.frozen.abandoned = True
+            self.frozen.abandon()
             return True
         for name, group in self.groups.items():
             if group.free_some(most):
@@ -126,7 +71,7 @@ class Stream(EntryLog, Large):
         return not blocks
 
     def copy(self) -> Stream:
-        """An equal stream that shares the sealed payloads."""
+        """An equal stream that shares the sealed payloads. Complexity: O(blocks + pending)."""
         twin = Stream(self.idmp_duration_s, self.idmp_maxsize)
         twin.copy_entries(self)
         twin.groups = {name: group.copy() for name, group in self.groups.items()}
@@ -134,3 +79,27 @@ class Stream(EntryLog, Large):
         twin.iids_added = self.iids_added
         twin.iids_duplicates = self.iids_duplicates
         return twin
+
+    def freeze(self) -> FrozenStream:
+        """See ``Value``."""
+        return FrozenStream(self)
+
+    def add_to(self, digest: Digest) -> None:
+        """Its type and entries; groups are not looked at, as in Redis."""
+        digest.mix_type(_DIGEST_NUMBER)
+        start = (0, 0)
+        left = self.length
+        while left > 0:
+            for part in self.parts(start, (ID_MAX, ID_MAX), _DIGEST_PAGE, False):
+                run = part.run
+                dead = part.dead
+                for number in range(part.low, part.high):
+                    if dead is not None and dead[number]:
+                        continue
+                    ms = run.ms[number]
+                    seq = run.seq[number]
+                    digest.mix(b"%d.%d" % (ms, seq))
+                    for word in run.row(number):
+                        digest.mix(word)
+                    start = following(ms, seq)
+                    left -= 1

@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headrace.storage.freeable import Large
+from headrace.storage.expiring import Expiring
+from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
@@ -17,8 +18,9 @@ from headrace.storage.stream.delivery import claimable, hand_out
 from headrace.storage.stream.entry_log import IDNotGreater
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream
 from headrace.storage.stream.groups import Consumer, Group
-from headrace.storage.stream.idempotence import Expiring, Record
+from headrace.storage.stream.idempotence import Record
 from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.nack import Holder
 from headrace.storage.stream.stream import Stream
 
 GREATEST = (ID_MAX, ID_MAX)
@@ -92,7 +94,7 @@ def plain_group(group: Group) -> PlainGroup:
     )
 
 
-def name_of(consumer: Consumer | None) -> bytes:
+def name_of(consumer: Holder | None) -> bytes:
     return b"" if consumer is None else consumer.name
 
 
@@ -374,10 +376,10 @@ class FrozenStreamMachine(RuleBasedStateMachine):
         assert self.reader is not None
         if abandon:
             assert self.stream.free_some(1), "it is left to whoever thaws it"
-            assert self.reader.frozen.abandoned
         found = self.reader.rest()
         assert found == self.expected
-        self.reader.frozen.thaw()
+        rest = self.reader.frozen.thaw()
+        assert (self.stream in rest) == abandon
         assert self.stream.frozen is None
         for group in self.stream.groups.values():
             assert group.frozen is None
@@ -428,7 +430,7 @@ class FreezingMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.expired: list[tuple[int, bytes]] = []
-        self.unused: list[Large] = []
+        self.unused: list[Freeable] = []
         expiring = Expiring()
         self.dbs = [Keyspace(index, self.expired, self.unused, expiring) for index in range(3)]
         self.now_ms = 0
@@ -471,7 +473,7 @@ class FreezingMachine(RuleBasedStateMachine):
     @rule(db=numbers, key=keys)
     def remove(self, db: int, key: bytes) -> None:
         value = self.dbs[db].remove(key)
-        if isinstance(value, Large):
+        if isinstance(value, Freeable):
             self.unused.append(value)
 
     @rule(db=numbers, key=keys, after_ms=st.integers(0, 9))

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from headrace.storage.stream.idempotence import Expiring, IdmpMap
+from headrace.storage.expiring import Expiring
+from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.iids import HASH_BITS, SHORT_BYTES, iid_of, text_of
 from headrace.storage.stream.stream import Stream

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from headrace.storage.freeable import Large
-from headrace.storage.keyspace import NO_EXPIRY, Emptied, Keyspace
-from headrace.storage.stream.idempotence import Expiring
+from headrace.storage.entry import NO_EXPIRY, Emptied
+from headrace.storage.expiring import Expiring
+from headrace.storage.freeable import Freeable
+from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
 
 NAMES = [b"k%d" % number for number in range(12)]
@@ -43,7 +44,7 @@ class KeyspaceMachine(RuleBasedStateMachine):
         super().__init__()
         self.now_ms = 0
         self.expired: list[tuple[int, bytes]] = []
-        self.unused: list[Large] = []
+        self.unused: list[Freeable] = []
         self.dbs = [Keyspace(index, self.expired, self.unused, Expiring()) for index in range(2)]
         self.models: list[dict[bytes, tuple[int, int]]] = [{}, {}]
 
@@ -204,7 +205,7 @@ def test_while_loading_nothing_expires() -> None:
 
 
 def test_what_was_emptied_is_let_go_of_in_slices() -> None:
-    unused: list[Large] = []
+    unused: list[Freeable] = []
     db = Keyspace(0, [], unused, Expiring())
     large = Stream(100, 100)
     for number in range(10):
@@ -224,7 +225,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
 
 
 def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:
-    unused: list[Large] = []
+    unused: list[Freeable] = []
     db = Keyspace(0, [], unused, Expiring())
     db.put(b"k", b"v", 0)
     for deadline in range(100, 110):

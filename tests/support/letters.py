@@ -12,6 +12,7 @@ import sys
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.effects import EVENT_STRING
 from headrace.server.cli import main
+from headrace.server.commands.strings.values import string_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import BLOCKING, WRITE, KeySpec, command
 from headrace.server.dispatch.timeouts import deadline_of
@@ -26,7 +27,7 @@ runs = 0
 def lput(call: Call) -> object:
     """Reply: how many letters there are."""
     key = call.argv[1]
-    letters = (call.lookup_string(key) or b"") + call.argv[2]
+    letters = (string_at(call, key) or b"") + call.argv[2]
     call.put(key, letters)
     call.changed(key, b"lput", EVENT_STRING, None, ready=True)
     return len(letters)
@@ -40,7 +41,7 @@ def ltake(call: Call) -> object:
     keys = call.argv[1:-1]
     deadline_ms = deadline_of(call.argv[-1], call.now_ms)
     for key in keys:
-        letters = call.lookup_string(key)
+        letters = string_at(call, key)
         if letters:
             if len(letters) > 1:
                 call.put(key, letters[1:])

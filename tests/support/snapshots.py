@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
+from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
-from headrace.storage.stream.idempotence import Expiring
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.stream import Stream
 

@@ -17,7 +17,7 @@ from headrace.server.changes.effects import EVENT_GENERIC
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import delete_expired, has_passed, set_deadline
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.keyspace import NO_EXPIRY
+from headrace.storage.entry import NO_EXPIRY
 
 _UPDATE: Final = (KeySpec("RW UPDATE"),)
 _READ: Final = (KeySpec("RO ACCESS"),)

@@ -32,8 +32,9 @@ from headrace.server.dispatch.rows import (
     container,
     lengthy,
 )
-from headrace.storage.keyspace import NO_EXPIRY, Entry, Keyspace
-from headrace.storage.value import copy_value, encoding, type_name
+from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.faces import face
+from headrace.storage.keyspace import Keyspace
 
 _SUMMED: Final = ("request_policy:multi_shard", "response_policy:agg_sum")
 _DELETED: Final = (KeySpec("RM DELETE", last=-1),)
@@ -69,9 +70,7 @@ def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
     deleted: list[bytes] = []
     for key in keys:
         if db.entry(key, call.now_ms) is not None:
-            value = db.remove(key)
-            if not isinstance(value, (bytes, int)):
-                call.server.free_later(value)
+            call.server.free_later(db.remove(key))
             deleted.append(key)
             call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
     return deleted
@@ -140,7 +139,7 @@ def touch(call: Call) -> object:
 def type_(call: Call) -> object:
     """``TYPE key``. Reply: the name of the type, ``none`` without a key."""
     found = call.peek(call.argv[1])
-    return _NONE if found is None else Status(type_name(found.value))
+    return _NONE if found is None else Status(face(found.value).type_name())
 
 
 @command(
@@ -206,8 +205,7 @@ def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) 
 
 
 def _tell_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
-    if not isinstance(old, (bytes, int)):
-        call.server.free_later(old)
+    call.server.free_later(old)
     if call.server.notify_flags:
         overwritten(call, db, key, old, new)
 
@@ -222,7 +220,7 @@ def _tell_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: objec
 def copy(call: Call) -> object:
     """``COPY source destination [DB index] [REPLACE]``. Reply: 1, or 0 when nothing was copied.
 
-    Complexity: O(1) for a string, O(blocks) for a stream. Source: db.c, copyCommand.
+    Complexity: see the copy of its type. Source: db.c, copyCommand.
     """
     source, target = call.argv[1], call.argv[2]
     db = call.db
@@ -246,7 +244,7 @@ def copy(call: Call) -> object:
     if replaced is not None and not replace:
         return 0
     old = None if replaced is None else replaced.value
-    value = copy_value(value)
+    value = face(value).copy()
     _place(call, db, target, value, moment_ms)
     call.changed_in(db, target, b"copy_to", EVENT_GENERIC, None, 0, True, True)
     call.changed_in(call.db, None, b"", EVENT_GENERIC, call.argv)
@@ -295,7 +293,7 @@ container("OBJECT")
 def object_encoding(call: Call) -> object:
     """``OBJECT ENCODING key``. Reply: the name of the representation, or nil."""
     found = _inspect(call)
-    return None if found is None else encoding(found.key, found.value)
+    return None if found is None else face(found.value).encoding(found.key)
 
 
 @command(

@@ -11,8 +11,8 @@ from headrace.compat.numbers import parse_unsigned
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
-from headrace.storage.keyspace import NO_EXPIRY
-from headrace.storage.value import type_name
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.faces import face
 
 _DEFAULT_COUNT: Final = 10
 
@@ -40,7 +40,7 @@ def scan(call: Call) -> object:
         key = entry.key
         if not matches(options.pattern, key) or call.db.entry(key, call.now_ms) is None:
             continue
-        if options.kind is None or type_name(entry.value) == options.kind:
+        if options.kind is None or face(entry.value).type_name() == options.kind:
             keys.append(key)
     return [b"%d" % cursor, keys]
 

@@ -28,14 +28,14 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK, ErrorReply, Status
 from headrace.server.commands.server.debug_protocol import sample_reply
 from headrace.server.commands.server.digest import data_digest, value_digest
-from headrace.server.commands.server.memory import value_bytes
 from headrace.server.config.rewrite import rewrite
 from headrace.server.config.settings import allowed_by
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 from headrace.server.durability.loading import reload_aof, reload_snapshot
-from headrace.storage.keyspace import Entry
-from headrace.storage.value import encoding, string_bytes
+from headrace.storage.entry import Entry
+from headrace.storage.faces import face
+from headrace.storage.string.string import string_bytes
 
 log: Final = logging.getLogger("headrace")
 
@@ -134,8 +134,8 @@ def _object(call: Call) -> object:
         b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
         % (
             id(found.value),
-            encoding(found.key, found.value),
-            value_bytes(found.value, 0) if text is None else len(text) + 1,
+            face(found.value).encoding(found.key),
+            face(found.value).used_bytes(0) if text is None else len(text) + 1,
             found.access_ms // 1000 & _LRU_MASK,
             idle_s,
         )

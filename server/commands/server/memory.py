@@ -20,13 +20,12 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.info.memory import anonymous_huge_bytes, give_back, human
 from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
-from headrace.storage.keyspace import NO_EXPIRY
-from headrace.storage.stream.stream import Stream
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.faces import face
 
 _TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
 _DEFAULT_SAMPLES: Final = 5
-_BYTES_HEADER: Final = 33  # what a bytes object takes beside its bytes
-_INT_BYTES: Final = 32
+_KEY_HEADER: Final = 33  # what the name of a key takes beside its bytes
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 _LARGE_CLIENT_BYTES: Final = 200 * 1024
 
@@ -51,17 +50,8 @@ def memory_usage(call: Call) -> object:
     found = call.db.entries.get(key)  # as in Redis, even if its time is over
     if found is None:
         return None
-    size = ENTRY_BYTES + _BYTES_HEADER + len(key) + value_bytes(found.value, samples)
+    size = ENTRY_BYTES + _KEY_HEADER + len(key) + face(found.value).used_bytes(samples)
     return size + EXPIRY_BYTES if found.expire_ms != NO_EXPIRY else size
-
-
-def value_bytes(value: object, samples: int) -> int:
-    """About how many bytes a value takes; ``samples`` as for MEMORY USAGE."""
-    if isinstance(value, Stream):
-        return value.used_bytes(samples)
-    if isinstance(value, int):
-        return _INT_BYTES
-    return _BYTES_HEADER + len(value) if isinstance(value, (bytes, bytearray)) else 0
 
 
 @command("MEMORY|STATS", arity=2, tips=_TIPS)

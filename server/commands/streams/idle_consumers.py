@@ -26,6 +26,7 @@ from headrace.server.state import (
     WRITES_REFUSED,
     Server,
 )
+from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.stream import Stream
@@ -114,7 +115,7 @@ def go_round(server: Server) -> Iterator[int]:
         cursor = 0
         while True:
             cursor, entries = db.scan(cursor, PAGE)
-            for key in [entry.key for entry in entries if isinstance(entry.value, Stream)]:
+            for key in keys_of_streams(entries):
                 for group_name in names_of_groups(db, key):
                     yield 1
                     group = find_group(db, key, group_name)
@@ -129,6 +130,11 @@ def go_round(server: Server) -> Iterator[int]:
             yield PAGE // 10
             if not cursor:
                 break
+
+
+def keys_of_streams(entries: list[Entry]) -> list[bytes]:
+    """Those keys that hold streams."""
+    return [entry.key for entry in entries if isinstance(entry.value, Stream)]
 
 
 def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:

@@ -38,8 +38,9 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
+from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.iids import iid_of
-from headrace.storage.stream.stream import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX, Stream
+from headrace.storage.stream.stream import Stream
 
 _SAME: Final = -1  # leave a limit as it is
 

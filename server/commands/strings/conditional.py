@@ -23,11 +23,12 @@ from headrace.server.commands.strings.values import (
     IF_EQUAL,
     IF_NOT_DIGEST,
     IF_NOT_EQUAL,
+    string_at,
 )
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.keyspace import Entry
-from headrace.storage.value import string_bytes
+from headrace.storage.entry import Entry
+from headrace.storage.string.string import string_bytes
 
 _DIGITS: Final = 16
 
@@ -62,7 +63,7 @@ def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: byte
 @command("DIGEST", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("string",))
 def digest(call: Call) -> object:
     """``DIGEST key``. Reply: the digest of the string, or nil. Complexity: O(its bytes)."""
-    value = call.lookup_string(call.argv[1])
+    value = string_at(call, call.argv[1])
     return None if value is None else digest_of(value)
 
 

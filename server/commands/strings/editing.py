@@ -21,8 +21,8 @@ from headrace.server.commands.strings.strings import UPDATE_KEY
 from headrace.server.commands.strings.values import writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
-from headrace.storage.keyspace import Entry
-from headrace.storage.value import string_bytes, string_length
+from headrace.storage.entry import Entry
+from headrace.storage.string.string import string_bytes, string_length
 
 
 @command("INCR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))

@@ -30,7 +30,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import expired_at_once
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, command
-from headrace.storage.keyspace import NO_EXPIRY, Entry
+from headrace.storage.entry import NO_EXPIRY, Entry
 
 
 class _Options:

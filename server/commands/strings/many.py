@@ -35,7 +35,7 @@ from headrace.server.dispatch.rows import (
     command,
     lengthy,
 )
-from headrace.storage.value import string_bytes
+from headrace.storage.string.string import string_bytes
 
 _SHARDED: Final = ("request_policy:multi_shard",)
 _SHARDED_OK: Final = ("request_policy:multi_shard", "response_policy:all_succeeded")

@@ -17,13 +17,14 @@ from headrace.server.commands.strings.values import (
     deadline_ms,
     store,
     store_until,
+    string_at,
     tell_expire,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import delete_expired, expired_at_once, set_deadline
 from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.value import string_length
+from headrace.storage.string.string import string_length
 
 READ_KEY: Final = (KeySpec("RO ACCESS"),)
 OVERWRITE_KEY: Final = (KeySpec("OW UPDATE"),)
@@ -33,7 +34,7 @@ UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 @command("GET", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=("string",))
 def get(call: Call) -> object:
     """``GET key``. Reply: the value, or nil. Complexity: O(1)."""
-    return call.lookup_string(call.argv[1])
+    return string_at(call, call.argv[1])
 
 
 @command(
@@ -61,7 +62,7 @@ def set_(call: Call) -> object:
     moment_ms = options.deadline_ms(call)
     reply: object = OK
     if options.get:
-        reply = call.lookup_string(key)
+        reply = string_at(call, key)
     if options.condition != ALWAYS and not _may_set(call, key, options):
         return reply if options.get else None
     if moment_ms >= 0:
@@ -146,7 +147,7 @@ def psetex(call: Call) -> object:
 @command("GETSET", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def getset(call: Call) -> object:
     """``GETSET key value``. Reply: the old value or nil."""
-    old = call.lookup_string(call.argv[1])
+    old = string_at(call, call.argv[1])
     _set(call, call.argv[1], call.argv[2])
     return old
 
@@ -156,7 +157,7 @@ def getset(call: Call) -> object:
 )
 def getdel(call: Call) -> object:
     """``GETDEL key``. Reply: the value or nil; the key is gone."""
-    value = call.lookup_string(call.argv[1])
+    value = string_at(call, call.argv[1])
     if value is not None:
         call.delete(call.argv[1])
     return value
@@ -174,7 +175,7 @@ def getex(call: Call) -> object:
     while args.left:
         if not options.take_ttl(args, args.option(), b"PERSIST"):
             raise CommandError(SYNTAX)
-    value = call.lookup_string(key)
+    value = string_at(call, key)
     if value is None:
         return None
     moment_ms = options.deadline_ms(call)

@@ -16,7 +16,8 @@ from headrace.server.changes.effects import EVENT_GENERIC
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import has_passed, overwritten
-from headrace.storage.keyspace import NO_EXPIRY, Entry
+from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.string.string import string_bytes
 
 # Conditions of SET, MSETEX and DELEX.
 ALWAYS: Final = 0
@@ -122,6 +123,17 @@ def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
     return moment_ms
 
 
+def string_at(call: Call, key: bytes) -> bytes | None:
+    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    text = string_bytes(value)
+    if text is None:
+        raise CommandError(WRONGTYPE)
+    return text
+
+
 def writable(call: Call, key: bytes) -> Entry | None:
     """The entry of a string that is about to change, or None; raises WRONGTYPE."""
     found = call.db.entry(key, call.now_ms)
@@ -142,7 +154,7 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
     found.access_ms = call.now_ms
     if found.expire_ms != NO_EXPIRY and not keep_ttl:
         call.db.persist(key)
-    if not isinstance(old, (bytes, int)):
+    if not isinstance(old, (bytes, int)):  # a string that was written into, or another type
         call.server.free_later(old)
         call.server.blocking.key_ready(call.db.index, key)
     if call.server.notify_flags:

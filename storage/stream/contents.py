@@ -1,0 +1,97 @@
+"""What is in a stream: entries, the groups that read them, and what producers are known by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.storage.expiring import Expiring
+from headrace.storage.stream.entry_log import EntryLog
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.idempotence import IdmpMap, Record
+from headrace.storage.stream.iids import iid_of
+
+IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
+IDMP_MAXSIZE: Final = 100
+IDMP_DURATION_S_MAX: Final = 86_400
+IDMP_MAXSIZE_MAX: Final = 10_000
+
+
+class Contents(EntryLog):
+    """The entries of one stream, its groups and its IDMP map.
+
+    Attributes:
+        groups: consumer groups by name.
+        idmp_duration_s, idmp_maxsize: limits of the IDMP map; see ``limit_idmp``.
+        idmp: the IDMP map; None while nothing was ever recorded.
+        iids_added, iids_duplicates: idempotent ids ever recorded, and ever met again.
+    """
+
+    def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
+        super().__init__()
+        self.idmp_duration_s = idmp_duration_s
+        self.idmp_maxsize = idmp_maxsize
+        self.groups: dict[bytes, Group] = {}
+        self.idmp: IdmpMap | None = None
+        self.iids_added = 0
+        self.iids_duplicates = 0
+        self._expiring: Expiring | None = None  # of the databases that it is in
+
+    # Idempotence
+
+    def make_idmp(self) -> IdmpMap:
+        """The IDMP map, made where there is none."""
+        idmp = self.idmp
+        if idmp is None:
+            idmp = IdmpMap(1000 * self.idmp_duration_s, self.idmp_maxsize)
+            if self._expiring is not None:
+                idmp.attach(self._expiring)
+            self.idmp = idmp
+        return idmp
+
+    def known_id(self, pid: bytes, iid: bytes, now_ms: int) -> tuple[int, int] | None:
+        """The ID of the entry that a producer added with ``iid``, or None when it added none.
+
+        The entry may have been deleted since. What is older than the duration is not known.
+        """
+        idmp = self.idmp
+        return None if idmp is None else idmp.find(pid, iid_of(iid), now_ms)
+
+    def record_iid(self, pid: bytes, iid: bytes, ms: int, seq: int, added_ms: int) -> None:
+        """Remember that a producer added an entry with ``iid`` at ``added_ms``.
+
+        An ``iid`` that is known already is known for this entry from now on.
+        """
+        self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
+
+    def idmp_records(self) -> Iterator[Record]:
+        """What is in the IDMP map: (pid, iid, ms, seq, added_ms), all times in milliseconds.
+
+        Oldest first within each producer: ``record_iid`` with the same, in the same order, on a
+        stream with the same limits makes an equal map. Nothing may change meanwhile.
+        """
+        if self.idmp is not None:
+            yield from self.idmp.records()
+
+    def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
+        """Set the limits of the IDMP map; where they differ from those before, it is empty then.
+
+        Returns: the map that is no longer in use, to be freed.
+        """
+        if duration_s == self.idmp_duration_s and maxsize == self.idmp_maxsize:
+            return None
+        self.idmp_duration_s = duration_s
+        self.idmp_maxsize = maxsize
+        old = self.idmp
+        self.idmp = None
+        return old
+
+    def has_default_limits(self) -> bool:
+        """Whether the limits of the IDMP map are those of a stream that was told nothing else."""
+        return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
+
+    def attach(self, expiring: Expiring) -> None:
+        """Let ``expiring`` see to it that iids expire, those of now and all later ones."""
+        self._expiring = expiring
+        if self.idmp is not None:
+            self.idmp.attach(expiring)

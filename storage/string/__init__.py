@@ -1,0 +1,1 @@
+"""Strings: plain bytes and integers in the keyspace, and the face they have."""
