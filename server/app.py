@@ -43,7 +43,7 @@ class App(Host):
     def __init__(self, config: Config) -> None:
         self.server: Final = Server(config)
         self.settings: Final = Settings(self.server)
-        self.server.host = self
+        self.server.attach(self)
         self.committer: Final = Committer(self.server)
         self.config: Final = config
         self.exit_code = 0

@@ -143,7 +143,7 @@ class Cron:
         call = server.call
         call.row = None
         self._idle_consumers.run(server.refresh_clock())
-        if call.effects:
+        if server.changes.unfinished:
             finish(server, call)
 
     def _sample(self, now_ms: int) -> None:
@@ -257,9 +257,9 @@ def forget_iids(server: Server) -> bool:
 def expire_keys(server: Server, budget_ns: int) -> bool:
     """Remove keys whose time has come; False when the time was up before the end."""
     started_ns = server.clock_ns
-    expired_before = server.expired_keys
+    expired_before = server.changes.expired_keys
     done = _expire_all(server, started_ns, budget_ns)
-    server.stats.expired_actively += server.expired_keys - expired_before
+    server.stats.expired_actively += server.changes.expired_keys - expired_before
     server.refresh_clock()
     spent_ns = max(0, server.clock_ns - started_ns)
     server.stats.expiry_ns += spent_ns
@@ -284,10 +284,10 @@ def _expire_all(server: Server, started_ns: int, budget_ns: int) -> bool:
 
 def flush_expired(server: Server) -> None:
     """Make known the keys that were found expired outside of a command."""
-    if server.expired_found:
+    if server.changes.expired:
         call = server.call
         call.row = None
-        server.drain_expired(call)
+        server.changes.report_expired()
         finish(server, call)
         if server.blocking.ready:
             serve_ready(server)

@@ -1,4 +1,4 @@
-"""The server's state, and the one place where effects are made known."""
+"""The server's state."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from headrace.compat.quoting import quoted
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.protocol.replies import ErrorReply
-from headrace.server.changes.effects import (
-    EVENT_EXPIRED,
-    NOTIFY_KEYEVENT,
-    NOTIFY_KEYSPACE,
-    Effect,
-)
+from headrace.server.changes.changes import Changes, Turn
+from headrace.server.changes.key_events import KeyEvents
+from headrace.server.changes.watching import Watches
 from headrace.server.clients.pubsub import PubSub
 from headrace.server.clients.session import (
     BLOCKED,
@@ -69,7 +66,7 @@ RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 log: Final = logging.getLogger("headrace")
 
 
-class Host:
+class Host(Turn):
     """What the server asks of the process around it: timers, and the end of the process."""
 
     def wake_at(self, deadline_ms: int) -> None:
@@ -127,11 +124,11 @@ class Server:
     def __init__(self, config: Config) -> None:
         self.config: Final = config
         self.special = 0
-        self.expired_found: list[tuple[int, bytes]] = []  # by any database, not told yet
+        expired: list[tuple[int, bytes]] = []  # by any database, and not reported yet
         self.lazy_free: list[Freeable] = []  # what waits to be freed in slices
         self.expiring: Final = Expiring()  # producers of streams, by when they are to be looked at
         self.dbs: list[Keyspace] = [
-            Keyspace(index, self.expired_found, self.lazy_free, self.expiring)
+            Keyspace(index, expired, self.lazy_free, self.expiring)
             for index in range(config.databases)
         ]
         self.rows: dict[bytes, Command] = {}  # by name as typed; filled as names are met
@@ -141,7 +138,10 @@ class Server:
         self.next_session_id = 1
         self.pubsub = PubSub()
         self.blocking = Blocking(len(self.dbs))
-        self.watchers: dict[tuple[int, bytes], dict[Session, None]] = {}
+        self.host = Host()
+        self.changes: Final = Changes(expired, self.blocking, self.host)
+        self.watches: Final = Watches(self.changes, self.dbs)
+        self.key_events: Final = KeyEvents(self.changes, self.pubsub)
         self.aof: AppendOnlyFile | None = None  # where records go; None when it is off
         self.aof_directory: AofDirectory | None = None  # the folder that the file lies in
         self.aof_status: Final = AofStatus()
@@ -153,7 +153,6 @@ class Server:
         self.slicing: Slicing | None = None  # the request that is being run in slices
         self.freezing: Freezing | None = None  # the state that it takes
         self.epoch = 0  # how many states have been taken
-        self.notify_flags = 0
         self.monitors: dict[Session, None] = {}
         self.stats: Final = Stats()
         self.slowlog: Final = SlowLog()
@@ -168,10 +167,8 @@ class Server:
         self.slow_ns = NEVER_NS  # commands at least this long get a look by SLOWLOG and LATENCY
         self.track_latency = True
         self.node_limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
-        self.dirty = 0  # changes since the data was last saved
         self.keyspace_hits = 0
         self.keyspace_misses = 0
-        self.expired_keys = 0
         self.clock_ns = read_ns()  # read at the end of each command: the start of the next
         self.started_ms: Final = self.clock_ns // 1_000_000
         self.up_since_ms: Final = monotonic_ms()
@@ -184,11 +181,23 @@ class Server:
         self.lazy_freed = 0
         self.http_warned_ms = 0  # when the log last reported a client that speaks HTTP
         self.stopping = False
-        self.host = Host()
         self.write_error = b""  # why WRITES_REFUSED is set
         self.call: Final = Call(self, Session(0, self.dbs[0], self.started_ms, NOBODY))
         self.sender_id = 0  # of the session that had replies to send last
         self.flushing: list[Session] = []  # sessions with output to send at the end of this turn
+
+    def attach(self, host: Host) -> None:
+        """Belong to this process."""
+        self.host = host
+        self.changes.turn = host
+
+    def record_to(self, aof: AppendOnlyFile | None) -> None:
+        """Let records go to this append-only file, and no more to the one before; None is none."""
+        if self.aof is not None:
+            self.changes.remove_log(self.aof)
+        self.aof = aof
+        if aof is not None:
+            self.changes.add_log(aof)
 
     # Sessions
 
@@ -209,7 +218,7 @@ class Server:
             return
         session.closed = True
         self.blocking.unpark(session)
-        self.unwatch(session)
+        self.watches.unwatch(session)
         self.pubsub.drop_session(session)
         if session in self.monitors:
             del self.monitors[session]
@@ -260,99 +269,6 @@ class Server:
         """Stop the process rather than go on with what cannot be trusted."""
         log.critical("stopping: %s", reason)
         self.host.stop(1)
-
-    # WATCH
-
-    def watch(self, session: Session, db: Keyspace, key: bytes, now_ms: int) -> None:
-        """Make ``session`` fail its EXEC when ``key`` changes."""
-        place = (db.index, key)
-        if place in session.watched:
-            return
-        found = db.entries.get(key)
-        session.watched[place] = found is not None and 0 <= found.expire_ms < now_ms
-        self.watchers.setdefault(place, {})[session] = None
-
-    def unwatch(self, session: Session) -> None:
-        """End all of a session's watches."""
-        for place in session.watched:
-            others = self.watchers[place]
-            del others[session]
-            if not others:
-                del self.watchers[place]
-        session.watched.clear()
-        session.watch_broken = False
-
-    def watched_expired(self, session: Session, now_ms: int) -> bool:
-        """Whether a key has expired since ``session`` began to watch it."""
-        for (index, key), was_expired in session.watched.items():
-            found = self.dbs[index].entries.get(key)
-            if found is not None and not was_expired and 0 <= found.expire_ms < now_ms:
-                return True
-        return False
-
-    # Effects
-
-    def drain_expired(self, call: Call) -> None:
-        """Turn keys found expired into effects, after those that there are."""
-        name = b"UNLINK" if self.config.lazyfree_lazy_expire else b"DEL"
-        for db, key in self.expired_found:
-            self.expired_keys += 1
-            self.record(db, [name, key])
-            call.effects.append(Effect(db, key, b"expired", EVENT_EXPIRED, 1, True, True))
-        self.expired_found.clear()
-
-    def has_listeners(self) -> bool:
-        """Whether anybody wants to know of an effect, blocked clients left out."""
-        return self.notify_flags != 0 or len(self.watchers) != 0
-
-    def tell(self, effects: list[Effect]) -> None:
-        """Make effects known to watchers, to subscribers and to blocked clients."""
-        for effect in effects:
-            self.dirty += effect.dirty
-            if effect.touched and self.watchers:
-                self._touch(effect)
-            if effect.ready and self.blocking.key_count and effect.key is not None:
-                self.blocking.key_ready(effect.db, effect.key)
-            if self.notify_flags and effect.event and effect.key is not None:
-                self.notify(effect.db, effect.key, effect.event, effect.event_class)
-
-    def record(self, db: int, record: list[bytes]) -> None:
-        """Have the AOF repeat a change of database ``db``, with all else that the command did."""
-        aof = self.aof
-        if aof is not None:
-            if not aof.pending:
-                self.host.flush_soon()
-            aof.append(db, record)
-
-    def _touch(self, effect: Effect) -> None:
-        if effect.key is None:
-            return
-        place = (effect.db, effect.key)
-        for session in self.watchers.get(place, ()):
-            if session.watched[place] and effect.key not in self.dbs[effect.db].entries:
-                session.watched[place] = False  # it had expired before: nothing changed
-            else:
-                session.watch_broken = True
-
-    def touch_database(self, db: Keyspace, replaced_by: Keyspace | None) -> None:
-        """Break the watches of a database that is about to be emptied or swapped with another."""
-        now_ms = self.clock_ns // 1_000_000
-        for place, sessions in self.watchers.items():
-            if place[0] != db.index:
-                continue
-            key = place[1]
-            found = replaced_by.entries.get(key) if replaced_by is not None else None
-            stale = found is not None and 0 <= found.expire_ms < now_ms
-            if found is None and key not in db.entries:
-                continue
-            for session in sessions:
-                # What had expired, or comes expired, is no key to its watcher.
-                if session.watched[place] and (found is None or stale):
-                    session.watched[place] = stale
-                elif stale and key not in db.entries:
-                    session.watched[place] = True
-                else:
-                    session.watch_broken = True
 
     # Blocking
 
@@ -437,18 +353,6 @@ class Server:
                 session.peer.resume_soon()
         if self.blocking.next_alarm_ms():
             self.host.wake_at(monotonic_ms())
-
-    # Events
-
-    def notify(self, db: int, key: bytes, event: bytes, event_class: int) -> None:
-        """Publish a keyspace event, where notify-keyspace-events asks for its class."""
-        flags = self.notify_flags
-        if not flags & event_class:
-            return
-        if flags & NOTIFY_KEYSPACE:
-            self.pubsub.publish(b"__keyspace@%d__:%b" % (db, key), event)
-        if flags & NOTIFY_KEYEVENT:
-            self.pubsub.publish(b"__keyevent@%d__:%b" % (db, event), key)
 
     def _hold_expiry(self, held: bool) -> None:
         for db in self.dbs:

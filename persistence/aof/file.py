@@ -21,6 +21,7 @@ from typing import Final
 from librt.strings import BytesWriter
 
 from headrace.persistence.files import is_gone, open_to_write, sync_file
+from headrace.persistence.log import Log
 from headrace.protocol.replies import write_request
 
 STAMP: Final = b"#TS:"
@@ -35,7 +36,7 @@ def annotation(second: int) -> bytes:
     return b"%b%d\r\n" % (STAMP, second)
 
 
-class AppendOnlyFile:
+class AppendOnlyFile(Log):
     """An incr file open for appending.
 
     Attributes:
@@ -49,8 +50,6 @@ class AppendOnlyFile:
         base_bytes: the length of all files when the last rewrite ended.
         switches: how often this went on in a new file.
         annotate: write the second, as a comment, before the first record of each second.
-        stamp_next: write it before the next record, or the transaction that it begins, whatever
-            ``annotate`` says.
     """
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
@@ -60,7 +59,7 @@ class AppendOnlyFile:
         self.base_bytes = base_bytes
         self.switches = 0
         self.annotate = False
-        self.stamp_next = False
+        self._stamps_next = False  # the second before the next record, whatever ``annotate`` says
         self.named = True
         self._out = BytesWriter()  # records of whole commands, and of a transaction so far
         self._parts: list[bytes] = []  # records of whole commands, in front of those
@@ -93,8 +92,9 @@ class AppendOnlyFile:
 
     # Records
 
-    def append(self, db: int, record: list[bytes]) -> None:
-        """Add a command that changes database ``db``, to the records of the command under way."""
+    def append(self, db: int, record: list[bytes]) -> bool:
+        """Add a command that changes database ``db``; see ``Log``."""
+        is_first = not self.pending
         self.pending = True
         first = self._first
         if first is not None:
@@ -106,17 +106,19 @@ class AppendOnlyFile:
         elif not self._in_transaction:
             self._first = record
             self._first_db = db
-            return
-        elif self.stamp_next:
+            return is_first
+        elif self._stamps_next:
             self._annotate()
         self._write_record(db, record)
+        return is_first
 
-    def append_wire(self, db: int, parts: list[bytes]) -> None:
+    def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts.
 
         They are written as they are: to copy them together would hold everybody up.
         """
         self.end_command()
+        is_first = not self.pending
         self.pending = True
         self.large = True
         self._annotate()
@@ -126,6 +128,11 @@ class AppendOnlyFile:
             self._empty_out()
         for part in parts:
             self._add_part(part)
+        return is_first
+
+    def stamp_next(self) -> None:
+        """Write the second before the next record, or before the transaction that it begins."""
+        self._stamps_next = True
 
     def _add_part(self, part: bytes) -> None:
         self._parts.append(part)
@@ -158,10 +165,10 @@ class AppendOnlyFile:
             self._db = db
 
     def _annotate(self) -> None:
-        if self.annotate or self.stamp_next:
+        if self.annotate or self._stamps_next:
             now_s = int(time.time())
-            if self.stamp_next or now_s > self._annotated_s:
-                self.stamp_next = False
+            if self._stamps_next or now_s > self._annotated_s:
+                self._stamps_next = False
                 self._annotated_s = now_s
                 self._out.write(annotation(now_s))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.changes.effects import (
+from headrace.compat.event_classes import (
     EVENT_ARRAY,
     EVENT_EVICTED,
     EVENT_EXPIRED,

@@ -41,7 +41,9 @@ class Settings:
         hooks["proto-max-bulk-len"] = self.take_bulk_length
         hooks["stream-node-max-bytes"] = self.take_node_limits
         hooks["stream-node-max-entries"] = self.take_node_limits
+        hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         self.take_events()
+        self.take_lazy_expiry()
         self.take_memory_limit()
         self.take_replicas()
         self.take_hiding()
@@ -50,7 +52,12 @@ class Settings:
 
     def take_events(self) -> str | None:
         """Publish the events that ``notify-keyspace-events`` asks for."""
-        self._server.notify_flags = self._config.notify_keyspace_events
+        self._server.key_events.ask_for(self._config.notify_keyspace_events)
+        return None
+
+    def take_lazy_expiry(self) -> str | None:
+        """Record keys that expire as unlinked, or as deleted."""
+        self._server.changes.lazy_expire = self._config.lazyfree_lazy_expire
         return None
 
     def take_memory_limit(self) -> str | None:

@@ -192,7 +192,7 @@ def refuse(
     named = TABLE.get(argv[0].lower())
     if named is not None and named.name == b"exec":
         session.drop_transaction()
-        server.unwatch(session)
+        server.watches.unwatch(session)
         line = errors.exec_refused(line)
         if server.monitors:  # they were shown MULTI
             server.feed_monitors(session, argv)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.server.changes.effects import EVENT_GENERIC, EVENT_KEY_MISS, EVENT_NEW, Effect
+from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
 from headrace.server.clients.session import IN_MULTI, NO_TOUCH
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
@@ -30,7 +30,6 @@ class Call:
         may_block: False inside MULTI and while loading; then a blocking command times out at once.
         replaying: the AOF is being loaded: what it says has happened, relative to nothing.
         stamp_s: while replaying, the second in which the command ran first; 0 where it is not told.
-        effects: what has been done so far, oldest first.
     """
 
     def __init__(self, server: Server, session: Session) -> None:
@@ -43,7 +42,6 @@ class Call:
         self.may_block = True
         self.replaying = False
         self.stamp_s = 0
-        self.effects: list[Effect] = []
 
     def name(self) -> bytes:
         """The full name of the command being run, as error texts have it."""
@@ -80,96 +78,69 @@ class Call:
         """Count a look at a key that is not there, and report it."""
         server = self.server
         server.keyspace_misses += 1
-        if server.notify_flags & EVENT_KEY_MISS:
-            self.changed(key, b"keymiss", EVENT_KEY_MISS, None, 0, False)
+        if server.key_events.flags & MISSED.kind:
+            self.changed(key, MISSED, None, 0)
 
     def changed(
         self,
         key: bytes,
-        event: bytes,
-        event_class: int,
+        event: Event,
         record: list[bytes] | None,
-        dirty: int = 1,
-        touched: bool = True,
-        ready: bool = False,
+        count: int = 1,
+        wakes: bool = False,
     ) -> None:
-        """Report one change; see ``Effect`` for the arguments.
-
-        Args:
-            record: the deterministic command that repeats the change, which stays as it is from
-                now on; None when that of a change beside this one does, see ``record_all``.
-        """
-        server = self.server
-        if server.expired_found:  # told first, as it happened first
-            server.drain_expired(self)
-        if record is not None:
-            server.record(self.db.index, record)
-        if not server.has_listeners():  # then an effect would say no more than this
-            server.dirty += dirty
-            if ready and server.blocking.key_count:
-                server.blocking.key_ready(self.db.index, key)
-            return
-        self.effects.append(Effect(self.db.index, key, event, event_class, dirty, touched, ready))
-
-    def record_all(self, record: list[bytes]) -> None:
-        """Have the AOF repeat all that several effects have reported, in one command.
-
-        It is called when all of that has happened: keys that were found expired on the way went
-        before, and their records have to stand before this one.
-        """
-        server = self.server
-        if server.expired_found:
-            server.drain_expired(self)
-        server.record(self.db.index, record)
-
-    def record_wire(self, parts: list[bytes]) -> None:
-        """As ``record_all``, of a long command that is on the wire already, in parts."""
-        server = self.server
-        if server.expired_found:
-            server.drain_expired(self)
-        if server.aof is not None:
-            if not server.aof.pending:
-                server.host.flush_soon()
-            server.aof.append_wire(self.db.index, parts)
-
-    def record_one(self, record: list[bytes]) -> None:
-        """Have the AOF repeat one of several commands that are run at once, and did nothing else.
-
-        It is by itself there, but not in a transaction: that is one command.
-        """
-        server = self.server
-        server.record(self.db.index, record)
-        if server.aof is not None and not self.session.special & IN_MULTI:
-            server.aof.end_command()
-
-    def is_unheard(self) -> bool:
-        """Whether nobody is told of a change but the append-only file."""
-        server = self.server
-        if server.freezing is not None or server.expired_found:
-            return False
-        return not server.has_listeners()
-
-    def is_unheeded(self, key: bytes) -> bool:
-        """Whether, besides, nobody waits for a change to ``key``."""
-        return self.is_unheard() and key not in self.server.blocking.queues[self.db.index]
+        """Report one change of the database at hand; see ``Changes.report`` for the arguments."""
+        self.server.changes.report(self.db.index, key, event, record, count, wakes)
 
     def changed_in(
         self,
         db: Keyspace,
-        key: bytes | None,
-        event: bytes,
-        event_class: int,
+        key: bytes,
+        event: Event,
         record: list[bytes] | None,
-        dirty: int = 1,
-        touched: bool = True,
-        ready: bool = False,
+        count: int = 1,
+        wakes: bool = False,
     ) -> None:
-        """As ``changed``, for a key of another database or (``key`` None) for a whole one."""
-        if self.server.expired_found:
-            self.server.drain_expired(self)
-        if record is not None:
-            self.server.record(db.index, record)
-        self.effects.append(Effect(db.index, key, event, event_class, dirty, touched, ready))
+        """As ``changed``, for a key of another database."""
+        self.server.changes.report(db.index, key, event, record, count, wakes)
+
+    def record(self, record: list[bytes], count: int = 0) -> None:
+        """Record what reports without a record have said, or what no key can be named for.
+
+        Args:
+            count: how many changes it counts for, besides those that have been reported.
+        """
+        changes = self.server.changes
+        changes.record(self.db.index, record)
+        changes.dirty += count
+
+    def record_wire(self, parts: list[bytes]) -> None:
+        """As ``record``, of a long command that is on the wire already, in parts."""
+        self.server.changes.record_wire(self.db.index, parts)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether anybody takes records: only then they have to be made."""
+        return self.server.changes.recorded
+
+    def is_unheard(self) -> bool:
+        """Whether nobody is to know of a change except the logs and who waits for the key."""
+        server = self.server
+        return server.freezing is None and server.changes.is_unheard()
+
+    def is_unheeded(self, key: bytes) -> bool:
+        """Whether, besides, nobody waits for a change to ``key``."""
+        server = self.server
+        return server.freezing is None and server.changes.is_unheeded(self.db.index, key)
+
+    def count(self, changes: int) -> None:
+        """Count changes of commands that are run at once."""
+        self.server.changes.dirty += changes
+
+    def record_alike(self, record: list[bytes]) -> None:
+        """Record one of several commands that are run at once; see ``Changes.record_alike``."""
+        alone = not self.session.special & IN_MULTI
+        self.server.changes.record_alike(self.db.index, record, alone)
 
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a key that is new fires ``new`` and wakes who waits for it."""
@@ -178,14 +149,19 @@ class Call:
         self.db.put(key, value, self.now_ms)
 
     def created(self, key: bytes) -> None:
-        """Tell that ``key`` is about to be created in the database at hand."""
-        if self.server.notify_flags or self.server.blocking.key_count:
-            self.changed(key, b"new", EVENT_NEW, None, 0, False, True)
+        """Report that ``key`` is about to be created in the database at hand."""
+        self.created_in(self.db, key)
 
-    def delete(self, key: bytes, event: bytes = b"del", dirty: int = 1) -> bool:
-        """Remove ``key`` with its own effect, recorded as DEL; False when it was not there."""
+    def created_in(self, db: Keyspace, key: bytes) -> None:
+        """As ``created``, in another database."""
+        server = self.server
+        if server.changes.heard or server.blocking.key_count:
+            self.changed_in(db, key, CREATED, None, 0)
+
+    def delete(self, key: bytes) -> bool:
+        """Remove ``key`` and report it, recorded as DEL; False when it was not there."""
         if self.db.entry(key, self.now_ms) is None:
             return False
         self.server.free_later(self.db.remove(key))
-        self.changed(key, event, EVENT_GENERIC, [b"DEL", key], dirty, True, True)
+        self.changed(key, DELETED, [b"DEL", key])
         return True

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.server.changes.effects import (
-    EVENT_GENERIC,
-    EVENT_OVERWRITTEN,
-    EVENT_TYPE_CHANGED,
-)
+from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED
 from headrace.server.clients.session import REPLAY
 from headrace.server.dispatch.call import Call
 from headrace.storage.faces import face
@@ -26,12 +22,12 @@ def delete_expired(call: Call, key: bytes) -> None:
     server = call.server
     name = b"UNLINK" if server.config.lazyfree_lazy_expire else b"DEL"
     server.free_later(call.db.remove(key))
-    call.changed(key, b"del", EVENT_GENERIC, [name, key], ready=True)
+    call.changed(key, DELETED, [name, key])
 
 
 def expired_at_once(call: Call, key: bytes, there: bool) -> None:
     """Count a value that is not stored, because its time is over, and remove what is ``there``."""
-    call.server.expired_keys += 1
+    call.server.changes.expired_keys += 1
     if there:
         delete_expired(call, key)
 
@@ -39,11 +35,12 @@ def expired_at_once(call: Call, key: bytes, there: bool) -> None:
 def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
     """Give a key that is there a deadline, recorded as an absolute one."""
     call.db.expire_at(key, max(0, moment_ms))
-    call.changed(key, b"expire", EVENT_GENERIC, [b"PEXPIREAT", key, b"%d" % moment_ms])
+    call.changed(key, DEADLINE_SET, [b"PEXPIREAT", key, b"%d" % moment_ms])
 
 
-def overwritten(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
-    """Tell that a key holds another value now, and maybe one of another type."""
-    call.changed_in(db, key, b"overwritten", EVENT_OVERWRITTEN, None, 0, False)
+def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
+    """Free what a key held, and report that it holds another value now, maybe of another type."""
+    call.server.free_later(old)
+    call.changed_in(db, key, OVERWRITTEN, None, 0)
     if face(old).type_name() != face(new).type_name():
-        call.changed_in(db, key, b"type_changed", EVENT_TYPE_CHANGED, None, 0, False)
+        call.changed_in(db, key, TYPE_CHANGED, None, 0)

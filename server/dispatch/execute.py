@@ -28,7 +28,6 @@ from headrace.server.dispatch.invoke import (
     finish,
     invoke,
     lap,
-    make_known,
     run_alike,
     show_monitors,
 )
@@ -112,9 +111,9 @@ def run(
 ) -> int:
     """Run an admitted request and answer it, and those up to ``end`` that are alike.
 
-    Each one is the command, then its effects, then who was waiting for them. The next one is run
-    where it is the same command with as many words and nothing has come up that it would have to
-    be admitted for.
+    Each one is the command, then what it makes known, then who was waiting for that. The next one
+    is run where it is the same command with as many words and nothing has come up that it would
+    have to be admitted for.
 
     Returns: the place of the first request that was not run.
     """
@@ -150,8 +149,8 @@ def run(
             reply = NO_REPLY
             finish(server, call)
         else:
-            if call.effects or server.aof is not None:
-                make_known(server, call)
+            if server.changes.unfinished:
+                server.changes.end_command()
             count_call(server, call, row, lap(server))
         if ready:
             serve_ready(server)

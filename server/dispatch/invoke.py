@@ -1,8 +1,4 @@
-"""One command is run, or several at once; its effects are made known, and its cost is counted.
-
-Effects leave a command here and nowhere else, but for those in a transaction, which are told one
-by one there, and while a file is loaded, where nobody listens.
-"""
+"""One command is run, or several at once; what it did is made known, and its cost is counted."""
 
 from __future__ import annotations
 
@@ -58,8 +54,9 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     except Exception:
         log.exception("command %r failed with an internal error", argv[0])
         reply = crashed(server, row)
-    if server.expired_found:
-        server.drain_expired(call)
+    changes = server.changes
+    if changes.expired:
+        changes.report_expired()
     return reply
 
 
@@ -120,22 +117,11 @@ def crashed(server: Server, row: Command) -> ErrorReply:
 
 
 def finish(server: Server, call: Call) -> None:
-    """Make the effects of what has been run known and account for its time."""
-    make_known(server, call)
+    """Make known what has been run and account for its time."""
+    server.changes.end_command()
     spent_ns = lap(server)
     if call.row is not None:
         count_call(server, call, call.row, spent_ns)
-
-
-def make_known(server: Server, call: Call) -> None:
-    """Tell what has been changed to those who listen, and end its record."""
-    effects = call.effects
-    if effects:
-        server.tell(effects)
-        effects.clear()
-    aof = server.aof
-    if aof is not None and aof.pending:
-        aof.end_command()
 
 
 def lap(server: Server) -> int:

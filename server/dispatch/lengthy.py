@@ -83,7 +83,7 @@ class Lengthy:
 
     def note(self, call: Call, words: list[bytes]) -> None:
         """Add words to the record."""
-        if call.server.aof is not None:
+        if call.recorded:
             out = self._record
             for word in words:
                 write_bulk(out, word)

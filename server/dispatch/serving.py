@@ -140,7 +140,7 @@ def _serve(server: Server, waiter: Waiter) -> _Answer | None:
         finish(server, call)
         return None
     answer: _Answer | None = None
-    if row.flags & READONLY and isinstance(reply, Encoded) and not call.effects:
+    if row.flags & READONLY and isinstance(reply, Encoded) and not server.changes.unfinished:
         hits = server.keyspace_hits - hits
         answer = _Answer(waiter, reply, hits, server.keyspace_misses - misses)
     finish(server, call)

@@ -32,7 +32,6 @@ from headrace.server.dispatch.invoke import (
     crashed,
     failed,
     lap,
-    make_known,
     show_monitors,
 )
 from headrace.server.dispatch.key_specs import has_keys, key_positions
@@ -207,9 +206,9 @@ class _Run(Slicing):
             log.exception("command %r failed with an internal error", self._row.name)
             done = True
             reply = crashed(server, self._row)
-        if server.expired_found:
-            server.drain_expired(call)
-        make_known(server, call)
+        if server.changes.expired:
+            server.changes.report_expired()
+        server.changes.end_command()
         self._spent_ns += lap(server)
         if done:
             self._end(reply)

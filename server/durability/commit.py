@@ -536,7 +536,7 @@ class Committer:
         self._patience = None
         if server.aof is not None:
             server.aof.close()
-            server.aof = None
+            server.record_to(None)
         if server.aof_directory is not None:
             server.aof_directory.close()
             server.aof_directory = None

@@ -92,11 +92,7 @@ class Replayer:
         call.db = self._session.db
         call.now_ms = server.clock_ns // 1_000_000
         reply = invoke(call, row, argv)
-        effects = call.effects
-        if effects:
-            if server.watchers or server.notify_flags or server.blocking.key_count:
-                server.tell(effects)
-            effects.clear()
+        server.changes.end_command()
         return reply.text if isinstance(reply, ErrorReply) else b""
 
 
@@ -377,7 +373,7 @@ async def start_persistence(server: Server) -> None:
     if await load(server, directory_loader(server, directory)):
         try:
             directory.sync()
-            server.aof = directory.open_last()
+            server.record_to(directory.open_last())
             rewriting.timestamps_changed()
             directory.delete_history()
         except OSError as error:
@@ -466,7 +462,7 @@ async def load(server: Server, loader: Loader) -> bool:
     finally:
         gc.enable()
     set_expiry(server, True)
-    server.dirty = 0
+    server.changes.dirty = 0
     loader.finish()
     return True
 
@@ -511,15 +507,15 @@ def _load_anew(server: Server, directory: AofDirectory) -> None:
     loader = directory_loader(server, directory)
     empty(server)
     set_expiry(server, False)
-    server.aof = None
+    server.record_to(None)
     try:
         while loader.load_slice(SLICE_NS):
             pass
         loader.finish()
     finally:
-        server.aof = aof
+        server.record_to(aof)
         set_expiry(server, True)
-    server.dirty = 0
+    server.changes.dirty = 0
 
 
 def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
@@ -549,8 +545,9 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
 
 def empty(server: Server) -> None:
     """Drop all keys without a record."""
+    now_ms = server.clock_ns // 1_000_000
     for db in server.dbs:
-        server.touch_database(db, None)
+        server.changes.replace_database(db, None, now_ms)
         db.clear()
 
 

@@ -357,7 +357,7 @@ class FirstBaseJob(RewriteJob):
         server = self.server
         aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
         aof.named = False
-        server.aof = aof
+        server.record_to(aof)
         server.aof_directory = self.directory
         self.rewriting.timestamps_changed()
 

@@ -97,7 +97,7 @@ class Saving:
             file.discard()
             log.warning("Saving failed: %s", failure_text(error))
             return False
-        server.dirty = 0
+        server.changes.dirty = 0
         self._saved(path, file.size_bytes, time.perf_counter_ns() - started_ns)
         return True
 
@@ -139,7 +139,7 @@ class Saving:
             status.failures_in_a_row += 1
             self.settings_changed()
             return
-        server.dirty -= job.dirty_before
+        server.changes.dirty -= job.dirty_before
         self._saved(job.target, job.size_bytes, time.perf_counter_ns() - job.started_ns)
 
     def cancel(self) -> None:
@@ -162,7 +162,7 @@ class Saving:
         if status.scheduled:
             return True
         for seconds, changes in server.config.save:
-            if server.dirty >= changes and now_s - self._saved_s > seconds:
+            if server.changes.dirty >= changes and now_s - self._saved_s > seconds:
                 log.info("%d changes in %d seconds. Saving...", changes, seconds)
                 return True
         return False
@@ -189,7 +189,7 @@ class DumpJob(SnapshotJob):
     def __init__(self, server: Server, saving: Saving) -> None:
         super().__init__(server, saving.temporary_path, "Background saving")
         self.target: Final = saving.path
-        self.dirty_before: Final = server.dirty
+        self.dirty_before: Final = server.changes.dirty
         self._saving: Final = saving
 
     def encoder(self) -> Encoder:

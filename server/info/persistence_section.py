@@ -26,7 +26,7 @@ def persistence(server: Server) -> list[bytes]:
         b"current_fork_perc:%.2f" % (0.0 if job is None else job.share()),
         b"current_save_keys_processed:%d" % (0 if job is None else job.keys_done),
         b"current_save_keys_total:%d" % (0 if job is None else job.keys_total),
-        b"rdb_changes_since_last_save:%d" % server.dirty,
+        b"rdb_changes_since_last_save:%d" % server.changes.dirty,
         b"rdb_bgsave_in_progress:%d" % dumping,
         b"rdb_last_save_time:%d" % server.last_save_s,
         b"rdb_last_bgsave_status:" + _word(saves.last_ok),

@@ -111,7 +111,7 @@ def clients(server: Server) -> Lines:
         b"watching_clients:%d" % watching,
         b"clients_in_timeout_table:%d" % blocking.deadline_count,
         b"active_clients:%d" % active,
-        b"total_watched_keys:%d" % len(server.watchers),
+        b"total_watched_keys:%d" % server.watches.key_count,
         b"total_blocking_keys:%d" % blocking.key_count,
         b"total_blocking_keys_on_nokey:%d" % blocking.needed_key_count,
     ]
@@ -139,7 +139,7 @@ def stats(server: Server) -> Lines:
         b"sync_partial_err:0",
         b"expired_subkeys:0",
         b"expired_subkeys_active:0",
-        b"expired_keys:%d" % server.expired_keys,
+        b"expired_keys:%d" % server.changes.expired_keys,
         b"expired_keys_active:%d" % counted.expired_actively,
         b"expired_stale_perc:0.00",
         b"expired_time_cap_reached_count:%d" % counted.expiry_capped,

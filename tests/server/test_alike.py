@@ -225,7 +225,7 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
     with none_alike():
         assert got == b"".join([by_one.run([words]) for words in requests])
     assert at_once.streams() == by_one.streams()
-    assert at_once.server.dirty == by_one.server.dirty
+    assert at_once.server.changes.dirty == by_one.server.changes.dirty
     assert at_once.server.keyspace_hits == by_one.server.keyspace_hits
     assert at_once.server.keyspace_misses == by_one.server.keyspace_misses
     assert calls == by_one.calls(start)

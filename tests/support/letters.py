@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 
+from headrace.compat.event_classes import EVENT_STRING
 from headrace.protocol.replies import NULL_ARRAY
-from headrace.server.changes.effects import EVENT_STRING
+from headrace.server.changes.events import Event
 from headrace.server.cli import main
 from headrace.server.commands.strings.values import string_at
 from headrace.server.dispatch.call import Call
@@ -19,6 +20,8 @@ from headrace.server.dispatch.timeouts import deadline_of
 from headrace.server.waiting.elements import ElementOf
 from headrace.server.waiting.waiters import Parked
 
+PUT = Event(b"lput", EVENT_STRING, touches=True, wakes=True)
+TAKEN = Event(b"ltake", EVENT_STRING, touches=True)
 LETTER = ElementOf(b"letters", bytes)
 runs = 0
 
@@ -29,7 +32,7 @@ def lput(call: Call) -> object:
     key = call.argv[1]
     letters = (string_at(call, key) or b"") + call.argv[2]
     call.put(key, letters)
-    call.changed(key, b"lput", EVENT_STRING, None, ready=True)
+    call.changed(key, PUT, None)
     return len(letters)
 
 
@@ -45,7 +48,7 @@ def ltake(call: Call) -> object:
         if letters:
             if len(letters) > 1:
                 call.put(key, letters[1:])
-                call.changed(key, b"ltake", EVENT_STRING, None)
+                call.changed(key, TAKEN, None)
             else:
                 call.delete(key)
             return [key, letters[:1]]

@@ -103,7 +103,7 @@ def reset(call: Call) -> object:
     server = call.server
     session = call.session
     stop_monitoring(server, session)
-    server.unwatch(session)
+    server.watches.unwatch(session)
     server.pubsub.drop_session(session)
     session.drop_transaction()
     session.special &= ~_FORGOTTEN_BY_RESET

@@ -24,7 +24,7 @@ from headrace.persistence.snapshot.value import (
     load_value,
 )
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.commands.keys.events import RESTORED
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import has_passed
@@ -124,19 +124,18 @@ def _tell(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: b
     The record is the command as it came, its deadline absolute. Where the files are to be such that
     Redis can read them, it is what makes the key: Redis has no use for our bytes.
     """
-    server = call.server
     record = call.argv
     if moment_ms and not options.absolute:
         record = [*record[:2], b"%d" % moment_ms, *record[3:], b"ABSTTL"]
-    if server.aof is None or server.config.aof_use_rdb_preamble:
-        call.changed(key, b"restore", EVENT_GENERIC, record, 1, True, True)
+    if not call.recorded or call.server.config.aof_use_rdb_preamble:
+        call.changed(key, RESTORED, record)
         return
     records = key_commands(frozen_key(call.db.index, call.db.entries[key]))
     if replaced:
         records.insert(0, [b"DEL", key])
-    call.changed(key, b"restore", EVENT_GENERIC, records[0], 1, True, True)
+    call.changed(key, RESTORED, records[0])
     for more in records[1:]:
-        call.changed_in(call.db, None, b"", EVENT_GENERIC, more, 0)
+        call.record(more)
 
 
 def _value(data: bytes, now_ms: int) -> object:

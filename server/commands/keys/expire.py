@@ -13,7 +13,7 @@ from headrace.compat.errors import (
     unsupported_option,
 )
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
-from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.changes.events import PERSISTED
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import delete_expired, has_passed, set_deadline
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
@@ -148,5 +148,5 @@ def persist(call: Call) -> object:
     key = call.argv[1]
     if call.db.entry(key, call.now_ms) is None or not call.db.persist(key):
         return 0
-    call.changed(key, b"persist", EVENT_GENERIC, call.argv)
+    call.changed(key, PERSISTED, call.argv)
     return 1

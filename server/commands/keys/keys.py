@@ -14,11 +14,18 @@ from headrace.compat.errors import (
     CommandError,
 )
 from headrace.protocol.replies import OK, Status
-from headrace.server.changes.effects import EVENT_GENERIC, EVENT_NEW
+from headrace.server.changes.events import DELETED
 from headrace.server.commands.help import show_help
+from headrace.server.commands.keys.events import (
+    COPIED_TO,
+    MOVED_FROM,
+    MOVED_TO,
+    RENAMED_FROM,
+    RENAMED_TO,
+)
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import overwritten
+from headrace.server.dispatch.deadlines import report_replaced
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
     DENYOOM,
@@ -60,7 +67,7 @@ def unlink(call: Call) -> object:
 def _delete(call: Call, name: bytes) -> object:
     deleted = _delete_some(call, call.argv[1:])
     if deleted:
-        call.record_all([name, *deleted])
+        call.record([name, *deleted])
     return len(deleted)
 
 
@@ -72,7 +79,7 @@ def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
         if db.entry(key, call.now_ms) is not None:
             call.server.free_later(db.remove(key))
             deleted.append(key)
-            call.changed(key, b"del", EVENT_GENERIC, None, 1, True, True)
+            call.changed(key, DELETED, None)
     return deleted
 
 
@@ -183,10 +190,10 @@ def _rename(call: Call, only_new: bool) -> bool:
     moment_ms = found.expire_ms
     db.remove(source)
     _place(call, db, target, found.value, moment_ms)
-    call.changed(source, b"rename_from", EVENT_GENERIC, call.argv, 1, True, True)
-    call.changed(target, b"rename_to", EVENT_GENERIC, None, 0, True, True)
+    call.changed(source, RENAMED_FROM, call.argv)
+    call.changed(target, RENAMED_TO, None, 0)
     if old is not None:
-        _tell_replaced(call, db, target, old, found.value)
+        report_replaced(call, db, target, old, found.value)
     return True
 
 
@@ -195,19 +202,12 @@ def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) 
 
     A key that is there keeps its place, so a scan that is under way meets it.
     """
-    if call.server.notify_flags or call.server.blocking.key_count:
-        call.changed_in(db, key, b"new", EVENT_NEW, None, 0, False, True)
+    call.created_in(db, key)
     db.put(key, value, call.now_ms)
     if moment_ms == NO_EXPIRY:
         db.persist(key)
     else:
         db.expire_at(key, moment_ms)
-
-
-def _tell_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
-    call.server.free_later(old)
-    if call.server.notify_flags:
-        overwritten(call, db, key, old, new)
 
 
 @command(
@@ -246,10 +246,10 @@ def copy(call: Call) -> object:
     old = None if replaced is None else replaced.value
     value = face(value).copy()
     _place(call, db, target, value, moment_ms)
-    call.changed_in(db, target, b"copy_to", EVENT_GENERIC, None, 0, True, True)
-    call.changed_in(call.db, None, b"", EVENT_GENERIC, call.argv)
+    call.changed_in(db, target, COPIED_TO, None)
+    call.record(call.argv)
     if old is not None:
-        _tell_replaced(call, db, target, old, value)
+        report_replaced(call, db, target, old, value)
     return 1
 
 
@@ -268,8 +268,8 @@ def move(call: Call) -> object:
     moment_ms = found.expire_ms
     call.db.remove(key)
     _place(call, db, key, found.value, moment_ms)
-    call.changed(key, b"move_from", EVENT_GENERIC, call.argv, 1, True, True)
-    call.changed_in(db, key, b"move_to", EVENT_GENERIC, None, 0, True, True)
+    call.changed(key, MOVED_FROM, call.argv)
+    call.changed_in(db, key, MOVED_TO, None, 0)
     return 1
 
 

@@ -73,7 +73,7 @@ def config_resetstat(call: Call) -> object:
     server.slowlog.reset_counters()
     server.keyspace_hits = 0
     server.keyspace_misses = 0
-    server.expired_keys = 0
+    server.changes.expired_keys = 0
     server.lazy_freed = 0
     for row in TABLE.values():
         row.reset_counters()

@@ -12,7 +12,6 @@ from headrace.compat.errors import (
     CommandError,
 )
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_GENERIC
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
@@ -38,7 +37,7 @@ def flushdb(call: Call) -> object:
     """``FLUSHDB [ASYNC|SYNC]``. Reply: OK. Complexity: O(1); memory is freed afterwards."""
     _check_mode(call)
     removed = _flush(call, call.db)
-    call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHDB"], removed)
+    call.record([b"FLUSHDB"], removed)
     return OK
 
 
@@ -53,7 +52,7 @@ def flushall(call: Call) -> object:
     if saving is not None and not call.replaying and saving.flushed():
         removed = 0  # they are not counted as changes since the snapshot
     # Recorded even where there was nothing: what a file that is read again holds is not known.
-    call.changed_in(call.db, None, b"", EVENT_GENERIC, [b"FLUSHALL"], removed)
+    call.record([b"FLUSHALL"], removed)
     return OK
 
 
@@ -66,8 +65,7 @@ def _check_mode(call: Call) -> None:
 def _flush(call: Call, db: Keyspace) -> int:
     removed = len(db)
     if removed:
-        call.server.touch_database(db, None)
-        call.server.blocking.database_ready(db.index)
+        call.server.changes.replace_database(db, None, call.now_ms)
         db.clear()
     return removed
 
@@ -83,10 +81,8 @@ def swapdb(call: Call) -> object:
         raise CommandError(DB_OUT_OF_RANGE)
     if first != second:
         one, other = server.dbs[first], server.dbs[second]
-        server.touch_database(one, other)
-        server.touch_database(other, one)
+        server.changes.replace_database(one, other, call.now_ms)
+        server.changes.replace_database(other, one, call.now_ms)
         one.swap(other)
-        server.blocking.database_ready(first)
-        server.blocking.database_ready(second)
-    call.changed_in(call.db, None, b"", EVENT_GENERIC, call.argv)
+    call.record(call.argv, 1)
     return OK

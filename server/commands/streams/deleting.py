@@ -5,13 +5,13 @@ Source: t_stream.c; what differs from the public pages is decided by the code.
 
 from __future__ import annotations
 
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import (
     mode_and_ids,
     stream_at,
     stream_to_read,
     strict_ids,
 )
+from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.references import (
@@ -48,10 +48,10 @@ def xdelex(call: Call) -> object:
             deleted += 1
     freed = mode == DELREF and pending_count(stream) < pending and is_held_back(stream)
     if deleted:
-        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted, True, freed)
+        call.changed(argv[1], XDELETED, argv, deleted, freed)
     elif mode == DELREF and pending_count(stream) < pending:
         # To Redis this is no change, but it must not come back when the record is repeated.
-        call.changed(argv[1], b"", EVENT_STREAM, argv, 0, False, freed)
+        call.changed(argv[1], PENDING_CHANGED, argv, 0, freed)
     return reply
 
 
@@ -86,8 +86,6 @@ def xackdel(call: Call) -> object:
         kept = delete(stream, ms, seq, mode) == REFERENCED
         reply.append(REFERENCED if kept else DELETED)
     if acknowledged:
-        shorter = stream.length < length
-        event = b"xdel" if shorter else b""
-        freed = is_held_back(stream)
-        call.changed(argv[1], event, EVENT_STREAM, argv, acknowledged, shorter, freed)
+        event = XDELETED if stream.length < length else PENDING_CHANGED
+        call.changed(argv[1], event, argv, acknowledged, is_held_back(stream))
     return reply

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import stream_to_read
+from headrace.server.commands.streams.events import CONSUMER_CREATED, PENDING_CHANGED
 from headrace.server.commands.streams.group_waiting import group_readers
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.groups import NEVER, Consumer, Group
@@ -42,7 +42,7 @@ def consumer_seen(
     if consumer is None:
         consumer = group.create_consumer(name, call.now_ms)
         record = consumer_record(key, group, name) if gets_nothing else None
-        call.changed(key, b"xgroup-createconsumer", EVENT_STREAM, record, 1, False)
+        call.changed(key, CONSUMER_CREATED, record)
     consumer.seen_ms = call.now_ms
     return consumer
 
@@ -51,7 +51,7 @@ def note_idle_consumer(call: Call, key: bytes, group: Group, consumer: Consumer)
     """Record a consumer that was made by a call that gave it nothing."""
     if consumer.active_ms == NEVER:
         record = consumer_record(key, group, consumer.name)
-        call.changed(key, b"", EVENT_STREAM, record, 0, False)
+        call.changed(key, PENDING_CHANGED, record, 0)
 
 
 def consumer_record(key: bytes, group: Group, name: bytes) -> list[bytes]:
@@ -68,9 +68,9 @@ def note_claim(
         last_ms, last_seq: the group's last ID that the record carries.
     """
     record: list[bytes] | None = None
-    if call.server.aof is not None:
+    if call.recorded:
         record = claim_record(key, group, nack, last_ms, last_seq)
-    call.changed(key, b"", EVENT_STREAM, record, 1, False, claims_are_awaited(call, key, group))
+    call.changed(key, PENDING_CHANGED, record, 1, claims_are_awaited(call, key, group))
 
 
 def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
@@ -88,18 +88,18 @@ def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
     The record claims it for its owner: whoever repeats that finds the entry missing, too.
     """
     record: list[bytes] | None = None
-    if call.server.aof is not None:
+    if call.recorded:
         if nack.consumer is None:
             record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
         else:
             record = claim_record(key, group, nack, group.last_ms, group.last_seq)
-    call.changed(key, b"", EVENT_STREAM, record, 1, False, group.max_pending != 0)
+    call.changed(key, PENDING_CHANGED, record, 1, group.max_pending != 0)
 
 
 def note_position(call: Call, key: bytes, group: Group) -> None:
     """Report the group's last ID and how many entries it has read."""
     record: list[bytes] | None = None
-    if call.server.aof is not None:
+    if call.recorded:
         record = [
             b"XGROUP",
             b"SETID",
@@ -109,7 +109,7 @@ def note_position(call: Call, key: bytes, group: Group) -> None:
             b"ENTRIESREAD",
             b"%d" % group.entries_read,
         ]
-    call.changed(key, b"", EVENT_STREAM, record, 1, False)
+    call.changed(key, PENDING_CHANGED, record)
 
 
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:

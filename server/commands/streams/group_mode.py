@@ -10,8 +10,8 @@ from headrace.compat.errors import (
     no_such_group,
 )
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import integer, stream_at
+from headrace.server.commands.streams.events import GROUP_MODE_SET
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import WRITE, KeySpec, command
 
@@ -45,5 +45,5 @@ def xgroup_setmode(call: Call) -> object:
     if group is None:
         raise CommandError(no_such_group(argv[3], key))
     group.max_pending = most
-    call.changed(key, b"xgroup-setmode", EVENT_STREAM, argv, 1, False, True)
+    call.changed(key, GROUP_MODE_SET, argv)
     return OK

@@ -16,7 +16,6 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id, write_id
 from headrace.protocol.replies import NULL_ARRAY
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import stream_to_read, strict_id
 from headrace.server.commands.streams.entries import (
     PAIR,
@@ -26,6 +25,7 @@ from headrace.server.commands.streams.entries import (
     within,
     write_entries,
 )
+from headrace.server.commands.streams.events import PENDING_CHANGED
 from headrace.server.commands.streams.group_args import (
     claim_record,
     claims_are_awaited,
@@ -278,7 +278,7 @@ def _claim(
     group = source.group
     size = reading.size
     entries = BytesWriter()
-    recording = call.server.aof is not None
+    recording = call.recorded
     count = 0
     for claim in claims:
         if size is not None and size.is_reached():
@@ -321,7 +321,7 @@ def _hand_out(
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
     if not noack:
         consumer.active_ms = call.now_ms
-    if call.server.aof is not None:
+    if call.recorded:
         if not noack:
             _record_deliveries(source.key, group, consumer, parts, call.now_ms, last, records)
         records.append(
@@ -361,12 +361,12 @@ def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> 
         ready: somebody waits for what is pending from now on.
     """
     if not records:
-        call.changed(key, b"", EVENT_STREAM, None, 1, False, ready)
+        call.changed(key, PENDING_CHANGED, None, 1, ready)
         return
-    dirty = 1
+    count = 1
     for record in records:
-        call.changed(key, b"", EVENT_STREAM, record, dirty, False, ready)
-        dirty = 0
+        call.changed(key, PENDING_CHANGED, record, count, ready)
+        count = 0
 
 
 def _tighter(limit: int, other: int) -> int:

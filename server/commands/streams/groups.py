@@ -14,9 +14,16 @@ from headrace.compat.errors import (
     no_such_group,
 )
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import bound_id, integer, stream_at, strict_id
+from headrace.server.commands.streams.events import (
+    CONSUMER_CREATED,
+    CONSUMER_DELETED,
+    GROUP_CREATED,
+    GROUP_CREATED_WITH_STREAM,
+    GROUP_DESTROYED,
+    GROUP_ID_SET,
+)
 from headrace.server.commands.streams.idmp_records import record_limits
 from headrace.server.commands.streams.writing import new_stream
 from headrace.server.dispatch.call import Call
@@ -118,7 +125,7 @@ def xgroup_create(call: Call) -> object:
     if argv[4] == b"$":
         record = argv.copy()
         record[4] = b"%d-%d" % position
-    call.changed(key, b"xgroup-create", EVENT_STREAM, record, 1, created)
+    call.changed(key, GROUP_CREATED_WITH_STREAM if created else GROUP_CREATED, record)
     if created:
         record_limits(call, key, stream)
     return OK
@@ -151,7 +158,7 @@ def xgroup_setid(call: Call) -> object:
         position = bound_id(argv[4])
     group.last_ms, group.last_seq = position
     group.entries_read = min(options.entries_read, stream.entries_added)
-    call.changed(key, b"xgroup-setid", EVENT_STREAM, argv, 1, False)
+    call.changed(key, GROUP_ID_SET, argv)
     return OK
 
 
@@ -175,7 +182,7 @@ def xgroup_destroy(call: Call) -> object:
         return 0
     call.server.free_later(group)
     # Its readers wait for the key, and have an error to get.
-    call.changed(argv[2], b"xgroup-destroy", EVENT_STREAM, argv, 1, False, True)
+    call.changed(argv[2], GROUP_DESTROYED, argv)
     return 1
 
 
@@ -196,7 +203,7 @@ def xgroup_createconsumer(call: Call) -> object:
     if argv[4] in group.consumers:
         return 0
     group.create_consumer(argv[4], call.now_ms)
-    call.changed(argv[2], b"xgroup-createconsumer", EVENT_STREAM, argv, 1, False)
+    call.changed(argv[2], CONSUMER_CREATED, argv)
     return 1
 
 
@@ -220,7 +227,7 @@ def xgroup_delconsumer(call: Call) -> object:
         return 0
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.max_pending != 0
-    call.changed(argv[2], b"xgroup-delconsumer", EVENT_STREAM, argv, 1, False, room)
+    call.changed(argv[2], CONSUMER_DELETED, argv, 1, room)
     if removed.count:
         call.server.free_later(removed)
     return removed.count

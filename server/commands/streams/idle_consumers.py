@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.events import CONSUMER_DELETED
 from headrace.server.commands.streams.group_waiting import group_readers
 from headrace.server.state import (
     LENGTHY_AT_WORK,
@@ -74,7 +74,7 @@ def _reclaim(
         if name not in waiting:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
-            call.changed_in(db, key, b"xgroup-delconsumer", EVENT_STREAM, record, 1, False)
+            call.changed_in(db, key, CONSUMER_DELETED, record)
 
 
 class Sweep:
@@ -86,7 +86,7 @@ class Sweep:
         self._next_round_ms = 0
 
     def run(self, now_ms: int) -> None:
-        """One slice; the effects of what it removes are left in the server's call."""
+        """One slice; what it removes is reported and not made known yet."""
         server = self._server
         reclaim_ms = server.config.stream_consumer_reclaim_ms
         if not reclaim_ms or server.special & _NO_WRITES:

@@ -16,7 +16,6 @@ from headrace.compat.errors import CommandError
 from headrace.compat.glob import Glob
 from headrace.compat.stream_ids import format_id
 from headrace.protocol.replies import OK, Map
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import (
     integer,
@@ -24,6 +23,7 @@ from headrace.server.commands.streams.args import (
     stream_to_read,
     strict_id,
 )
+from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.commands.streams.idmp_records import EVER, record_iid
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -94,7 +94,7 @@ class Limits:
         if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
             return
         call.server.free_later(stream.limit_idmp(duration_s, maxsize))
-        call.changed(key, b"", EVENT_STREAM, self.record(key), 1, False)
+        call.changed(key, PRODUCERS_CHANGED, self.record(key))
 
 
 def _stream_to_write(call: Call, key: bytes) -> Stream:
@@ -161,7 +161,7 @@ def xidmprecord(call: Call) -> object:
     elif stream.known_id(pid, iid, EVER) == entry_id:
         return OK
     record_iid(call, stream, pid, iid_of(iid), entry_id)
-    call.changed(key, b"", EVENT_STREAM, argv, 1, False)
+    call.changed(key, PRODUCERS_CHANGED, argv)
     return OK
 
 

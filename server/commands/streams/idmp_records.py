@@ -13,7 +13,7 @@ from typing import Final
 
 from headrace.compat.stream_ids import format_id
 from headrace.persistence.forms.commands import limits_command
-from headrace.server.changes.effects import EVENT_STREAM
+from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.iids import Iid
 from headrace.storage.stream.stream import Stream
@@ -27,8 +27,8 @@ def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple
     added_ms = call.now_ms
     if call.replaying:
         added_ms = _told_ms(ms, call)
-    elif ms != added_ms and call.server.aof is not None:
-        call.server.aof.stamp_next = True
+    elif ms != added_ms:
+        call.server.changes.stamp_next()
     stream.make_idmp().record(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
 
@@ -48,7 +48,7 @@ def _told_ms(id_ms: int, call: Call) -> int:
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
     """Count an entry that was added before; the reply, which is its ID."""
     stream.iids_duplicates += 1
-    call.changed(call.argv[1], b"", EVENT_STREAM, call.argv, 1, False)
+    call.changed(call.argv[1], PRODUCERS_CHANGED, call.argv)
     return format_id(known[0], known[1])
 
 
@@ -57,12 +57,11 @@ def record_limits(call: Call, key: bytes, stream: Stream) -> None:
 
     The configuration may be another one when the record is run again.
     """
-    if call.server.aof is None or stream.has_default_limits():
+    if not call.recorded or stream.has_default_limits():
         return
-    call.changed(key, b"", EVENT_STREAM, limits_command(key, stream), 0, False)
+    call.record(limits_command(key, stream))
     for pid, iid, ms, seq, _ in stream.idmp_records():
-        record = [b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)]
-        call.changed(key, b"", EVENT_STREAM, record, 0, False)
+        call.record([b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)])
 
 
 def without_producer(record: list[bytes], idmp_at: int) -> None:

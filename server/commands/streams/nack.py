@@ -18,8 +18,8 @@ from headrace.compat.errors import (
     unrecognized_xnack_option,
 )
 from headrace.compat.numbers import parse_integer
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import integer, stream_at, strict_ids
+from headrace.server.commands.streams.events import PENDING_RELEASED
 from headrace.server.commands.streams.group_args import group_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
@@ -63,7 +63,7 @@ def xnack(call: Call) -> object:
         nack.count = _count(nack.count, options)
         released += 1
     if released:
-        call.changed(argv[1], b"", EVENT_STREAM, argv, released, False, True)
+        call.changed(argv[1], PENDING_RELEASED, argv, released)
     return released
 
 

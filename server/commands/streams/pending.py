@@ -21,7 +21,6 @@ from headrace.protocol.replies import (
     write_bulk,
     write_integer,
 )
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.args import (
     LengthyIds,
     integer,
@@ -33,6 +32,7 @@ from headrace.server.commands.streams.args import (
     strict_ids,
 )
 from headrace.server.commands.streams.entries import write_entries
+from headrace.server.commands.streams.events import PENDING_CHANGED
 from headrace.server.commands.streams.group_args import (
     consumer_seen,
     group_of,
@@ -97,7 +97,7 @@ def xack(call: Call) -> object:
                 acknowledged += 1
     if acknowledged:
         room = group.max_pending != 0
-        call.changed(argv[1], b"", EVENT_STREAM, argv, acknowledged, False, room)
+        call.changed(argv[1], PENDING_CHANGED, argv, acknowledged, room)
     return acknowledged
 
 
@@ -133,7 +133,7 @@ class _Acknowledgement(LengthyIds):
         if group is not None and self._acknowledged:
             room = group.max_pending != 0
             self.record(call, b"XACK")
-            call.changed(self.argv[1], b"", EVENT_STREAM, None, self._acknowledged, False, room)
+            call.changed(self.argv[1], PENDING_CHANGED, None, self._acknowledged, room)
         return self._acknowledged
 
 
@@ -161,7 +161,7 @@ def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     group = found.value.groups.get(name)
     if group is None or group.max_pending:  # then others wait for what is acknowledged
         return NONE_ALIKE, b""
-    recorded = call.server.aof is not None
+    recorded = call.recorded
     out = BytesWriter()
     done = 0
     acknowledged = 0
@@ -173,13 +173,13 @@ def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
             acknowledged += 1
             out.write(_ACKNOWLEDGED)
             if recorded:
-                call.record_one(words)
+                call.record_alike(words)
         else:
             out.write(_NOT_PENDING)
         done += 1
     if done:
         call.note_hits(found, done)
-        call.server.dirty += acknowledged
+        call.count(acknowledged)
     return done, out.getvalue()
 
 

@@ -10,7 +10,6 @@ from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, id_line, id_lines, parse_id
 from headrace.protocol.replies import OK, Encoded
-from headrace.server.changes.effects import EVENT_STREAM
 from headrace.server.commands.streams.add_options import AddOptions, add_options_of
 from headrace.server.commands.streams.args import (
     NO_TRIM,
@@ -21,6 +20,13 @@ from headrace.server.commands.streams.args import (
     stream_at,
     strict_id,
     strict_ids,
+)
+from headrace.server.commands.streams.events import (
+    LAST_ID_SET,
+    PENDING_CHANGED,
+    XADDED,
+    XDELETED,
+    XTRIMMED,
 )
 from headrace.server.commands.streams.idmp_records import (
     EVER,
@@ -123,13 +129,13 @@ def xadd(call: Call) -> object:
     if options is not None and options.strategy != NO_TRIM:
         trimmed = options.trim(call, stream)
     record: list[bytes] | None = None
-    if call.server.aof is not None:
+    if call.recorded:
         record = _record(argv, at, options, stream)
         if created and pid and not stream.has_default_limits():
             without_producer(record, 2 if options is None else options.idmp_at)
-    call.changed(key, b"xadd", EVENT_STREAM, record, 1, True, True)
+    call.changed(key, XADDED, record)
     if trimmed:
-        call.changed(key, b"xtrim", EVENT_STREAM, None, trimmed)
+        call.changed(key, XTRIMMED, None, trimmed)
     if created:
         record_limits(call, key, stream)
     return reply
@@ -195,7 +201,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
         return NONE_ALIKE, b""
-    if options is not None and call.server.aof is not None:  # the record says what was trimmed
+    if options is not None and call.recorded:  # the record says what was trimmed
         return NONE_ALIKE, b""
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
@@ -211,21 +217,21 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     )
     if not count:
         return 0, b""
-    call.server.dirty += count
+    call.count(count)
     ms = stream.last_ms
     seq = stream.last_seq - count + 1
-    if call.server.aof is not None:
+    if call.recorded:
         for number in range(count):
             record = requests[first + number].copy()
             record[at] = format_id(ms, seq + number)
-            call.record_one(record)
+            call.record_alike(record)
     lines = id_lines(ms, seq, count)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
             trimmed = options.trim(call, stream)
             if not trimmed:
                 break
-            call.server.dirty += trimmed
+            call.count(trimmed)
     return count, lines
 
 
@@ -293,9 +299,9 @@ def xtrim(call: Call) -> object:
     if removed or dropped:
         record = argv.copy()
         options.make_exact(record, stream)
-        event = b"xtrim" if removed else b""
+        event = XTRIMMED if removed else PENDING_CHANGED
         freed = dropped and is_held_back(stream)
-        call.changed(argv[1], event, EVENT_STREAM, record, removed, removed > 0, freed)
+        call.changed(argv[1], event, record, removed, freed)
     return removed
 
 
@@ -314,7 +320,7 @@ def xdel(call: Call) -> object:
         if stream.delete(ms, seq):
             deleted += 1
     if deleted:
-        call.changed(argv[1], b"xdel", EVENT_STREAM, argv, deleted)
+        call.changed(argv[1], XDELETED, argv, deleted)
     return deleted
 
 
@@ -346,7 +352,7 @@ class _Deletion(LengthyIds):
         """How many were there."""
         if self._deleted:
             self.record(call, b"XDEL")
-            call.changed(self.argv[1], b"xdel", EVENT_STREAM, None, self._deleted)
+            call.changed(self.argv[1], XDELETED, None, self._deleted)
         return self._deleted
 
 
@@ -411,5 +417,5 @@ def xsetid(call: Call) -> object:
             group.entries_read = min(group.entries_read, entries_added)
     if max_deleted != (0, 0):
         stream.max_deleted_ms, stream.max_deleted_seq = max_deleted
-    call.changed(argv[1], b"xsetid", EVENT_STREAM, argv, 1, False)
+    call.changed(argv[1], LAST_ID_SET, argv)
     return OK

@@ -15,8 +15,13 @@ from headrace.compat.errors import (
 )
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
-from headrace.server.changes.effects import EVENT_STRING
 from headrace.server.clients.session import REPLAY
+from headrace.server.commands.strings.events import (
+    APPENDED,
+    INCREASED,
+    INCREASED_BY_FLOAT,
+    RANGE_SET,
+)
 from headrace.server.commands.strings.strings import UPDATE_KEY
 from headrace.server.commands.strings.values import writable
 from headrace.server.dispatch.call import Call
@@ -66,7 +71,7 @@ def _add(call: Call, operand: int) -> object:
     if not INT64_MIN <= total <= INT64_MAX:
         raise CommandError(ADD_OVERFLOW)
     replace(call, key, found, total)
-    call.changed(key, b"incrby", EVENT_STRING, call.argv)
+    call.changed(key, INCREASED, call.argv)
     return total
 
 
@@ -106,7 +111,7 @@ def incrbyfloat(call: Call) -> object:
         raise CommandError(ADD_NOT_FINITE)
     text = long_double.text(total)
     replace(call, key, found, text)
-    call.changed(key, b"incrbyfloat", EVENT_STRING, [b"SET", key, text, b"KEEPTTL"])
+    call.changed(key, INCREASED_BY_FLOAT, [b"SET", key, text, b"KEEPTTL"])
     return text
 
 
@@ -134,7 +139,7 @@ def append(call: Call) -> object:
         target = _in_place(found)
         target += more
         found.access_ms = call.now_ms
-    call.changed(key, b"append", EVENT_STRING, call.argv)
+    call.changed(key, APPENDED, call.argv)
     return size
 
 
@@ -165,7 +170,7 @@ def setrange(call: Call) -> object:
     if offset > len(target):
         target += bytes(offset - len(target))
     target[offset : offset + len(value)] = value
-    call.changed(key, b"setrange", EVENT_STRING, call.argv)
+    call.changed(key, RANGE_SET, call.argv)
     return len(target)
 
 

@@ -22,10 +22,11 @@ from headrace.compat.errors import (
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.replies import Decimal
-from headrace.server.changes.effects import EVENT_GENERIC, EVENT_STRING
+from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.strings.editing import integer_of, long_double_of, replace
+from headrace.server.commands.strings.events import INCREASED, INCREASED_BY_FLOAT
 from headrace.server.commands.strings.strings import UPDATE_KEY
-from headrace.server.commands.strings.values import StringOptions, tell_expire, writable
+from headrace.server.commands.strings.values import StringOptions, report_deadline, writable
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.deadlines import expired_at_once
@@ -194,16 +195,15 @@ def _set(
         return
     replace(call, key, found, value)
     record = [b"SET", key, text]
-    event = b"incrbyfloat" if options.by == b"BYFLOAT" else b"incrby"
+    event = INCREASED_BY_FLOAT if options.by == b"BYFLOAT" else INCREASED
     if moment_ms >= 0:
         call.db.expire_at(key, moment_ms)
         record += [b"PXAT", b"%d" % moment_ms]
-        call.changed(key, event, EVENT_STRING, record)
-        tell_expire(call, key)
+        call.changed(key, event, record)
+        report_deadline(call, key)
     elif options.expiry.ttl == b"PERSIST" and call.db.persist(key):
-        call.changed(key, event, EVENT_STRING, record)
-        if call.server.notify_flags:
-            call.changed(key, b"persist", EVENT_GENERIC, None, 0, False)
+        call.changed(key, event, record)
+        call.changed(key, PERSISTED, None, 0)
     else:
         record.append(b"KEEPTTL")
-        call.changed(key, event, EVENT_STRING, record)
+        call.changed(key, event, record)

@@ -13,14 +13,14 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT32_MAX, encode_string
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_STRING
+from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
     ALWAYS,
     IF_MISSING,
     StringOptions,
+    report_deadline,
     store,
     store_until,
-    tell_expire,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -94,13 +94,13 @@ def _check_pairs(call: Call) -> None:
 def _set_all(call: Call) -> None:
     argv = call.argv
     _set_some(call, argv, 1, len(argv))
-    call.record_all([b"MSET", *argv[1:]])
+    call.record([b"MSET", *argv[1:]])
 
 
 def _set_some(call: Call, argv: list[bytes], low: int, high: int) -> None:
     for at in range(low, high, 2):
         store(call, argv[at], encode_string(argv[at + 1]))
-        call.changed(argv[at], b"set", EVENT_STRING, None)
+        call.changed(argv[at], SET, None)
 
 
 class _Setting(Lengthy):
@@ -179,5 +179,5 @@ def _set_one(call: Call, key: bytes, value: bytes, moment_ms: int, keep_ttl: boo
         if keep_ttl:
             record.append(b"KEEPTTL")
     if moment_ms >= 0:
-        tell_expire(call, key)
-    call.changed(key, b"set", EVENT_STRING, record)
+        report_deadline(call, key)
+    call.changed(key, SET, record)

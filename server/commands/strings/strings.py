@@ -7,18 +7,19 @@ from typing import Final
 from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, WRONGTYPE, CommandError
 from headrace.compat.numbers import encode_string, parse_integer
 from headrace.protocol.replies import OK
-from headrace.server.changes.effects import EVENT_GENERIC, EVENT_STRING
+from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.strings.conditional import holds
+from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
     ALWAYS,
     IF_MISSING,
     IF_THERE,
     StringOptions,
     deadline_ms,
+    report_deadline,
     store,
     store_until,
     string_at,
-    tell_expire,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
@@ -56,7 +57,7 @@ def set_(call: Call) -> object:
     key = argv[1]
     if len(argv) == 3:
         store(call, key, encode_string(argv[2]))
-        call.changed(key, b"set", EVENT_STRING, argv)
+        call.changed(key, SET, argv)
         return OK
     options = _set_options(argv)
     moment_ms = options.deadline_ms(call)
@@ -72,7 +73,7 @@ def set_(call: Call) -> object:
             expired_at_once(call, key, call.db.entry(key, call.now_ms) is not None)
     elif options.ttl:
         store(call, key, encode_string(argv[2]), True)
-        call.changed(key, b"set", EVENT_STRING, [b"SET", key, argv[2], b"KEEPTTL"])
+        call.changed(key, SET, [b"SET", key, argv[2], b"KEEPTTL"])
     else:
         _set(call, key, argv[2])
     return reply
@@ -106,14 +107,14 @@ def _may_set(call: Call, key: bytes, options: StringOptions) -> bool:
 
 def _set(call: Call, key: bytes, value: bytes) -> None:
     store(call, key, encode_string(value))
-    call.changed(key, b"set", EVENT_STRING, [b"SET", key, value])
+    call.changed(key, SET, [b"SET", key, value])
 
 
 def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int) -> None:
     store_until(call, key, encode_string(value), moment_ms)
     record = [b"SET", key, value, b"PXAT", b"%d" % moment_ms]
-    call.changed(key, b"set", EVENT_STRING, record)
-    tell_expire(call, key)
+    call.changed(key, SET, record)
+    report_deadline(call, key)
 
 
 @command(
@@ -185,7 +186,7 @@ def getex(call: Call) -> object:
         else:
             set_deadline(call, key, moment_ms)
     elif options.ttl and call.db.persist(key):
-        call.changed(key, b"persist", EVENT_GENERIC, [b"PERSIST", key])
+        call.changed(key, PERSISTED, [b"PERSIST", key])
     return value
 
 

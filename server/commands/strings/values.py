@@ -12,10 +12,10 @@ from headrace.compat.errors import (
     invalid_expire,
 )
 from headrace.compat.numbers import INT64_MAX, parse_integer
-from headrace.server.changes.effects import EVENT_GENERIC
+from headrace.server.changes.events import DEADLINE_SET
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import has_passed, overwritten
+from headrace.server.dispatch.deadlines import has_passed, report_replaced
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.string.string import string_bytes
 
@@ -154,11 +154,8 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
     found.access_ms = call.now_ms
     if found.expire_ms != NO_EXPIRY and not keep_ttl:
         call.db.persist(key)
-    if not isinstance(old, (bytes, int)):  # a string that was written into, or another type
-        call.server.free_later(old)
-        call.server.blocking.key_ready(call.db.index, key)
-    if call.server.notify_flags:
-        overwritten(call, call.db, key, old, value)
+    if not isinstance(old, (bytes, int)) or call.server.changes.heard:
+        report_replaced(call, call.db, key, old, value)
 
 
 def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
@@ -167,7 +164,6 @@ def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
     call.db.expire_at(key, moment_ms)
 
 
-def tell_expire(call: Call, key: bytes) -> None:
-    """Tell that ``key`` got a deadline, where another effect holds the record."""
-    if call.server.notify_flags:
-        call.changed(key, b"expire", EVENT_GENERIC, None, 0, False)
+def report_deadline(call: Call, key: bytes) -> None:
+    """Report that ``key`` got a deadline, where another report holds the record."""
+    call.changed(key, DEADLINE_SET, None, 0)

@@ -72,8 +72,8 @@ def execute_queue(call: Call) -> object:
     if transaction is None:
         raise CommandError(EXEC_WITHOUT_MULTI)
     server = call.server
-    broken = session.watch_broken or server.watched_expired(session, call.now_ms)
-    server.unwatch(session)
+    broken = session.watch_broken or server.watches.has_expired(session, call.now_ms)
+    server.watches.unwatch(session)
     if transaction.failed or broken:
         session.drop_transaction()
         if transaction.failed:
@@ -104,7 +104,6 @@ def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> 
             end += 1
         _run_same(call, row, requests[at:end], pieces)
         at = end
-    call.effects.clear()
     return Encoded(b"".join(pieces))
 
 
@@ -112,7 +111,6 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: lis
     """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
-    effects = call.effects
     handler = None if server.special & MONITORED else row.run_alike
     started_ns = read_ns()
     at = 0
@@ -134,10 +132,8 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: lis
             count_alike(server, call, row, requests, at, count, spent_ns)
             at += count
         else:
-            mark = len(effects)
             write_reply(pieces, invoke(call, row, requests[at]), session.resp3)
-            if len(effects) > mark:
-                server.tell(effects[mark:])
+            server.changes.tell_listeners()
             ended_ns = read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
             if server.special & MONITORED:
@@ -157,7 +153,7 @@ def discard(call: Call) -> object:
     if call.session.transaction is None:
         raise CommandError(DISCARD_WITHOUT_MULTI)
     call.session.drop_transaction()
-    call.server.unwatch(call.session)
+    call.server.watches.unwatch(call.session)
     return OK
 
 
@@ -175,7 +171,7 @@ def watch(call: Call) -> object:
         raise CommandError(WATCH_IN_MULTI)
     if not session.watch_broken:  # else EXEC will fail whatever is watched
         for key in call.argv[1:]:
-            call.server.watch(session, call.db, key, call.now_ms)
+            call.server.watches.watch(session, call.db, key, call.now_ms)
     return OK
 
 
@@ -187,5 +183,5 @@ def watch(call: Call) -> object:
 )
 def unwatch(call: Call) -> object:
     """``UNWATCH``: watch nothing more. Reply: OK."""
-    call.server.unwatch(call.session)
+    call.server.watches.unwatch(call.session)
     return OK

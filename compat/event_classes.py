@@ -1,0 +1,25 @@
+"""Classes of keyspace events: the letters of ``notify-keyspace-events``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EVENT_GENERIC: Final = 1 << 0  # g
+EVENT_STRING: Final = 1 << 1  # $
+EVENT_LIST: Final = 1 << 2  # l
+EVENT_SET: Final = 1 << 3  # s
+EVENT_HASH: Final = 1 << 4  # h
+EVENT_ZSET: Final = 1 << 5  # z
+EVENT_EXPIRED: Final = 1 << 6  # x
+EVENT_EVICTED: Final = 1 << 7  # e
+EVENT_STREAM: Final = 1 << 8  # t
+EVENT_KEY_MISS: Final = 1 << 9  # m, not part of A
+EVENT_NEW: Final = 1 << 10  # n, not part of A
+EVENT_MODULE: Final = 1 << 11  # d
+EVENT_OVERWRITTEN: Final = 1 << 12  # o, not part of A
+EVENT_TYPE_CHANGED: Final = 1 << 13  # c, not part of A
+EVENT_ARRAY: Final = 1 << 14  # a; there are no arrays here
+
+# Channels to publish them on.
+NOTIFY_KEYSPACE: Final = 1 << 30  # K
+NOTIFY_KEYEVENT: Final = 1 << 31  # E

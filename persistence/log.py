@@ -1,0 +1,34 @@
+"""What takes the records of changes: the append-only file, and whatever else wants all of them.
+
+A record is the deterministic command that repeats a change. What one command did is one unit,
+however many records it has left: whoever repeats it repeats all of them or none.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr, trait
+
+
+@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Log:
+    """Takes records in the order in which the changes happened."""
+
+    def append(self, db: int, record: list[bytes]) -> bool:
+        """Add a command that changes database ``db`` to the records of the command under way.
+
+        Returns: whether it is the first since all was written, so that a write is to be arranged.
+        """
+        raise NotImplementedError
+
+    def append_wire(self, db: int, parts: list[bytes]) -> bool:
+        """As ``append``, of a long command by itself that is encoded already, in parts."""
+        raise NotImplementedError
+
+    def end_command(self) -> None:
+        """The command under way is over."""
+        raise NotImplementedError
+
+    def stamp_next(self) -> None:
+        """Keep the time with the next record: it says something that the record does not."""
+        raise NotImplementedError

@@ -1,0 +1,232 @@
+"""The one door for changes: what a command did is reported here, and here it becomes known.
+
+A report is an event, the record that repeats the change, and how many changes it counts for. From
+here it goes
+
+- to the logs, such as the append-only file: at once, in the order of what happened;
+- to the count of changes that save points look at;
+- to the clients that wait for the key: they are looked at when the command is over;
+- to whoever listens, such as WATCH and keyspace notifications: when the command is over.
+
+Logs and listeners subscribe. A command never asks which there are; where a record costs something
+to make, it asks whether any is wanted (``recorded``).
+
+Keys that were found expired are reported before the change at hand, as they went before it.
+
+Runs of alike commands take a shorter way. Where nobody listens, each of them leaves a record and
+one change in the count (``record_alike``, ``count``), and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import trait
+
+from headrace.persistence.log import Log
+from headrace.server.changes.events import EXPIRED, Event
+from headrace.server.waiting.blocking import Blocking
+from headrace.storage.keyspace import Keyspace
+
+
+class Change:
+    """One change of one key, for those who listen."""
+
+    def __init__(self, db: int, key: bytes, event: Event) -> None:
+        self.db: Final = db
+        self.key: Final = key
+        self.event: Final = event
+
+
+@trait
+class Listener:
+    """Whoever wants to know of changes to keys."""
+
+    def heard(self, change: Change) -> None:
+        """A command that is over has made this change."""
+        raise NotImplementedError
+
+    def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
+        """All keys of a database are about to go, or to be those of another one."""
+        raise NotImplementedError
+
+
+@trait
+class Turn:
+    """What sees to it that records are written at the end of a turn of the event loop."""
+
+    def flush_soon(self) -> None:
+        """Arrange it."""
+        raise NotImplementedError
+
+
+class Changes:
+    """The changes of all databases.
+
+    Args:
+        expired: the keys that the databases find expired, as (database, key).
+        waiting: the clients that wait for keys.
+        turn: what arranges that logs are written.
+
+    Attributes:
+        dirty: changes since the data was last saved.
+        recorded: whether anybody takes records.
+        heard: whether anybody listens, clients that wait for a key left out.
+        unfinished: the command at hand has left something that ``end_command`` makes known.
+        expired_keys: how many keys have expired.
+        lazy_expire: keys that expire are recorded as unlinked.
+    """
+
+    def __init__(self, expired: list[tuple[int, bytes]], waiting: Blocking, turn: Turn) -> None:
+        self.dirty = 0
+        self.recorded = False
+        self.heard = False
+        self.unfinished = False
+        self.expired_keys = 0
+        self.lazy_expire = True
+        self.turn = turn
+        self.expired: Final = expired
+        self.pending: list[Change] = []  # to be told to listeners
+        self._waiting: Final = waiting
+        self._logs: list[Log] = []
+        self._listeners: list[Listener] = []
+
+    # Who is to know
+
+    def add_log(self, log: Log) -> None:
+        """Let a log have all records from now on."""
+        self._logs.append(log)
+        self.recorded = True
+
+    def remove_log(self, log: Log) -> None:
+        """Let a log have no more of them."""
+        self._logs.remove(log)
+        self.recorded = bool(self._logs)
+
+    def listen(self, listener: Listener, on: bool) -> None:
+        """Let somebody hear of all changes, or no more."""
+        if on != (listener in self._listeners):
+            if on:
+                self._listeners.append(listener)
+            else:
+                self._listeners.remove(listener)
+        self.heard = bool(self._listeners)
+
+    # Reports
+
+    def report(
+        self,
+        db: int,
+        key: bytes,
+        event: Event,
+        record: list[bytes] | None,
+        count: int,
+        wakes: bool,
+    ) -> None:
+        """Make one change known.
+
+        Args:
+            record: the deterministic command that repeats it, which stays as it is from now on;
+                None when that of a change beside this one does.
+            count: how many changes it counts for.
+            wakes: clients that wait for the key may be served, whatever the event says.
+        """
+        if self.expired:
+            self.report_expired()
+        if record is not None and self.recorded:
+            self._record(db, record)
+        self.dirty += count
+        if (wakes or event.wakes) and self._waiting.key_count:
+            self._waiting.key_ready(db, key)
+        if self.heard:
+            self.unfinished = True
+            self.pending.append(Change(db, key, event))
+
+    def record(self, db: int, record: list[bytes]) -> None:
+        """Record in one command what several reports without a record have said.
+
+        It is called when all of that has happened: keys that were found expired on the way went
+        before, and their records have to stand before this one.
+        """
+        if self.expired:
+            self.report_expired()
+        if self.recorded:
+            self._record(db, record)
+
+    def record_wire(self, db: int, parts: list[bytes]) -> None:
+        """As ``record``, of a long command that is on the wire already, in parts."""
+        if self.expired:
+            self.report_expired()
+        for log in self._logs:
+            self.unfinished = True
+            if log.append_wire(db, parts):
+                self.turn.flush_soon()
+
+    def replace_database(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
+        """Report that all keys of a database are about to go, or to be those of another one."""
+        self._waiting.database_ready(db.index)
+        for listener in self._listeners:
+            listener.database_replaced(db, replaced_by, now_ms)
+
+    def report_expired(self) -> None:
+        """Report the keys that were found expired."""
+        name = b"UNLINK" if self.lazy_expire else b"DEL"
+        found = self.expired.copy()
+        self.expired.clear()
+        for db, key in found:
+            self.expired_keys += 1
+            self.report(db, key, EXPIRED, [name, key], 1, False)
+
+    def stamp_next(self) -> None:
+        """Keep the time with the next record."""
+        for log in self._logs:
+            log.stamp_next()
+
+    def _record(self, db: int, record: list[bytes]) -> None:
+        self.unfinished = True
+        for log in self._logs:
+            if log.append(db, record):
+                self.turn.flush_soon()
+
+    # Commands that are alike
+
+    def is_unheard(self) -> bool:
+        """Whether nobody is to know of a change except the logs and who waits for the key."""
+        return not self.heard and not self.expired
+
+    def is_unheeded(self, db: int, key: bytes) -> bool:
+        """Whether, besides, nobody waits for ``key``."""
+        return not self.heard and not self.expired and key not in self._waiting.queues[db]
+
+    def record_alike(self, db: int, record: list[bytes], alone: bool) -> None:
+        """Record one of several commands that are run at once, and did nothing else.
+
+        Args:
+            alone: it is one unit by itself, and no part of a transaction.
+        """
+        for log in self._logs:
+            if log.append(db, record):
+                self.turn.flush_soon()
+            if alone:
+                log.end_command()
+            else:
+                self.unfinished = True
+
+    # The end of a command
+
+    def tell_listeners(self) -> None:
+        """Let those who listen hear what there is so far; the command may go on."""
+        told = self.pending
+        if told:
+            self.pending = []
+            for change in told:
+                for listener in self._listeners:
+                    listener.heard(change)
+
+    def end_command(self) -> None:
+        """Make known what the command at hand has done, and end its records."""
+        if self.unfinished:
+            self.unfinished = False
+            self.tell_listeners()
+            for log in self._logs:
+                log.end_command()

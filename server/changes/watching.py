@@ -1,0 +1,84 @@
+"""WATCH: which sessions watch which keys, and whose next EXEC fails because one has changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.changes.changes import Change, Changes, Listener
+from headrace.server.clients.session import Session
+from headrace.storage.keyspace import Keyspace
+
+
+class Watches(Listener):
+    """The keys that sessions watch; they listen while there are any."""
+
+    def __init__(self, changes: Changes, databases: list[Keyspace]) -> None:
+        self._changes: Final = changes
+        self._databases: Final = databases
+        self._watchers: Final[dict[tuple[int, bytes], dict[Session, None]]] = {}
+
+    @property
+    def key_count(self) -> int:
+        """How many keys are watched."""
+        return len(self._watchers)
+
+    def watch(self, session: Session, db: Keyspace, key: bytes, now_ms: int) -> None:
+        """Make ``session`` fail its EXEC when ``key`` changes."""
+        place = (db.index, key)
+        if place in session.watched:
+            return
+        found = db.entries.get(key)
+        session.watched[place] = found is not None and 0 <= found.expire_ms < now_ms
+        self._watchers.setdefault(place, {})[session] = None
+        self._changes.listen(self, True)
+
+    def unwatch(self, session: Session) -> None:
+        """End all of a session's watches."""
+        session.watch_broken = False
+        if not session.watched:
+            return
+        for place in session.watched:
+            others = self._watchers[place]
+            del others[session]
+            if not others:
+                del self._watchers[place]
+        session.watched.clear()
+        self._changes.listen(self, bool(self._watchers))
+
+    def has_expired(self, session: Session, now_ms: int) -> bool:
+        """Whether a key has expired since ``session`` began to watch it."""
+        for (index, key), was_expired in session.watched.items():
+            found = self._databases[index].entries.get(key)
+            if found is not None and not was_expired and 0 <= found.expire_ms < now_ms:
+                return True
+        return False
+
+    def heard(self, change: Change) -> None:
+        """Let those fail who watch the key."""
+        if not change.event.touches:
+            return
+        place = (change.db, change.key)
+        for session in self._watchers.get(place, ()):
+            if session.watched[place] and change.key not in self._databases[change.db].entries:
+                session.watched[place] = False  # it had expired before: nothing changed
+            else:
+                session.watch_broken = True
+
+    def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
+        """Let those fail who watch a key that goes, or becomes another one."""
+        for place, sessions in self._watchers.items():
+            if place[0] != db.index:
+                continue
+            key = place[1]
+            found = replaced_by.entries.get(key) if replaced_by is not None else None
+            stale = found is not None and 0 <= found.expire_ms < now_ms
+            if found is None and key not in db.entries:
+                continue
+            for session in sessions:
+                # What had expired, or comes expired, is no key to its watcher.
+                if session.watched[place] and (found is None or stale):
+                    session.watched[place] = stale
+                elif stale and key not in db.entries:
+                    session.watched[place] = True
+                else:
+                    session.watch_broken = True
