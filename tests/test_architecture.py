@@ -149,6 +149,17 @@ def names_of_two_kinds(source: str) -> list[str]:
     return wrong
 
 
+def test_waiting_knows_no_type() -> None:
+    """Nor sessions, nor commands: each kind of waiting lies beside the commands that wait so."""
+    modules = sorted((ROOT / "server" / "waiting").rglob("*.py"))
+    assert modules
+    for path in modules:
+        tree = ast.walk(ast.parse(path.read_text()))
+        taken = [node.module or "" for node in tree if isinstance(node, ast.ImportFrom)]
+        ours = [name for name in taken if name.startswith(INSTALLED_AS)]
+        assert all(name.startswith(f"{INSTALLED_AS}.server.waiting.") for name in ours), path
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_handlers_name_has_one_type(path: Path) -> None:
     assert names_of_two_kinds(path.read_text()) == []
