@@ -45,7 +45,7 @@ def main() -> int:
         from headrace.server.tools.cli import run_tool
 
         return run_tool(sys.argv[1:])
-    from headrace.server.process.start import start
+    from headrace.server.start import start
 
     return start(words)
 
