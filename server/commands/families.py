@@ -1,15 +1,16 @@
 """Every family of commands: importing this module fills the command table.
 
-A family is a folder here. Its ``__init__`` imports the modules that declare its rows, and its
+A family is a folder here. Its ``family`` imports the modules that declare its rows, and its
 ``docs`` holds what COMMAND DOCS says of them.
 """
 
-from headrace.server.commands import (  # noqa: F401
-    connection,
-    keys,
-    pubsub,
-    server,
-    streams,
-    strings,
-    transactions,
-)
+# These are modules, not the folders' ``__init__``: compiled ones import one another without
+# looking for files.
+
+import headrace.server.commands.connection.family
+import headrace.server.commands.keys.family
+import headrace.server.commands.pubsub.family
+import headrace.server.commands.server.family
+import headrace.server.commands.streams.family
+import headrace.server.commands.strings.family
+import headrace.server.commands.transactions.family  # noqa: F401
