@@ -5,7 +5,6 @@ Source: debug.c, mixDigest and xorDigest.
 
 from __future__ import annotations
 
-from hashlib import sha1
 from typing import Final
 
 DIGEST_BYTES: Final = 20
@@ -19,13 +18,12 @@ class Digest:
 
     def toggle(self, part: bytes) -> None:
         """Add a part whose place does not matter."""
-        self.value ^= int.from_bytes(sha1(part, usedforsecurity=False).digest(), "big")
+        self.value ^= int.from_bytes(_sha1(part), "big")
 
     def mix(self, part: bytes) -> None:
         """Add a part whose place matters."""
         self.toggle(part)
-        digest = sha1(self.value.to_bytes(DIGEST_BYTES, "big"), usedforsecurity=False).digest()
-        self.value = int.from_bytes(digest, "big")
+        self.value = int.from_bytes(_sha1(self.value.to_bytes(DIGEST_BYTES, "big")), "big")
 
     def mix_type(self, number: int) -> None:
         """Add Redis's number of a type."""
@@ -34,3 +32,9 @@ class Digest:
     def hexadecimal(self) -> bytes:
         """Forty digits."""
         return b"%040x" % self.value
+
+
+def _sha1(data: bytes) -> bytes:
+    from hashlib import sha1  # late: OpenSSL comes with it
+
+    return sha1(data, usedforsecurity=False).digest()

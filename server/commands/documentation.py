@@ -6,9 +6,10 @@ It is large and seldom asked for, so a family only says which module holds that 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from headrace.compat.doc_notation import Doc
+if TYPE_CHECKING:
+    from headrace.compat.doc_notation import Doc
 
 _MODULES: Final[list[str]] = []
 _DOCS: Final[dict[str, Doc]] = {}

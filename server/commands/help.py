@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.compat.doc_notation import render
 from headrace.protocol.replies import Status
 from headrace.server.commands.documentation import documentation
 from headrace.server.dispatch.call import Call
@@ -19,6 +18,8 @@ def show_help(call: Call) -> object:
 
     Reply: list of status lines; the last two, as Redis has them, are of HELP itself.
     """
+    from headrace.compat.doc_notation import render  # late, as the documentation is
+
     name = call.name().partition(b"|")[0]
     lines: list[object] = [Status(_TITLE % call.argv[0].upper())]
     for child in sorted(ORIGINALS[name].subcommands):

@@ -185,15 +185,17 @@ def _bind_one(host: str, port: int, backlog: int) -> socket.socket:
         host = "0.0.0.0"
     elif host == "::*":
         host = "::"
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, place = found[0]
+    # Bytes: a str is translated by the tables for international names, which are large.
+    place = host.encode() if host.isascii() else host
+    found = socket.getaddrinfo(place, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
     opened = socket.socket(family, kind, protocol)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         opened.setblocking(False)
-        opened.bind(place)
+        opened.bind(address)
         opened.listen(backlog)
     except OSError:
         opened.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import randrange
 from typing import Final
 
 from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
@@ -98,6 +97,8 @@ def keys(call: Call) -> object:
 )
 def randomkey(call: Call) -> object:
     """``RANDOMKEY``. Reply: a key, each as likely as the other, or nil in an empty database."""
+    from random import randrange  # late: few ask
+
     slots = call.db.slots
     while slots:
         key = slots[randrange(len(slots))].key

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headrace.compat import errors
-from headrace.compat.doc_notation import Argument
 from headrace.compat.errors import CommandError
 from headrace.compat.glob import matches
 from headrace.protocol.replies import Map, Set, Status
@@ -29,6 +28,9 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
+
+if TYPE_CHECKING:
+    from headrace.compat.doc_notation import Argument
 
 # In the order in which Redis lists them.
 _CATEGORIES: Final = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Final
 
 from headrace.protocol.replies import Verbatim
@@ -19,6 +18,8 @@ _MARKS: Final = "~~~~~^-.,_ "
 @command("LOLWUT", arity=-1, flags=READONLY | FAST)
 def lolwut(call: Call) -> object:
     """``LOLWUT [VERSION version] [argument ...]``. Reply: text that ends with the version."""
+    import random  # late: nobody waits for it
+
     args = Args(call.argv)
     if args.left >= 2 and args.flag(b"VERSION"):
         args.integer()
