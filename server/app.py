@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import logging
 import os
 import signal
@@ -15,18 +14,18 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.persistence.errors import PersistenceError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clock import monotonic_ms
-from headrace.server.cron.cron import Cron
+from headrace.server.config.settings import Settings
+from headrace.server.cron import Cron
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.commit import Committer
+from headrace.server.durability.loading import start_persistence
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
-from headrace.server.loading.loading import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
-from headrace.server.settings import Settings
 from headrace.server.state import LOADING_DATA, Host, Server
 
 if TYPE_CHECKING:
@@ -217,10 +216,10 @@ def settle_heap() -> None:
     Reference counts free what commands make. The youngest generations are still collected, for
     the rare cycle; the oldest never, for its walk grows with the data. The middle one holds
     100,000 new objects at most, 6 ms; keys, blocks and pending entries are not among them, as they
-    can be in no cycle.
+    can be in no cycle. What was imported has left some hundred objects in cycles: they stay.
     """
-    gc.collect()
     gc.freeze()
+    gc.enable()  # since the start it rested
     gc.set_threshold(10_000, 10, 1_000_000)
 
 
@@ -239,7 +238,7 @@ def run(config: Config) -> int:
     )
     try:
         try:
-            uvloop = importlib.import_module("uvloop")
+            import uvloop
         except ImportError:
             return asyncio.run(app.serve())
         return int(uvloop.run(app.serve()))

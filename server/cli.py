@@ -9,6 +9,7 @@ such a name is still found as ``./check-aof``.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -45,7 +46,11 @@ def main() -> int:
         from headrace.server.tools.cli import run_tool
 
         return run_tool(sys.argv[1:])
-    from headrace.server.start import start
+    gc.disable()  # until all is there: what is imported stays
+    from headrace.server.process.lean import import_libraries
+
+    import_libraries()
+    from headrace.server.process.start import start
 
     return start(words)
 

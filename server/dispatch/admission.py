@@ -20,6 +20,7 @@ from headrace.server.clients.session import (
     SUBSCRIBED,
     Session,
 )
+from headrace.server.config.settings import allowed_by
 from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -33,7 +34,6 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
-from headrace.server.settings import allowed_by
 from headrace.server.state import (
     LOADING_DATA,
     MEMORY_LIMITED,

@@ -1,1 +1,0 @@
-"""What is on the disk is brought into memory: files read, recorded commands run again."""

@@ -1,1 +1,0 @@
-"""What the server counts and measures while it runs."""

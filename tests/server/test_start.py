@@ -1,0 +1,134 @@
+"""What the server imports before it listens: each module takes time and memory of every start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import build
+from support.process import ServerProcess
+
+# What stays out until somebody asks for it, each with its reason.
+LATE = {
+    "_hashlib": "OpenSSL comes with it; only DEBUG DIGEST wants it",
+    "_ssl": "OpenSSL comes with it; no connection is encrypted",
+    "argparse": "tools read their arguments with it",
+    "crcmod": "only a file of Redis's has such a sum",
+    "ctypes": "the allocator is asked later, of some systems",
+    "encodings.idna": "addresses are seldom in other scripts",
+    "headrace.compat.doc_notation": "it is documentation",
+    "headrace.persistence.rdb.reader": "only tools read files of Redis's",
+    "headrace.server.commands.connection.docs": "it is documentation",
+    "headrace.server.commands.keys.docs": "it is documentation",
+    "headrace.server.commands.pubsub.docs": "it is documentation",
+    "headrace.server.commands.server.docs": "it is documentation",
+    "headrace.server.commands.streams.docs": "it is documentation",
+    "headrace.server.commands.strings.docs": "it is documentation",
+    "headrace.server.commands.transactions.docs": "it is documentation",
+    "headrace.server.config.docs": "it is documentation",
+    "headrace.server.tools.cli": "another program, in a way",
+    "importlib.metadata": "the version is known without it",
+    "logging.handlers": "only a log file that is moved away wants it",
+    "random": "few ask for a key by chance",
+    "syslog": "few want it",
+    "tempfile": "CONFIG REWRITE makes a file by chance",
+    "tqdm": "tools show how far they are",
+    "typing_extensions": "msgspec does without it",
+}
+# What must be there already: without files, memory or time left, nothing can be imported.
+EARLY = {
+    "headrace.persistence.aof.file": "an append-only file may be turned on at any time",
+    "headrace.persistence.snapshot.encoder": "the data is saved at the end",
+    "headrace.server.durability.rewriting": "a rewrite begins by itself",
+    "headrace.server.durability.saving": "the data is saved at the end",
+    "headrace.server.durability.shutdown": "the end may come at any time",
+    "headrace.server.info.sections": "who looks for what is wrong asks for INFO",
+    "msgspec": "blocks are packed with it",
+}
+
+STARTED = """
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=open("modules.txt", "w")))
+from headrace.server.cli import main
+sys.exit(main())
+"""
+
+
+class TellingServer(ServerProcess):
+    """A server that says at its end what it has imported."""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-P", "-c", STARTED]
+
+
+@pytest.fixture(scope="module")
+def imported() -> Iterator[set[str]]:
+    """What a server imports that answers one PING, and ends."""
+    with TellingServer() as server:
+        server.stop()
+        yield set((server.directory / "modules.txt").read_text().split())
+
+
+@pytest.mark.parametrize("module", LATE)
+def test_what_few_need_is_imported_late(imported: set[str], module: str) -> None:
+    assert module not in imported, LATE[module]
+
+
+@pytest.mark.parametrize("module", EARLY)
+def test_what_an_emergency_needs_is_imported_early(imported: set[str], module: str) -> None:
+    assert module in imported, EARLY[module]
+
+
+# Libraries without what they import for others
+
+
+def run(code: str, path: Path | None = None) -> str:
+    """What code prints in a process of its own."""
+    variables = build.environment()
+    if path is not None:
+        known = variables.get("PYTHONPATH")
+        variables["PYTHONPATH"] = f"{path}:{known}" if known else str(path)
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", f"from headrace.server.process import lean\n{code}"],
+        capture_output=True,
+        check=False,
+        env=variables,
+        text=True,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_what_was_kept_out_can_be_imported_afterwards() -> None:
+    code = """
+lean.import_libraries()
+import asyncio, ssl, sys
+context = ssl.create_default_context()
+print(asyncio.__name__, type(context).__name__, ssl.SSL_ERROR_WANT_READ, sys.modules["ssl"] is ssl)
+"""
+    assert run(code) == "asyncio SSLContext 2 True"
+
+
+def test_a_uvloop_that_wants_more_of_ssl_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "uvloop.py").write_text("import ssl\nwanted = ssl.SSLContext, ssl.HAS_SNI\n")
+    code = """
+lean.import_libraries()
+import ssl, uvloop
+print(uvloop.wanted[0] is not ssl.SSLContext, uvloop.wanted[1], ssl.__spec__.name)
+"""
+    assert run(code, tmp_path) == "True True ssl"
+
+
+def test_what_is_there_already_stays() -> None:
+    code = """
+import ssl, sys
+lean.import_libraries()
+import asyncio.sslproto, uvloop
+print(sys.modules["ssl"] is ssl, asyncio.sslproto.ssl is ssl)
+"""
+    assert run(code) == "True True"
