@@ -12,13 +12,14 @@ from typing import Final
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, os_refusal
 from headrace.persistence.files import sync_file, sync_folder
-from headrace.persistence.snapshot.check import Unsound, check_stream
-from headrace.persistence.snapshot.decode import INT64_MAX, KEEP_ALL, Decoder
-from headrace.persistence.snapshot.layout import NO_DEADLINE
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.intake import INT64_MAX
+from headrace.persistence.forms.records import NO_DEADLINE
+from headrace.persistence.forms.table import form_of, forms
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.stream.stream import Stream
 
 COMMANDS_AT_ONCE: Final = 1000
 
@@ -100,32 +101,35 @@ class SoundDecoder(Decoder):
         super().place(key, value, expire_ms)
 
     def look_at(self, key: bytes, value: object, expire_ms: int) -> None:
-        """Refuse a stream that nobody could have made, and a deadline that nobody could set."""
+        """Refuse a value that nobody could have made, and a deadline that nobody could set."""
         if not NO_DEADLINE <= expire_ms <= INT64_MAX:
             raise self.malformed(f"a deadline of {key[:64]!r} that can be set, not {expire_ms}")
-        if not isinstance(value, Stream):
-            return
+        form = form_of(value)
         try:
-            check_stream(value)
+            form.check(value)
         except Unsound as reason:
-            raise self.malformed(f"a sound stream in {key[:64]!r}, not {reason}") from reason
+            kind = form.type_name().decode()
+            raise self.malformed(f"a sound {kind} in {key[:64]!r}, not {reason}") from reason
 
 
 class SnapshotCheck(SoundDecoder):
     """Looks at every entry of a snapshot and keeps none.
 
     Attributes:
-        strings, streams, mortal: how many keys hold what, and have a deadline.
-        groups, pending: how many consumer groups there are, and pending entries.
+        counts: how many keys hold what, by what values of that type are called.
+        mortal: how many keys have a deadline.
+        parts: how many parts the values have, by what those are called.
     """
 
     def __init__(self) -> None:
         super().__init__([], INT64_MAX, KEEP_ALL)
-        self.strings = 0
-        self.streams = 0
+        self.counts: Final[dict[str, int]] = {}
         self.mortal = 0
-        self.groups = 0
-        self.pending = 0
+        self.parts: Final[dict[str, int]] = {}
+        for form in forms():
+            self.counts[form.plural()] = 0
+            for name in form.part_names():
+                self.parts[name] = 0
         self.accept_databases()
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
@@ -134,13 +138,11 @@ class SnapshotCheck(SoundDecoder):
         self.look_at(key, value, expire_ms)
         if expire_ms != NO_EXPIRY:
             self.mortal += 1
-        if not isinstance(value, Stream):
-            self.strings += 1
-            return
-        self.streams += 1
-        self.groups += len(value.groups)
-        for group in value.groups.values():
-            self.pending += group.pel.size
+        form = form_of(value)
+        self.counts[form.plural()] += 1
+        names = form.part_names()
+        for number, count in enumerate(form.part_counts(value)):
+            self.parts[names[number]] += count
 
 
 def snapshot_loader(path: bytes) -> tuple[SnapshotLoader, SnapshotCheck]:

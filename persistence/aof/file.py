@@ -21,19 +21,14 @@ from typing import Final
 from librt.strings import BytesWriter
 
 from headrace.persistence.files import is_gone, open_to_write, sync_file
+from headrace.persistence.forms.commands import annotation
 from headrace.persistence.log import Log
 from headrace.protocol.replies import write_request
 
-STAMP: Final = b"#TS:"
 _MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
 _NO_DATABASE: Final = -1
 _KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used again
-
-
-def annotation(second: int) -> bytes:
-    """The line that gives the time of what follows, in seconds since 1970."""
-    return b"%b%d\r\n" % (STAMP, second)
 
 
 class AppendOnlyFile(Log):

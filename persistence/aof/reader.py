@@ -18,9 +18,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.persistence.aof.file import STAMP
 from headrace.persistence.errors import CorruptAOF, PersistenceError, advice
 from headrace.persistence.files import open_to_read
+from headrace.persistence.forms.commands import STAMP
 
 CHUNK_BYTES: Final = 64 * 1024
 TRIES: Final = 16  # places looked at that might be the command behind a damaged one

@@ -1,1 +1,1 @@
-"""The forms that a value takes outside the keyspace, one module per type."""
+"""Forms of values outside memory: for each type how it is written and read, whatever the file."""

@@ -1,7 +1,7 @@
-"""Takes over an RDB file: its strings and streams, of Redis up to 8.10 and of Valkey up to 9.1.
+"""Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
-Values of other types are gone past, and told of by name: whoever takes data over has to know what
-is left behind.
+Values of types that are not known here are gone past, and reported by name: whoever takes data over
+has to know what is left behind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.persistence.rdb.head import (
 )
 from headrace.persistence.rdb.others import Others
 from headrace.persistence.rdb.source import RdbSource
-from headrace.persistence.rdb.streams import KINDS, read_stream
+from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 
@@ -45,7 +45,6 @@ _KEY_NOTES: Final = 0xF3  # of Redis
 _SLOT_IMPORT: Final = 0xF3  # of Valkey
 _SHAPE: Final = 0xF2
 
-_STRING: Final = 0
 _HIGHEST_TYPE: Final = 0x7F  # what is higher stands for itself, and has no key
 _BY_COMMANDS: Final = (
     "Let that server write commands: set aof-use-rdb-preamble to no there, run BGREWRITEAOF, and "
@@ -67,10 +66,11 @@ class RdbReader:
 
     Args:
         databases: where keys go.
-        idmp_duration_s, idmp_maxsize: what streams get, as those do that are made here.
+        values: the types that are known here.
+        defaults: what new values get; see ``RdbValues``.
 
     Attributes:
-        keys, entries: keys taken over, and entries of streams in them.
+        keys: how many were taken over.
         left: what was left behind, by the name of its type.
         writer: the server that wrote the file, such as ``Valkey 9.1.2``.
         end: after the last step, where the file goes on with commands, or its length.
@@ -80,15 +80,21 @@ class RdbReader:
     """
 
     def __init__(
-        self, path: bytes, databases: list[Keyspace], idmp_duration_s: int, idmp_maxsize: int
+        self,
+        path: bytes,
+        databases: list[Keyspace],
+        values: list[RdbValues],
+        defaults: dict[str, int],
     ) -> None:
         self.keys = 0
-        self.entries = 0
         self.left: dict[str, Left] = {}
         self.end = 0
         self._databases: Final = databases
-        self._idmp_duration_s: Final = idmp_duration_s
-        self._idmp_maxsize: Final = idmp_maxsize
+        self._defaults: Final = defaults
+        self._values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types
+        for known in values:
+            for number in known.rdb_types():
+                self._values[number] = known
         self._db: Keyspace = databases[0]
         self._expire_ms: int = NO_EXPIRY
         try:
@@ -210,14 +216,8 @@ class RdbReader:
         key = source.string()
         expire_ms = self._expire_ms
         self._expire_ms = NO_EXPIRY
-        value: object
-        if kind == _STRING:
-            value = _as_integer(source.value())
-        elif kind in KINDS:
-            stream = read_stream(source, kind, self._idmp_duration_s, self._idmp_maxsize)
-            self.entries += stream.length
-            value = stream
-        else:
+        known = self._values.get(kind)
+        if known is None:
             name = self._others.skip(kind)
             if not name:
                 raise PersistenceError(
@@ -227,6 +227,7 @@ class RdbReader:
                 )
             self._leave(name, key)
             return
+        value = known.read_rdb(source, kind, self._defaults)
         self.keys += 1
         if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
             raise source.damage(f"each key once, but {shown(key)} is there already")
@@ -244,12 +245,3 @@ def _library_name(code: bytes) -> bytes:
         if word.startswith(_NAMED):
             return word[len(_NAMED) :]
     return b""
-
-
-def _as_integer(value: bytes | int) -> object:
-    """A string as a keyspace holds it: an integer where it spells one."""
-    if isinstance(value, bytes) and 0 < len(value) <= 20 and value.lstrip(b"-").isdigit():
-        number = int(value)
-        if -(2**63) <= number < 2**63 and b"%d" % number == value:
-            return number
-    return value

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from headrace.persistence.encoder import Encoder
-from headrace.persistence.snapshot.encode import Records, StreamWalk
-from headrace.persistence.snapshot.layout import (
+from headrace.persistence.forms.form import Walk, Writer
+from headrace.persistence.forms.records import (
     CHECKSUM,
-    FRAME_HEAD,
-    MAGIC,
-    PREAMBLE,
-    PREAMBLE_CHECKED,
+    DATABASE,
+    END,
+    HEADER,
     VERSION,
+    Record,
+    Records,
 )
-from headrace.storage.stream.frozen import FrozenStream
+from headrace.persistence.forms.table import form_of, forms
+from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
 
 if TYPE_CHECKING:
     from headrace.storage.freezing import FrozenKey
@@ -48,7 +50,13 @@ class SnapshotEncoder(Encoder):
         self._db = -1
         self._made: list[bytes] = []
         self._number = 0  # of the next frame
-        self._walk: StreamWalk | None = None
+        self._walk: Walk | None = None
+        self._writers: Final[dict[bytes, Writer]] = {}  # by the names of their types
+        for form in forms():
+            self._writers[form.type_name()] = form.writer(self._records)
+        # The writer of the last key, and the class of its value: the next one's is mostly the same.
+        self._writer: Writer | None = None
+        self._kind: type = object
         # The frame whose checksum is being computed.
         self._payload: list[bytes] = []
         self._piece = 0
@@ -59,24 +67,27 @@ class SnapshotEncoder(Encoder):
         """Make the preamble and the header."""
         head = PREAMBLE.pack(MAGIC, VERSION, 0, 0)[:PREAMBLE_CHECKED]
         self._add(head + CHECKSUM.pack(xxh3_64_intdigest(head)))
-        self._records.begin(self._version, self._created_ms, self._is_base, self._databases)
+        header = Record(HEADER)
+        base = 1 if self._is_base else 0
+        header.table = [self._created_ms, base, self._databases]
+        header.add(self._version)
+        self._records.put(header)
 
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""
-        records = self._records
         if key.db != self._db:
-            self._db = key.db
-            records.database(key.db)
+            self._begin_database(key.db)
         value = key.value
-        if isinstance(value, bytes):
-            records.string(key.key, value, key.expire_ms)
-        elif isinstance(value, int):
-            records.integer(key.key, value, key.expire_ms)
-        else:
-            assert isinstance(value, FrozenStream)
-            self._walk = StreamWalk(records, key.key, key.expire_ms, value)
+        writer = self._writer
+        if writer is None or type(value) is not self._kind:
+            writer = self._writers[form_of(value).type_name()]
+            self._writer = writer
+            self._kind = type(value)
+        walk = writer.add(key.key, value, key.expire_ms)
+        if walk is not None:
+            self._walk = walk
             return True
-        return bool(records.payloads) and self._seal_some()
+        return bool(self._records.payloads) and self._seal_some()
 
     def more(self) -> bool:
         """Go on with the last key; see ``Encoder``."""
@@ -88,7 +99,12 @@ class SnapshotEncoder(Encoder):
 
     def finish(self) -> None:
         """Make the last record."""
-        self._records.end()
+        records = self._records
+        self._flush_writers()
+        end = Record(END)
+        end.table = [records.keys, records.entries]
+        records.put(end)
+        records.flush()
         while self._seal_some():
             pass
 
@@ -98,6 +114,17 @@ class SnapshotEncoder(Encoder):
         self._made = []
         self.size_bytes = 0
         return made
+
+    def _begin_database(self, index: int) -> None:
+        self._db = index
+        self._flush_writers()
+        record = Record(DATABASE)
+        record.table = [index]
+        self._records.put(record)
+
+    def _flush_writers(self) -> None:
+        for writer in self._writers.values():
+            writer.flush()
 
     def _seal_some(self) -> bool:
         """Go on with the checksums of whole payloads; True when there is more to do."""

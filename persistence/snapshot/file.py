@@ -9,16 +9,14 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 
 from headrace.persistence.errors import PersistenceError, SnapshotError, os_refusal
 from headrace.persistence.files import open_to_read, read_head
+from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, VERSION
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.layout import (
-    CHECKSUM,
     FRAME_HEAD,
     MAGIC,
-    OLDEST_VERSION,
     PREAMBLE,
     PREAMBLE_CHECKED,
     SUFFIX,
-    VERSION,
 )
 
 

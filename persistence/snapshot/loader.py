@@ -6,9 +6,10 @@ import os
 from typing import Final
 
 from headrace.persistence.errors import PersistenceError, os_refusal
-from headrace.persistence.snapshot.decode import Decoder, Malformed, Unfit
+from headrace.persistence.forms.intake import Malformed
+from headrace.persistence.forms.records import CHECKSUM
+from headrace.persistence.snapshot.decode import Decoder, Unfit
 from headrace.persistence.snapshot.file import FrameReader
-from headrace.persistence.snapshot.layout import CHECKSUM
 
 
 class SnapshotLoader:
@@ -57,3 +58,4 @@ class SnapshotLoader:
     def close(self) -> None:
         """Let go of the file."""
         self._reader.close()
+        self.decoder.close()

@@ -30,9 +30,9 @@ from headrace.persistence.aof.directory import (
     AofDirectory,
 )
 from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
-from headrace.persistence.forms.commands import CommandEncoder
 from headrace.server.durability.recovery import Recovery
 from headrace.server.durability.saving import snapshot_encoder
 from headrace.server.durability.snapshot_job import JobTask, SnapshotJob
@@ -321,7 +321,7 @@ class RewriteJob(SnapshotJob):
         if config.aof_use_rdb_preamble:
             self.suffix = SNAPSHOT_SUFFIX
             return snapshot_encoder(self.server, True)
-        return CommandEncoder(begun_s=int(time.time()) if config.aof_timestamp_enabled else 0)
+        return RewriteEncoder(begun_s=int(time.time()) if config.aof_timestamp_enabled else 0)
 
     def install(self) -> None:
         """Name the base in the manifest, and no older file."""

@@ -8,6 +8,7 @@ import time
 from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
 from headrace.persistence.errors import PersistenceError, shown
+from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.rdb.reader import RdbReader
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
@@ -27,10 +28,14 @@ def check_snapshot(path: bytes) -> int:
     version = shown(found.version)
     print(f"  written by Headrace {version}, state of {created} UTC")
     print("  base of an append-only folder" if found.is_base else "  whole by itself")
-    print(f"  {found.keys} keys: {found.strings} strings, {found.streams} streams")
+    print(f"  {found.keys} keys: {_listed(found.counts)}")
     print(f"  {found.mortal} keys with a deadline")
-    print(f"  {found.entries} entries, {found.groups} groups, {found.pending} pending entries")
+    print(f"  {_listed(found.parts)}")
     return 0
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join([f"{count} {name}" for name, count in counts.items()])
 
 
 def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
@@ -99,7 +104,7 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 
 def _check_rdb(path: bytes) -> int:
     """Go through a snapshot of Redis or Valkey; where it ends."""
-    reader = RdbReader(path, empty_databases(DATABASES), 100, 100)
+    reader = RdbReader(path, empty_databases(DATABASES), rdb_values(), {})
     progress = Progress(os.fsdecode(os.path.basename(path)), reader.size_bytes)
     try:
         while reader.step():

@@ -7,17 +7,17 @@ import sys
 import time
 from typing import Final
 
+from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.persistence.files import write_pieces
-from headrace.persistence.forms.commands import CommandEncoder
+from headrace.persistence.forms.table import forms
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import SUFFIX
 from headrace.persistence.source import Source
 from headrace.server.build import VERSION
 from headrace.server.tools.workspace import Workspace, make_empty
 from headrace.storage.freezing import frozen_key
-from headrace.storage.stream.stream import Stream
 
 TO_RESP: Final = "resp"
 TO_REDIS_AOF: Final = "redis-aof"
@@ -42,12 +42,12 @@ def export(form: str, source_path: bytes, out: bytes) -> int:
         raise PersistenceError("Nothing has been written: the data is not all known here.")
     _tell_what_redis_lacks(workspace)
     if form == TO_REDIS_AOF:
-        workspace.write_folder(out, CommandEncoder(), b"aof")
+        workspace.write_folder(out, RewriteEncoder(), b"aof")
         os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
     elif out == _STANDARD_OUTPUT:
-        _write_out(workspace, CommandEncoder())
+        _write_out(workspace, RewriteEncoder())
     else:
-        workspace.write_file(out, CommandEncoder())
+        workspace.write_file(out, RewriteEncoder())
     _tell(workspace, out)
     return 0
 
@@ -103,14 +103,14 @@ def _write_out(workspace: Workspace, encoder: Encoder) -> None:
 
 
 def _tell(workspace: Workspace, out: bytes) -> None:
-    entries = 0
-    for db in workspace.server.dbs:
-        for entry in db.slots:
-            if isinstance(entry.value, Stream):
-                entries += entry.value.length
-    print(
-        f"{workspace.keys} keys, {entries} entries of streams: {os.fsdecode(out)}", file=sys.stderr
-    )
+    totals = [f"{workspace.keys} keys"]
+    for form in forms():
+        names = form.part_names()
+        if names:
+            values = workspace.values_of(form)
+            count = sum([form.part_counts(value)[0] for value in values])
+            totals.append(f"{count} {names[0]} of {form.plural()}")
+    print(f"{', '.join(totals)}: {os.fsdecode(out)}", file=sys.stderr)
 
 
 def _tell_left(workspace: Workspace) -> None:
@@ -125,15 +125,6 @@ def _tell_left(workspace: Workspace) -> None:
 
 def _tell_what_redis_lacks(workspace: Workspace) -> None:
     """Warn of what only some servers can read."""
-    released = 0
-    limited = 0
-    for db in workspace.server.dbs:
-        for entry in db.slots:
-            if isinstance(entry.value, Stream):
-                for group in entry.value.groups.values():
-                    released += group.zone > 0
-                    limited += group.max_pending > 0
-    if released:
-        print(f"{released} groups hold released entries: XNACK needs Redis 8.8.", file=sys.stderr)
-    if limited:
-        print(f"{limited} groups have a MAX-PENDING, which Redis does not know.", file=sys.stderr)
+    for form in forms():
+        for line in form.lacking_elsewhere(workspace.values_of(form)):
+            print(line, file=sys.stderr)

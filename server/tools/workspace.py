@@ -13,6 +13,8 @@ from headrace.persistence.check import SoundDecoder
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.files import NewFile, sync_folder
+from headrace.persistence.forms.form import Form
+from headrace.persistence.forms.table import form_of, rdb_values
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
@@ -86,9 +88,11 @@ class Workspace:
 
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
         config = self.server.config
-        reader = RdbReader(
-            path, self.server.dbs, config.stream_idmp_duration, config.stream_idmp_maxsize
-        )
+        defaults = {
+            "stream-idmp-duration": config.stream_idmp_duration,
+            "stream-idmp-maxsize": config.stream_idmp_maxsize,
+        }
+        reader = RdbReader(path, self.server.dbs, rdb_values(), defaults)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)
@@ -96,6 +100,15 @@ class Workspace:
             reader.close()
         self.left.update(reader.left)
         return reader.end
+
+    def values_of(self, form: Form) -> list[object]:
+        """All values of one type."""
+        found: list[object] = []
+        for db in self.server.dbs:
+            for entry in db.slots:
+                if form_of(entry.value) is form:
+                    found.append(entry.value)
+        return found
 
     def databases(self) -> int:
         """How many databases a server needs for it, as many as it has by default at least."""

@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from headrace.persistence.errors import PersistenceError, SnapshotError
-from headrace.persistence.snapshot.check import check_stream
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.layout import (
-    CHECKSUM,
-    FRAME_HEAD,
-    OLDEST_VERSION,
-    PREAMBLE,
-    VERSION,
-)
-from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.persistence.snapshot.value import (
+from headrace.persistence.forms.payload import (
     FOOTER_BYTES,
     BadFooter,
     BadValue,
@@ -31,6 +21,11 @@ from headrace.persistence.snapshot.value import (
     dump_value,
     load_value,
 )
+from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, VERSION
+from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
+from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.groups import Group

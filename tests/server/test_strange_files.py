@@ -11,8 +11,9 @@ import pytest
 from conftest import Factory
 from xxhash import xxh3_64_intdigest
 
+from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
-from headrace.persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE
+from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
 from headrace.protocol.replies import request
 from support import build
 from support.interchange import rdb, string

@@ -27,7 +27,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import headrace.server.commands.families  # noqa: F401  (fills the command table)
-from headrace.persistence.snapshot.layout import CHECKSUM, FRAME_HEAD, PREAMBLE, RECORD_HEAD
+from headrace.persistence.forms.records import CHECKSUM, RECORD_HEAD
+from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
 from headrace.protocol.replies import request
 from headrace.server.dispatch.rows import TABLE
 from headrace.server.tools.cli import run_tool

@@ -15,8 +15,8 @@ from headrace.compat.errors import (
     CommandError,
 )
 from headrace.compat.numbers import INT64_MAX
-from headrace.persistence.forms.commands import key_commands
-from headrace.persistence.snapshot.value import (
+from headrace.persistence.aof.rewrite import key_commands
+from headrace.persistence.forms.payload import (
     BadFooter,
     BadValue,
     check_footer,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat.stream_ids import format_id
-from headrace.persistence.forms.commands import limits_command
+from headrace.persistence.forms.stream.rewriting import limits_command
 from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.dispatch.call import Call
 from headrace.storage.stream.iids import Iid
@@ -59,7 +59,7 @@ def record_limits(call: Call, key: bytes, stream: Stream) -> None:
     """
     if not call.recorded or stream.has_default_limits():
         return
-    call.record(limits_command(key, stream))
+    call.record(limits_command(key, stream.idmp_duration_s, stream.idmp_maxsize))
     for pid, iid, ms, seq, _ in stream.idmp_records():
         call.record([b"XIDMPRECORD", key, pid, iid, format_id(ms, seq)])
 

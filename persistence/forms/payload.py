@@ -1,4 +1,4 @@
-"""One value as bytes that another server of this kind can take: what DUMP and RESTORE exchange.
+"""What DUMP and RESTORE exchange: one value as bytes for another server of this kind.
 
 The records of one key without a name and without a deadline, and a footer: the version of the
 format in two bytes and XXH3-64 of all before in eight.
@@ -11,17 +11,18 @@ from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
-from headrace.persistence.snapshot.check import Unsound, check_stream
-from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder, Malformed, Unfit
-from headrace.persistence.snapshot.encode import Records, StreamWalk
-from headrace.persistence.snapshot.layout import (
+from headrace.persistence.forms.decoder import RecordDecoder
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.intake import Malformed
+from headrace.persistence.forms.records import (
     CHECKSUM,
     NO_DEADLINE,
     OLDEST_VERSION,
     VERSION,
+    Records,
 )
-from headrace.storage.stream.frozen import FrozenStream
-from headrace.storage.stream.stream import Stream
+from headrace.persistence.forms.table import form_of
+from headrace.storage.faces import frozen
 
 _VERSION: Final = Struct("<H")
 FOOTER_BYTES: Final = _VERSION.size + CHECKSUM.size
@@ -35,14 +36,23 @@ class BadValue(Exception):
     """The footer is right, but there is no value in front of it."""
 
 
-class _OneValue(Decoder):
+class _OneValue(RecordDecoder):
     """Decodes one value, to be found in ``value``."""
 
     def __init__(self, now_ms: int) -> None:
-        super().__init__([], now_ms, KEEP_ALL)
+        super().__init__(now_ms)
         self.value: object = None
-        self.places_itself = True
-        self.begin_value()
+
+    def finish(self) -> None:
+        """All has been decoded.
+
+        Raises:
+            Malformed: something is missing, or there was more.
+        """
+        self._start = self.end
+        self.finish_value()
+        if self.keys != 1:
+            raise self.malformed("the records of one key")
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """The key is complete."""
@@ -55,15 +65,11 @@ class _OneValue(Decoder):
 def dump_value(value: object) -> bytes:
     """The bytes of a value as a keyspace holds it. Complexity: O(its size)."""
     records = Records()
-    if isinstance(value, Stream):
-        walk = StreamWalk(records, b"", NO_DEADLINE, FrozenStream(value))
-        while walk.step():
-            pass
-    elif isinstance(value, int):
-        records.integer(b"", value, NO_DEADLINE)
-    else:
-        assert isinstance(value, (bytes, bytearray))
-        records.string(b"", bytes(value), NO_DEADLINE)
+    writer = form_of(value).writer(records)
+    walk = writer.add(b"", frozen(value), NO_DEADLINE)
+    while walk is not None and walk.step():
+        pass
+    writer.flush()
     records.flush()
     pieces: list[bytes] = []
     for payload in records.payloads:
@@ -93,7 +99,7 @@ def load_value(data: bytes, now_ms: int) -> object:
     """The value that ``dump_value`` turned into these bytes, whose footer is right.
 
     Args:
-        now_ms: the present, as for ``Decoder``.
+        now_ms: the present, as for ``Intake``.
 
     Raises:
         BadValue: there is none.
@@ -104,9 +110,11 @@ def load_value(data: bytes, now_ms: int) -> object:
     try:
         while decoder.step():
             pass
-        decoder.finish_value()
-        if isinstance(decoder.value, Stream):
-            check_stream(decoder.value)
-    except (Malformed, Unfit, Unsound) as error:
+        decoder.finish()
+        value = decoder.value
+        form_of(value).check(value)
+    except (Malformed, Unsound) as error:
         raise BadValue(str(error)) from error
-    return decoder.value
+    finally:
+        decoder.close()
+    return value

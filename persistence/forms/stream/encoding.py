@@ -1,33 +1,19 @@
-"""Turns keys and values into the records of a snapshot, without copying what they hold.
-
-References are collected: a block's payload, a large value go into a list as they are, and a row of
-numbers beside them says how long they are. Only short keys and values are copied, many at once.
-"""
+"""Turns a frozen stream into records, without copying what it holds."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
-from msgspec.msgpack import Encoder as Packer
-
-from headrace.persistence.snapshot.layout import (
+from headrace.persistence.forms.form import Walk, Writer
+from headrace.persistence.forms.records import TABLE_NUMBERS, WRAP, Record
+from headrace.persistence.forms.stream.kinds import (
     BLOCKS,
     CONSUMERS,
-    DATABASE,
-    END,
     GROUP,
-    HEADER,
-    INTEGERS,
-    MORTAL_INTEGERS,
-    MORTAL_STRINGS,
-    NO_DEADLINE,
     OPEN_BLOCK,
     PENDING,
     PRODUCER,
-    RECORD_HEAD,
     STREAM,
-    STRINGS,
-    WRAP,
 )
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.frozen import (
@@ -38,143 +24,33 @@ from headrace.storage.stream.frozen import (
 )
 from headrace.storage.stream.producer import Producer
 
-PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough
-# Pieces shorter than this on average are joined: to go through each costs more than its copy.
-JOINED_BELOW_BYTES: Final = 512
+if TYPE_CHECKING:
+    from headrace.persistence.forms.records import Records
+
 BLOCKS_AT_ONCE: Final = 64
 CONSUMERS_AT_ONCE: Final = 500
-TABLE_NUMBERS: Final = 1 << 13  # in the table of one record, about
-
-_pack: Final = Packer().encode
 
 
-class _Record:
-    """A record that is being put together."""
-
-    def __init__(self, kind: int) -> None:
-        self.kind: Final = kind
-        self.table: list[int] = []
-        self.data: list[bytes] = []
-        self.size = 0  # of the data
-
-
-class Records:
-    """Collects records into payloads of frames.
-
-    Call ``begin``, then for each database ``database`` and its keys, then ``end``. A stream is
-    ``stream`` and then, in this order, its blocks, its open block, each group with its consumers
-    and pending entries, and its producers.
-
-    Attributes:
-        payloads: those that are large enough, oldest first, each a list of pieces.
-        keys, entries: how many keys and entries of streams were encoded so far.
+class StreamRecords:
+    """Makes the records of streams: ``stream`` and then, in this order, its blocks, its open block,
+    each group with its consumers and pending entries, and its producers.
     """
 
-    def __init__(self) -> None:
-        self.payloads: list[list[bytes]] = []
-        self.keys = 0
-        self.entries = 0
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._strings: Final = [
-            _Record(STRINGS),
-            _Record(INTEGERS),
-            _Record(MORTAL_STRINGS),
-            _Record(MORTAL_INTEGERS),
-        ]
-        self._blocks: Final = _Record(BLOCKS)
+    def __init__(self, records: Records) -> None:
+        self._records: Final = records
+        self._blocks: Final = Record(BLOCKS)
         self._last_block_ms = 0
-        self._consumers: Final = _Record(CONSUMERS)
-        self._pending: Final = _Record(PENDING)
+        self._consumers: Final = Record(CONSUMERS)
+        self._pending: Final = Record(PENDING)
         self._nack_ms = 0
         self._nack_seq = 0
         self._nack_delivery_ms = 0
 
-    # The file
-
-    def begin(self, version: bytes, created_ms: int, is_base: bool, databases: int) -> None:
-        """Start.
-
-        Args:
-            version: of the server, for people to read.
-            created_ms: the moment whose state this is.
-            is_base: it is the base of an append-only folder, and incr files may follow.
-            databases: how many the server has.
-        """
-        header = _Record(HEADER)
-        header.table = [created_ms, 1 if is_base else 0, databases, len(version)]
-        header.data = [version]
-        header.size = len(version)
-        self._put(header)
-
-    def database(self, index: int) -> None:
-        """The keys that follow are of this database."""
-        self._put_strings()
-        record = _Record(DATABASE)
-        record.table = [index]
-        self._put(record)
-
-    def end(self) -> None:
-        """Everything has been encoded."""
-        self._put_strings()
-        record = _Record(END)
-        record.table = [self.keys, self.entries]
-        self._put(record)
-        self._flush()
-
-    def flush(self) -> None:
-        """Make a payload of what there is."""
-        self._put_strings()
-        self._flush()
-
-    def _flush(self) -> None:
-        if self._pieces:
-            self.payloads.append(self._pieces)
-            self._pieces = []
-            self._size = 0
-
-    # Strings
-
-    def string(self, key: bytes, value: bytes, expire_ms: int) -> None:
-        """A key that holds a string; ``expire_ms`` is ``NO_DEADLINE`` or a deadline."""
-        self.keys += 1
-        record = self._strings[0 if expire_ms == NO_DEADLINE else 2]
-        table = record.table
-        table.append(len(key))
-        table.append(len(value))
-        if expire_ms != NO_DEADLINE:
-            table.append(expire_ms)
-        record.data.append(key)
-        record.data.append(value)
-        record.size += len(key) + len(value)
-        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
-            self._put(record)
-
-    def integer(self, key: bytes, value: int, expire_ms: int) -> None:
-        """A key that holds a string which spells a 64-bit integer."""
-        self.keys += 1
-        record = self._strings[1 if expire_ms == NO_DEADLINE else 3]
-        table = record.table
-        table.append(len(key))
-        table.append(value)
-        if expire_ms != NO_DEADLINE:
-            table.append(expire_ms)
-        record.data.append(key)
-        record.size += len(key)
-        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
-            self._put(record)
-
-    def _put_strings(self) -> None:
-        for record in self._strings:
-            self._put(record)
-
-    # Streams
-
     def stream(self, key: bytes, expire_ms: int, stream: FrozenStream) -> None:
         """A key that holds a stream; what it consists of follows."""
-        self.keys += 1
-        self.entries += stream.length
-        record = _Record(STREAM)
+        self._records.keys += 1
+        self._records.entries += stream.length
+        record = Record(STREAM)
         record.table = [
             len(key),
             expire_ms,
@@ -195,31 +71,31 @@ class Records:
         ]
         record.data = [key]
         record.size = len(key)
-        self._put(record)
+        self._records.put(record)
 
     def blocks(self, blocks: list[Block]) -> None:
         """Some of the stream's sealed blocks."""
         record = self._blocks
         for block in blocks:
             self._add_block(record, block, block.payload, block.ids_bytes)
-            if record.size > PAYLOAD_BYTES or len(record.table) > TABLE_NUMBERS:
+            if record.is_full():
                 self.blocks_done()
 
     def blocks_done(self) -> None:
         """The sealed blocks of the stream have all been given."""
-        self._put(self._blocks)
+        self._records.put(self._blocks)
         self._last_block_ms = 0
 
     def open_block(self, block: Block) -> None:
         """The stream's open block."""
-        record = _Record(OPEN_BLOCK)
+        record = Record(OPEN_BLOCK)
         payload, ids_bytes = block.packed()
         self._last_block_ms = 0
         self._add_block(record, block, payload, ids_bytes)
         self._last_block_ms = 0
-        self._put(record)
+        self._records.put(record)
 
-    def _add_block(self, record: _Record, block: Block, payload: bytes, ids_bytes: int) -> None:
+    def _add_block(self, record: Record, block: Block, payload: bytes, ids_bytes: int) -> None:
         dead = block.dead
         stored = block.live if dead is None else len(dead)
         first_ms = block.first_ms
@@ -249,7 +125,7 @@ class Records:
     def group(self, group: FrozenGroup) -> None:
         """A group of the stream; its consumers and pending entries follow."""
         name = group.name
-        record = _Record(GROUP)
+        record = Record(GROUP)
         record.table = [
             len(name),
             group.last_ms,
@@ -261,7 +137,7 @@ class Records:
         ]
         record.data = [name]
         record.size = len(name)
-        self._put(record)
+        self._records.put(record)
 
     def consumers(self, consumers: list[FrozenConsumer]) -> None:
         """Some of the group's consumers, in the order of the numbers that entries refer to."""
@@ -270,7 +146,7 @@ class Records:
 
     def consumers_done(self) -> None:
         """The consumers of the group have all been given."""
-        self._put(self._consumers)
+        self._records.put(self._consumers)
 
     def _add_consumer(self, consumer: FrozenConsumer) -> None:
         record = self._consumers
@@ -279,8 +155,8 @@ class Records:
         record.table.append(consumer.active_ms)
         record.data.append(consumer.name)
         record.size += len(consumer.name)
-        if record.size > PAYLOAD_BYTES or len(record.table) > TABLE_NUMBERS:
-            self._put(record)
+        if record.is_full():
+            self._records.put(record)
 
     def pending(self, some: Pending) -> None:
         """Some of the group's pending entries, in the order of claiming."""
@@ -324,13 +200,13 @@ class Records:
 
     def pending_done(self) -> None:
         """The pending entries of the group have all been given."""
-        self._put(self._pending)
+        self._records.put(self._pending)
 
     # Producers
 
     def producer(self, producer: Producer) -> None:
         """A producer of the stream's IDMP map."""
-        record = _Record(PRODUCER)
+        record = Record(PRODUCER)
         table = record.table
         data = record.data
         table.append(len(producer.pid))
@@ -348,29 +224,7 @@ class Records:
             data.append(iid)
             record.size += len(iid)
             last_ms = ms
-        self._put(record)
-
-    # Records
-
-    def _put(self, record: _Record) -> None:
-        """Put a record that is not empty into the frame at hand, and empty it."""
-        if not record.table:
-            return
-        table = _pack(record.table)
-        pieces = self._pieces
-        pieces.append(RECORD_HEAD.pack(record.kind, len(table)))
-        pieces.append(table)
-        data = record.data
-        if record.size < JOINED_BELOW_BYTES * len(data):
-            pieces.append(b"".join(data))
-        else:
-            pieces.extend(data)
-        self._size += RECORD_HEAD.size + len(table) + record.size
-        record.table = []
-        record.data = []
-        record.size = 0
-        if self._size >= PAYLOAD_BYTES:
-            self._flush()
+        self._records.put(record)
 
 
 def dead_bits(dead: bytearray) -> bytes:
@@ -383,10 +237,12 @@ def dead_bits(dead: bytearray) -> bytes:
     return bytes(bits)
 
 
-class StreamWalk:
+class StreamWalk(Walk):
     """Encodes one frozen stream, part by part."""
 
-    def __init__(self, records: Records, key: bytes, expire_ms: int, stream: FrozenStream) -> None:
+    def __init__(
+        self, records: StreamRecords, key: bytes, expire_ms: int, stream: FrozenStream
+    ) -> None:
         self._records: Final = records
         self._stream: Final = stream
         self._blocks_left = True
@@ -442,3 +298,15 @@ class StreamWalk:
             return False
         records.pending(pending)
         return True
+
+
+class StreamWriter(Writer):
+    """Writes streams; each is a walk."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self._parts: Final = StreamRecords(records)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """See ``Writer``."""
+        return StreamWalk(self._parts, key, expire_ms, cast("FrozenStream", value))

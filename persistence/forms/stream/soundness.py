@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.persistence.snapshot.decode import UNDECODABLE
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.intake import UNDECODABLE
 from headrace.storage.stream.packing import pack
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
-
-
-class Unsound(Exception):
-    """A stream holds what cannot be in one; the text says what."""
 
 
 def check_stream(stream: Stream) -> None:

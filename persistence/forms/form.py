@@ -1,0 +1,126 @@
+"""The form of a type: all that the files of a server, and DUMP, ask of a value of it.
+
+Whoever writes or reads a file finds the form in ``persistence.forms.table`` and knows no type.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.persistence.rdb.values import RdbValues
+
+if TYPE_CHECKING:
+    from headrace.persistence.forms.commands import Commands
+    from headrace.persistence.forms.intake import Intake, Reader
+    from headrace.persistence.forms.records import Records
+
+
+class Unsound(Exception):
+    """A value holds what cannot be in one; the text says what."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Walk:
+    """What is left to do for a value that is gone through in parts."""
+
+    @abstractmethod
+    def step(self) -> bool:
+        """Do the next part, some tenths of a millisecond at most; False when nothing is left."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Writer:
+    """Turns frozen values of one type into records; one file has one.
+
+    Args:
+        records: where they go.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.records: Final = records
+
+    @abstractmethod
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """Write a key, and count it in ``records.keys``; what is left to do where that is much.
+
+        Args:
+            value: what ``Value.freeze`` returned.
+            expire_ms: ``NO_DEADLINE`` or a deadline.
+        """
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Put what waits for more of its kind: another database follows, or the end."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Form(RdbValues):
+    """The form of one type."""
+
+    @abstractmethod
+    def type_name(self) -> bytes:
+        """The type, as ``Value.type_name`` returns it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def plural(self) -> str:
+        """What several values of it are called."""
+        raise NotImplementedError
+
+    # Records
+
+    @abstractmethod
+    def record_kinds(self) -> dict[int, str]:
+        """The numbers of its records, which no other form has, and what they are called."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def writer(self, records: Records) -> Writer:
+        """What turns values into records."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def reader(self, intake: Intake) -> Reader:
+        """What turns records back into values."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def check(self, value: object) -> None:
+        """Look at all of a value that was read from records of a stranger.
+
+        Raises:
+            Unsound: it is none that commands could have made.
+        """
+        raise NotImplementedError
+
+    # Commands
+
+    @abstractmethod
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
+        """Make a key, without its deadline, by commands; what is left where that is much.
+
+        Args:
+            value: what ``Value.freeze`` returned.
+        """
+        raise NotImplementedError
+
+    # What tools report
+
+    @abstractmethod
+    def part_names(self) -> list[str]:
+        """What the parts of a value are called that are worth counting."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def part_counts(self, value: object) -> list[int]:
+        """How many of each a value has."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        """What of these values not every server of Redis can read, each in a sentence."""
+        raise NotImplementedError

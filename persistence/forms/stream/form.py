@@ -1,0 +1,89 @@
+"""The form of streams: where its parts are found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from headrace.persistence.forms.form import Form
+from headrace.persistence.forms.stream.decoding import StreamReader
+from headrace.persistence.forms.stream.encoding import StreamWriter
+from headrace.persistence.forms.stream.kinds import NAMES
+from headrace.persistence.forms.stream.rdb import KINDS, read_stream
+from headrace.persistence.forms.stream.rewriting import StreamRewrite
+from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.frozen import STREAM, FrozenStream
+from headrace.storage.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from headrace.persistence.forms.commands import Commands
+    from headrace.persistence.forms.intake import Intake
+    from headrace.persistence.forms.records import Records
+    from headrace.persistence.rdb.source import RdbSource
+
+
+class StreamForm(Form):
+    """Streams."""
+
+    def type_name(self) -> bytes:
+        """See ``Form``."""
+        return STREAM
+
+    def plural(self) -> str:
+        """See ``Form``."""
+        return "streams"
+
+    def record_kinds(self) -> dict[int, str]:
+        """See ``Form``."""
+        return NAMES
+
+    def writer(self, records: Records) -> StreamWriter:
+        """See ``Form``."""
+        return StreamWriter(records)
+
+    def reader(self, intake: Intake) -> StreamReader:
+        """See ``Form``."""
+        return StreamReader(intake)
+
+    def check(self, value: object) -> None:
+        """See ``Form``."""
+        check_stream(cast("Stream", value))
+
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
+        """See ``Form``."""
+        return StreamRewrite(commands, key, cast("FrozenStream", value))
+
+    def rdb_types(self) -> list[int]:
+        """See ``RdbValues``."""
+        return list(KINDS)
+
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Stream:
+        """See ``RdbValues``."""
+        duration_s = defaults.get("stream-idmp-duration", IDMP_DURATION_S)
+        maxsize = defaults.get("stream-idmp-maxsize", IDMP_MAXSIZE)
+        return read_stream(source, number, duration_s, maxsize)
+
+    def part_names(self) -> list[str]:
+        """See ``Form``."""
+        return ["entries", "groups", "pending entries"]
+
+    def part_counts(self, value: object) -> list[int]:
+        """See ``Form``."""
+        stream = cast("Stream", value)
+        pending = sum([group.pel.size for group in stream.groups.values()])
+        return [stream.length, len(stream.groups), pending]
+
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        """See ``Form``."""
+        released = 0
+        limited = 0
+        for value in values:
+            for group in cast("Stream", value).groups.values():
+                released += group.zone > 0
+                limited += group.max_pending > 0
+        found: list[str] = []
+        if released:
+            found.append(f"{released} groups hold released entries: XNACK needs Redis 8.8.")
+        if limited:
+            found.append(f"{limited} groups have a MAX-PENDING, which Redis does not know.")
+        return found

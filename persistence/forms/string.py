@@ -1,0 +1,180 @@
+"""Strings outside memory: rows of many in one record, SET, and RDB's first type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headrace.persistence.forms.form import Form, Walk, Writer
+from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Reader
+from headrace.persistence.forms.records import NO_DEADLINE, Record
+from headrace.storage.string.string import STRING, string_bytes
+
+if TYPE_CHECKING:
+    from headrace.persistence.forms.commands import Commands
+    from headrace.persistence.forms.intake import Intake
+    from headrace.persistence.forms.records import Records
+    from headrace.persistence.rdb.source import RdbSource
+
+STRINGS: Final = 3
+INTEGERS: Final = 4
+MORTAL_STRINGS: Final = 5  # as the two above, each with a deadline
+MORTAL_INTEGERS: Final = 6
+_RDB_STRING: Final = 0
+_LONGEST_INTEGER: Final = 20  # digits and sign
+
+
+class StringWriter(Writer):
+    """Collects keys in rows, those with and without deadlines, texts and integers apart."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self._strings: Final = Record(STRINGS)
+        self._integers: Final = Record(INTEGERS)
+        self._mortal_strings: Final = Record(MORTAL_STRINGS)
+        self._mortal_integers: Final = Record(MORTAL_INTEGERS)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """Add a row; see ``Writer``."""
+        records = self.records
+        records.keys += 1
+        if isinstance(value, bytes):
+            record = self._strings if expire_ms == NO_DEADLINE else self._mortal_strings
+            table = record.table
+            table.append(len(key))
+            table.append(len(value))
+            record.data.append(key)
+            record.data.append(value)
+            record.size += len(key) + len(value)
+        else:
+            assert isinstance(value, int)
+            record = self._integers if expire_ms == NO_DEADLINE else self._mortal_integers
+            table = record.table
+            table.append(len(key))
+            table.append(value)
+            record.data.append(key)
+            record.size += len(key)
+        if expire_ms != NO_DEADLINE:
+            table.append(expire_ms)
+        if record.is_full():
+            records.put(record)
+        return None
+
+    def flush(self) -> None:
+        """Put all rows."""
+        self.records.put(self._strings)
+        self.records.put(self._integers)
+        self.records.put(self._mortal_strings)
+        self.records.put(self._mortal_integers)
+
+
+class StringReader(Reader):
+    """Reads rows of keys."""
+
+    def read(self, kind: int, table: list[int]) -> None:
+        """See ``Reader``."""
+        if kind in (STRINGS, MORTAL_STRINGS):
+            self._strings(table, kind == MORTAL_STRINGS)
+        else:
+            self._integers(table, kind == MORTAL_INTEGERS)
+
+    def _strings(self, table: list[int], mortal: bool) -> None:
+        intake = self.intake
+        expire_ms = NO_DEADLINE
+        width = 3 if mortal else 2
+        frame = intake.frame
+        at = intake.at
+        end = intake.end
+        now_ms = intake.now_ms
+        # Most keys of most snapshots come this way: without ``place``.
+        db = None if mortal else intake.database()
+        for row in range(0, len(table), width):
+            middle = at + table[row]
+            stop = middle + table[row + 1]
+            if not at <= middle <= stop <= end:
+                raise intake.malformed("data that ends with its frame")
+            key = frame[at:middle]
+            if db is not None:
+                if not db.load(key, frame[middle:stop], NO_DEADLINE, now_ms):
+                    raise intake.doubled(key)
+                intake.keys += 1
+            else:
+                if mortal:
+                    expire_ms = table[row + 2]
+                intake.place(key, frame[middle:stop], expire_ms)
+            at = stop
+        intake.at = at
+
+    def _integers(self, table: list[int], mortal: bool) -> None:
+        intake = self.intake
+        expire_ms = NO_DEADLINE
+        width = 3 if mortal else 2
+        for row in range(0, len(table), width):
+            if mortal:
+                expire_ms = table[row + 2]
+            value = table[row + 1]
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise intake.malformed("an integer of 64 bits")
+            intake.place(intake.cut(table[row]), value, expire_ms)
+
+
+class StringForm(Form):
+    """Strings."""
+
+    def type_name(self) -> bytes:
+        """See ``Form``."""
+        return STRING
+
+    def plural(self) -> str:
+        """See ``Form``."""
+        return "strings"
+
+    def record_kinds(self) -> dict[int, str]:
+        """See ``Form``."""
+        return {
+            STRINGS: "strings",
+            INTEGERS: "integers",
+            MORTAL_STRINGS: "mortal strings",
+            MORTAL_INTEGERS: "mortal integers",
+        }
+
+    def writer(self, records: Records) -> StringWriter:
+        """See ``Form``."""
+        return StringWriter(records)
+
+    def reader(self, intake: Intake) -> StringReader:
+        """See ``Form``."""
+        return StringReader(intake)
+
+    def check(self, value: object) -> None:
+        """Any bytes are a string."""
+
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
+        """SET; see ``Form``."""
+        commands.add([b"SET", key, string_bytes(value) or b""])
+        return None
+
+    def rdb_types(self) -> list[int]:
+        """See ``RdbValues``."""
+        return [_RDB_STRING]
+
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+        """A string, an integer where it spells one; see ``RdbValues``."""
+        value = source.value()
+        if not isinstance(value, bytes) or len(value) > _LONGEST_INTEGER:
+            return value
+        if not value.removeprefix(b"-").isdigit():
+            return value
+        integer = int(value)
+        return integer if INT64_MIN <= integer <= INT64_MAX and b"%d" % integer == value else value
+
+    def part_names(self) -> list[str]:
+        """There are no parts."""
+        return []
+
+    def part_counts(self, value: object) -> list[int]:
+        """See ``Form``."""
+        return []
+
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        """Every server reads strings."""
+        return []

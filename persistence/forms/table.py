@@ -1,0 +1,44 @@
+"""Which forms there are: one line for each type."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.forms.form import Form
+from headrace.persistence.forms.records import DATABASE, END, HEADER
+from headrace.persistence.forms.stream.form import StreamForm
+from headrace.persistence.forms.string import StringForm
+from headrace.persistence.rdb.values import RdbValues
+from headrace.storage.faces import face
+from headrace.storage.value import Frozen
+
+_FORMS: Final[dict[bytes, Form]] = {}  # by the name of the type
+_TAKEN: Final = {HEADER, DATABASE, END}  # kinds of records
+
+
+def register(form: Form) -> None:
+    """Make the form of a type known; no file may have been read or written before."""
+    for kind in form.record_kinds():
+        assert kind not in _TAKEN, f"records of kind {kind} belong to another form"
+        _TAKEN.add(kind)
+    _FORMS[form.type_name()] = form
+
+
+def forms() -> list[Form]:
+    """All there are, in the order in which they were registered."""
+    return list(_FORMS.values())
+
+
+def rdb_values() -> list[RdbValues]:
+    """What reads the values of all types from an RDB file."""
+    return list(_FORMS.values())
+
+
+def form_of(value: object) -> Form:
+    """The form of a value, as a keyspace holds it or frozen."""
+    name = value.type_name() if isinstance(value, Frozen) else face(value).type_name()
+    return _FORMS[name]
+
+
+register(StringForm())
+register(StreamForm())
