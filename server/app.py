@@ -14,18 +14,18 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.persistence.errors import PersistenceError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clock import monotonic_ms
-from headrace.server.config.settings import Settings
-from headrace.server.cron import Cron
+from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.commit import Committer
-from headrace.server.durability.loading import start_persistence
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
+from headrace.server.loading.loading import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
+from headrace.server.settings import Settings
 from headrace.server.state import LOADING_DATA, Host, Server
 
 if TYPE_CHECKING:

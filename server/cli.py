@@ -50,7 +50,7 @@ def main() -> int:
     from headrace.server.process.lean import import_libraries
 
     import_libraries()
-    from headrace.server.process.start import start
+    from headrace.server.start import start
 
     return start(words)
 

@@ -27,11 +27,11 @@ from headrace.server.clock import monotonic_ms, read_ns
 from headrace.server.dispatch.call import Call
 from headrace.server.durability.aof_status import AofStatus
 from headrace.server.durability.worker import Worker
-from headrace.server.info.latency import LatencyMonitor
-from headrace.server.info.memory import Memory
-from headrace.server.info.metrics import Rates
-from headrace.server.info.slowlog import SlowLog
-from headrace.server.info.stats import Stats
+from headrace.server.statistics.counters import Stats
+from headrace.server.statistics.latency import LatencyMonitor
+from headrace.server.statistics.memory import Memory
+from headrace.server.statistics.rates import Rates
+from headrace.server.statistics.slowlog import SlowLog
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable

@@ -20,7 +20,6 @@ from headrace.server.clients.session import (
     SUBSCRIBED,
     Session,
 )
-from headrace.server.config.settings import allowed_by
 from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -34,6 +33,7 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
+from headrace.server.settings import allowed_by
 from headrace.server.state import (
     LOADING_DATA,
     MEMORY_LIMITED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.server.info.latency import LatencySeries
+from headrace.server.statistics.latency import LatencySeries
 
 if TYPE_CHECKING:
     from headrace.server.state import Server

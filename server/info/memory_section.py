@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headrace.server.clients.client_line import CLIENT_BYTES
-from headrace.server.info.memory import human, system_bytes
+from headrace.server.statistics.memory import human, system_bytes
 
 if TYPE_CHECKING:
     from headrace.server.state import Server

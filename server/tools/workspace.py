@@ -20,7 +20,7 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
-from headrace.server.durability.loading import Loader, set_expiry
+from headrace.server.loading.loading import Loader, set_expiry
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
 from headrace.storage.expiring import Expiring

@@ -15,8 +15,8 @@ from conftest import Factory
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.aof.reader import AofReader
 from headrace.server.build import build_kind
-from headrace.server.durability.loading import Replayer, start_persistence
-from headrace.server.process.start import load_config
+from headrace.server.loading.loading import Replayer, start_persistence
+from headrace.server.start import load_config
 from headrace.server.state import Server
 from headrace.storage.stream.stream import Stream
 from support.client import RawClient

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
-from headrace.server.info.latency import LatencyMonitor
+from headrace.server.statistics.latency import LatencyMonitor
 from support.client import RawClient, WireError
 from support.process import Process, ServerProcess
 from support.waiting import wait_until

@@ -19,11 +19,11 @@ from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.config.config import Config
-from headrace.server.config.settings import Settings
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.invoke import MOST_ALIKE, alike_until, run_alike
 from headrace.server.dispatch.rows import NONE_ALIKE, TABLE
+from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.stream.entry_log import SCATTERED_BLOCKS
 from headrace.storage.stream.groups import Group

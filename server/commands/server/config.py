@@ -15,7 +15,6 @@ from headrace.protocol.replies import OK, Map
 from headrace.server.commands.help import show_help
 from headrace.server.config.parameters import is_sensitive
 from headrace.server.config.rewrite import rewrite
-from headrace.server.config.settings import allowed_by
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.redaction import REDACTED
 from headrace.server.dispatch.rows import (
@@ -27,6 +26,7 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
+from headrace.server.settings import allowed_by
 from headrace.server.state import LOADING_DATA
 
 log: Final = logging.getLogger("headrace")

@@ -18,8 +18,8 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
-from headrace.server.info.memory import anonymous_huge_bytes, give_back, human
 from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
+from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.faces import face
 

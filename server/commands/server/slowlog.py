@@ -10,7 +10,7 @@ from headrace.protocol.replies import OK
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, STALE, command, container
-from headrace.server.info.slowlog import SlowCommand
+from headrace.server.statistics.slowlog import SlowCommand
 
 DEFAULT_COUNT: Final = 10
 _FLAGS: Final = ADMIN | LOADING | STALE

@@ -15,12 +15,11 @@ from headrace.server.clients.eviction import evict_clients
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
 from headrace.server.clock import monotonic_ms
 from headrace.server.commands.streams.idle_consumers import Sweep
+from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.sync_waits import serve_sync_waits
 from headrace.server.info.command_stats import calls_of_all
-from headrace.server.info.memory import give_back
-from headrace.server.process.clock_steps import ClockSteps
 from headrace.server.state import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -29,6 +28,7 @@ from headrace.server.state import (
     PAUSED_WRITES,
     Server,
 )
+from headrace.server.statistics.memory import give_back
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry

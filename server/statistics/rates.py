@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.info.stats import Stats
+from headrace.server.statistics.counters import Stats
 
 _SAMPLES: Final = 16
 SAMPLE_MS: Final = 100  # the least time between two samples

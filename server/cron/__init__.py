@@ -1,0 +1,1 @@
+"""What happens from time to time, not because a client asked."""

@@ -1,0 +1,1 @@
+"""What is on the disk is brought into memory: files read, recorded commands run again."""
