@@ -9,7 +9,6 @@ COPY compat /src/compat
 COPY headrace /src/headrace
 COPY persistence /src/persistence
 COPY protocol /src/protocol
-COPY pyspark_headrace /src/pyspark_headrace
 COPY server /src/server
 COPY storage /src/storage
 COPY docker/build.sh /src/docker/build.sh

@@ -27,10 +27,16 @@ PURE_VENV := .venv-pure
 JUDGES := .judges
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
-REQUIREMENTS := $(VENV)/requirements$(if $(filter 1,$(SPARK)),-spark).txt
-BENCH_REQUIREMENTS := $(VENV)/requirements-bench.txt
+CONNECTOR_STAMP := $(VENV)/.installed-connector
+# What is installed beside what running needs, by the extras of pyproject.toml.
+TO_TEST := $(VENV)/requirements-test.txt $(VENV)/requirements-demo.txt \
+	$(if $(filter 1,$(SPARK)),$(VENV)/requirements-spark.txt)
+TO_LINT := $(VENV)/requirements-lint.txt
+TO_BENCH := $(VENV)/requirements-test.txt $(VENV)/requirements-bench.txt
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-PACKAGES := compat headrace persistence protocol pyspark_headrace server storage
+PACKAGES := compat headrace persistence protocol server storage
+CONNECTOR := pyspark_headrace
 # Our packages as they are installed, below one name: links for what looks for modules by name.
 TREE := build/tree/headrace
 # What mypy looks at where pyspark is not installed.
@@ -38,11 +44,14 @@ WITHOUT_SPARK := $(TREE) tests bench docker examples setup.py \
 	--exclude "'^(tests/spark|tests/support/spark_|bench/spark)'"
 
 # Folders count as sources too: their times tell when a file was removed.
-SOURCES := $(shell find $(PACKAGES) -name __pycache__ -prune -o \( -name '*.py' -o -type d \) -print)
+sources = $(shell find $(1) -name __pycache__ -prune -o \( -name '*.py' -o -type d \) -print)
+SOURCES := $(call sources,$(PACKAGES))
+# `make wheel` makes one for each of these that is there.
+PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install tree run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,26 +59,26 @@ help: ## list the targets
 	@echo "  HEADRACE_PURE=1 installs without compiling; SPARK=1 installs and tests the Spark part too"
 	@echo "  PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
 
-install: $(STAMP) ## install headrace and its tools into .venv, compiled where a C compiler is found
-
-run: install ## start on port 6379 with an append-only file in ./data
+run: $(STAMP) ## install into .venv what running needs, start on port 6379, keep the data in ./data
 	@mkdir -p data
 	@exec $(VENV)/bin/headrace --port $(PORT) --dir data --appendonly yes $(ARGS)
 
-demo: install ## Rocket Rides: a unified log for a minute, with all its failures (needs PostgreSQL)
+install: $(STAMP) $(CONNECTOR_STAMP) $(TO_LINT) ## install headrace and all tools into .venv, compiled where a C compiler is found
+
+demo: $(STAMP) $(VENV)/requirements-demo.txt ## Rocket Rides: a unified log for a minute, with all its failures (needs PostgreSQL)
 	@PYTHONPATH=examples $(VENV)/bin/python -P -m rocket_rides.demo $(ARGS)
 
 # Fetched once for all; the script says where they come from.
 judges: | $(VENV)/bin/python ## fetch the real servers that tests compare with into .judges (Debian 12 and 13)
 	@tests/support/get_judges.sh $(JUDGES) $(VENV)/bin/python
 
-test: install ## run all tests against the installed build
+test: $(STAMP) $(CONNECTOR_STAMP) ## run all tests against the installed build
 	HEADRACE_EXPECT_BUILD=$${EXPECT:-$$(cat $(VENV)/.build-kind)} PYTHONSAFEPATH=1 \
 		$(VENV)/bin/python -m pytest $(PYTEST_ARGS) $(TESTS)
 
 check: lint types test-compiled test-pure ## what CI runs: lint, types, tests on both builds
 
-lint: install ## ruff, and hadolint on the Dockerfile
+lint: $(TO_LINT) ## ruff, and hadolint on the Dockerfile
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
@@ -78,7 +87,7 @@ lint: install ## ruff, and hadolint on the Dockerfile
 tree: | $(VENV)/bin/python ## lay the packages below build/tree/headrace, as links for mypy and editors
 	@$(VENV)/bin/python setup.py --quiet tree
 
-types: install tree ## mypy --strict; what builds on pyspark only where that is installed
+types: $(TO_TEST) $(TO_LINT) tree ## mypy --strict; what builds on pyspark only where that is installed
 	$(VENV)/bin/mypy --cache-dir=$(VENV)/mypy $(shell $(VENV)/bin/python -c 'import pyspark' \
 		2> /dev/null || echo $(WITHOUT_SPARK))
 
@@ -92,37 +101,37 @@ test-pure: ## run all tests against the pure build
 		PYTEST_ARGS='$(WORKERS) --dist worksteal $(AGAIN) -m "not once" $(PYTEST_ARGS)'
 
 # Beside a real server: HEADRACE_JUDGE, the one that `make judges` fetches, or that on the PATH.
-fuzz: install ## calls by chance, ours and a real server's compared under one clock; ARGS=--help
+fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared under one clock; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.fuzz $(ARGS)
 
-torture: install ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
+torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)
 
 # From the checkout, which holds the benchmarks; the servers they start run the installed build.
-bench: install $(BENCH_REQUIREMENTS) ## measure every peer found, write bench/report.md; ARGS=--help
+bench: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## measure every peer found, write bench/report.md; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite $(ARGS)
 
-bench-quick: install $(BENCH_REQUIREMENTS) ## a selection within a minute, shown and not written
+bench-quick: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## a selection within a minute, shown and not written
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite --quick $(ARGS)
 
-flame: install $(BENCH_REQUIREMENTS) ## where the time goes, as a picture (needs Linux's perf); ARGS=--help
+flame: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## where the time goes, as a picture (needs Linux's perf); ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.flame $(ARGS)
 
-link-order: install $(BENCH_REQUIREMENTS) ## which functions the linker puts side by side, as perf meets them
+link-order: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## which functions the linker puts side by side, as perf meets them
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.link_order $(ARGS)
 
-instructions: install $(BENCH_REQUIREMENTS) ## per command, counted by valgrind; ARGS="--server before=COMMAND"
+instructions: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## per command, counted by valgrind; ARGS="--server before=COMMAND"
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.instructions $(ARGS)
 
-soak: install $(BENCH_REQUIREMENTS) ## 20 minutes of all kinds of clients: does memory grow? ARGS=--help
+soak: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## 20 minutes of all kinds of clients: does memory grow? ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.soak $(ARGS)
 
-bench-durability: install $(BENCH_REQUIREMENTS) ## what durability costs, beside redis-server; ARGS=--help
+bench-durability: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## what durability costs, beside redis-server; ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
 
 clean: ## remove the environments and caches; data stays
 	rm -rf .venv $(PURE_VENV) $(JUDGES) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
-	find $(PACKAGES) tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find $(PACKAGES) $(CONNECTOR) tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
@@ -133,27 +142,53 @@ $(VENV)/bin/python:
 			"(Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Both lists, so that the build below can use this environment and needs no second one.
-$(REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
+# Running and building: the build below uses this environment and needs no second one.
+$(VENV)/requirements-run.txt: pyproject.toml | $(VENV)/bin/python
+	@echo "headrace: fetching what running and building need"
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
-		print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
-		*p["project"]["optional-dependencies"]["dev"], \
-		*p["project"]["optional-dependencies"]["demo"], \
-		*(p["project"]["optional-dependencies"]["spark"] if "$(SPARK)" == "1" else ()), \
-		sep="\n")' > $@.new
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
+		print(*p["build-system"]["requires"], *p["project"]["dependencies"], sep="\n")' > $@.new
+	$(PIP) install -r $@.new
 	@mv $@.new $@
 
-$(BENCH_REQUIREMENTS): pyproject.toml | $(VENV)/bin/python
-	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
-		print(*p["project"]["optional-dependencies"]["bench"], sep="\n")' > $@.new
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $@.new
+$(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
+	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("$<", "rb")); \
+		print(*p["project"]["dependencies"], sep="\n")' > $@.new
+	$(PIP) install --quiet -r $@.new
 	@mv $@.new $@
 
-$(STAMP): $(REQUIREMENTS) setup.py server/link_order.txt $(SOURCES)
-	@rm -f $(VENV)/.installed-* $(VENV)/.build-kind
-	HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -m pip install --quiet \
-		--disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+$(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/requirements-run.txt
+	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+		print(*p["project"]["optional-dependencies"]["$*"], sep="\n")' > $@.new
+	$(PIP) install --quiet -r $@.new
+	@mv $@.new $@
+
+# The wheel is built outside of pip, which would not show how far the build has come.
+BUILD_WHEEL := from sys import argv; from setuptools.build_meta import build_wheel; \
+	build_wheel(argv[1], {"--global-option": "--quiet"})
+
+$(STAMP): $(VENV)/requirements-run.txt setup.py server/link_order.txt $(SOURCES)
+	@rm -rf $(VENV)/.installed-$(KIND) $(VENV)/.build-kind $(VENV)/wheel
+	@mkdir $(VENV)/wheel
+	@[ "$$HEADRACE_PURE" = 1 ] || echo "headrace: HEADRACE_PURE=1 starts sooner and slower: it compiles nothing"
+	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel
+	@$(PIP) install --quiet --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@cd $(VENV) && bin/python -P -c 'from headrace.server.build import build_kind; print(build_kind())' > .build-kind
 	@echo "headrace: installed the $$(cat $(VENV)/.build-kind) build into $(VENV)"
 	@touch $@
+
+# The Spark connector is installed for every test; what it needs, with SPARK=1 alone.
+$(CONNECTOR_STAMP): $(TO_TEST) $(CONNECTOR)/pyproject.toml $(call sources,$(CONNECTOR))
+	@$(PIP) install --quiet --no-build-isolation --no-deps --force-reinstall ./$(CONNECTOR)
+	@touch $@
+
+wheel: ## wheels into dist/: headrace for each Python at hand, pyspark-headrace for all
+	@mkdir -p dist
+	@for python in $(PYTHONS); do \
+		$$python -c '' 2> /dev/null || { echo "headrace: no $$python here"; continue; }; \
+		$(MAKE) --no-print-directory wheel-of-this PYTHON=$$python VENV=build/$$python || exit 1; \
+	done
+	@$(PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist ./$(CONNECTOR)
+	@ls dist
+
+wheel-of-this: $(VENV)/requirements-run.txt
+	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' dist

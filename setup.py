@@ -19,7 +19,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,12 +31,74 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server")  # all are compiled
+LIBRARY = "headrace.native"  # mypyc puts `__mypyc` behind it
 
-# Modules that stay Python in the compiled build, each with its reason.
-EXCLUDE = {
-    "server/cli.py": "runs once, at start",
-    "server/config/docs.py": "run by name with `python -m headrace.server.config.docs`",
+# Modules that stay Python in the compiled build, by reason. What a request runs through is compiled
+# and so is what the data of many keys runs through: loading, saving, writing anew.
+STAYS_PYTHON = {
+    "has no code of its own": ("*/__init__.py",),
+    "runs once, at start or at the end": (
+        "server/cli.py",
+        "server/start.py",
+        "server/process/*.py",
+    ),
+    "is read at start and by CONFIG": (
+        "compat/config_names.py",
+        "compat/parameters.py",
+        "server/config/files.py",
+        "server/config/kinds.py",
+        "server/config/parameters.py",
+        "server/config/rewrite.py",
+    ),
+    "is run by name, with `python -m`": ("server/config/docs.py",),
+    "documents commands: COMMAND DOCS and HELP": (
+        "compat/doc_notation.py",
+        "server/commands/*docs.py",
+        "server/commands/documentation.py",
+        "server/commands/help.py",
+    ),
+    "says that something is not there": (
+        "server/commands/server/cluster.py",
+        "server/commands/server/functions.py",
+        "server/commands/server/modules.py",
+    ),
+    "is for people, or for monitors that ask once a second": (
+        "server/commands/server/debug_protocol.py",
+        "server/commands/server/latency.py",
+        "server/commands/server/lolwut.py",
+        "server/commands/server/slowlog.py",
+        "server/info/*section*.py",
+        "server/info/latency_report.py",
+    ),
+    "asks compiled modules to do the work": (
+        "server/tools/check.py",
+        "server/tools/cli.py",
+        "server/tools/progress.py",
+    ),
 }
+
+
+def sources() -> list[str]:
+    """All modules of the packages that are compiled, as paths from here."""
+    found = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+def packages() -> dict[str, str]:
+    """What the wheel holds: the name of each package and its folder here."""
+    folders = {source.rpartition("/")[0] for source in sources()}
+    ours = {f"headrace.{folder.replace('/', '.')}": folder for folder in folders}
+    return {"headrace": "headrace", **ours}
+
+
+def modules_to_compile() -> list[str]:
+    """The sources mypyc compiles."""
+    patterns = [pattern for group in STAYS_PYTHON.values() for pattern in group]
+    return [
+        source
+        for source in sources()
+        if not any(fnmatchcase(source, pattern) for pattern in patterns)
+    ]
 
 
 def link_tree(folder: Path) -> None:
@@ -66,17 +130,6 @@ class LinkTree(Command):
     def run(self) -> None:
         """Make the links that lack."""
         link_tree(ROOT / "build" / "tree")
-
-
-def modules_to_compile() -> list[str]:
-    """The sources mypyc compiles; an ``__init__`` without code gains nothing and is left out."""
-    found = []
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            if path.name != "__init__.py" and name not in EXCLUDE:
-                found.append(name)
-    return found
 
 
 def compiler() -> list[str]:
@@ -112,7 +165,8 @@ def link_order() -> list[str]:
     the linker knows no such order, as on macOS, functions stay as they come.
     """
     lines = Path(ROOT, "server", "link_order.txt").read_text().splitlines()
-    names = [line for line in lines if not line.startswith("#")]
+    modules = [f"headrace.{source[:-3].replace('/', '.')}" for source in modules_to_compile()]
+    names = c_names([line for line in lines if not line.startswith("#")], modules)
     wanted = "".join(f"    *(.text.{name})\n" for name in names)
     script = Path(build_dir, "link_order.ld")
     section = f"  .text.frequent :\n  {{\n{wanted}  }}\n"
@@ -122,14 +176,34 @@ def link_order() -> list[str]:
     return [order] if compiles("int probe(void) { return 0; }\n", *how, order) else []
 
 
+def c_names(lines: list[str], modules: list[str]) -> list[str]:
+    """What mypyc calls functions in C that ``server/link_order.txt`` calls as Python does.
+
+    A line is a name of mypyc's runtime, or ``kind module:name``, where the kind is what the name
+    in C begins with and may be empty. What is in none of the modules is left out.
+    """
+    from mypyc.namegen import exported_name, make_module_translation_map
+
+    short = make_module_translation_map(modules)
+    names = []
+    for line in lines:
+        kind, _, place = line.rpartition(" ")
+        module, colon, name = place.partition(":")
+        if not colon:
+            names.append(line)
+        elif module in short:
+            names.append(kind + exported_name(short[module] + name))
+    return names
+
+
 def extensions() -> list[Any]:
     """The extension modules of this build: none for a pure one."""
     if os.environ.get("HEADRACE_PURE") == "1":
-        print("headrace: pure build (HEADRACE_PURE=1)", file=sys.stderr)
+        say("pure build (HEADRACE_PURE=1)")
         return []
     reason = missing_compiler()
     if reason:
-        print(f"headrace: pure build, slower: {reason}", file=sys.stderr)
+        say(f"pure build, slower: {reason}")
         return []
     from mypyc.build import mypycify
 
@@ -138,14 +212,14 @@ def extensions() -> list[Any]:
     os.environ["MYPYPATH"] = str(tree)  # names of modules are counted from here
     options = [f"--cache-dir={build_dir}/mypy", f"--config-file={ROOT}/pyproject.toml"]
     modules = [f"{tree}/headrace/{name}" for name in modules_to_compile()]
-    print(f"headrace: compiling {len(modules)} modules", file=sys.stderr)
+    say(f"compiling {len(modules)} modules: to C first, which shows nothing for some seconds")
     built = mypycify(
         options + modules,
         opt_level="3",
         debug_level="0",
         multi_file=True,
         target_dir=f"{build_dir}/c",
-        group_name="headrace",
+        group_name=LIBRARY,
     )
     ordered = link_order()
     for extension in built:
@@ -157,8 +231,56 @@ def extensions() -> list[Any]:
             *("-Uunix", "-Ulinux", "-Wno-error", "-fvisibility=hidden"),
             *(["-ffunction-sections"] if ordered else []),
         ]
-        extension.extra_link_args = [*extension.extra_link_args, *ordered]
+    library = built[0]
+    library.extra_link_args = [*library.extra_link_args, *ordered]
+    library.include_dirs.append(f"{build_dir}/c/headrace")  # headers named for the library
     return built
+
+
+def say(text: str) -> None:
+    """One line for whoever waits."""
+    print(f"headrace: {text}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Share done and time left: one line on a terminal, elsewhere a line every few seconds."""
+
+    FORMAT = "{desc} {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
+    EVERY_S = 5
+
+    def __init__(self, what: str, total: int) -> None:
+        """Begin; the total is in whatever unit ``advance`` is called with."""
+        from tqdm import tqdm
+
+        self._meter = tqdm.format_meter
+        self._what = f"headrace: {what}"
+        self._total = total
+        self._done = 0
+        self._started_s = self._shown_s = time.monotonic()
+        self._bar: Any = None
+        if sys.stderr.isatty():
+            self._bar = tqdm(
+                desc=self._what, total=total, bar_format=self.FORMAT, smoothing=0, leave=False
+            )
+
+    def advance(self, by: int) -> None:
+        """So much more is done."""
+        self._done += by
+        now_s = time.monotonic()
+        if self._bar is not None:
+            self._bar.update(by)
+        elif now_s - self._shown_s >= self.EVERY_S:
+            self._shown_s = now_s
+            gone_s = now_s - self._started_s
+            line = self._meter(
+                self._done, self._total, gone_s, prefix=self._what, bar_format=self.FORMAT
+            )
+            print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 def is_newer(path: str, than_ns: int) -> bool:
@@ -167,51 +289,89 @@ def is_newer(path: str, than_ns: int) -> bool:
 
 
 def flags(*calls: Any) -> list[str]:
-    """How the compiler is called, but for where headers lie: that may change with each build."""
+    """How the compiler is called, except for where headers lie: that may change with each build."""
     words = [word for call in calls for word in ([call] if isinstance(call, str) else call)]
     return [str(word) for word in words if not str(word).startswith("-I")]
 
 
-class ParallelBuildExt(build_ext):
-    """Compiles the C files of one extension side by side; setuptools takes one after another.
+class Compilation:
+    """One C file that is to be compiled.
 
     What an earlier build in the same folder compiled, and is still newer than its source and all
     headers, is not compiled again, as long as the compiler is called in the same way.
     """
 
-    def build_extensions(self) -> None:
-        """Let each compilation start in a pool, and linking wait for all of them."""
-        compiler: Any = self.compiler
-        compile_one = compiler._compile
-        link = compiler.link
-        pending: list[Future[None]] = []
-        headers = [path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h")]
-        newest_header_ns = max(headers, default=0)
+    def __init__(self, target: str, source: str, how: tuple[Any, ...]) -> None:
+        self.target = target
+        self.source = source
+        self.how = how
+        self.size = Path(source).stat().st_size
+        self._note = Path(f"{target}.how")
 
-        def compile_changed(target: str, source: str, *how: Any) -> None:
-            note = Path(f"{target}.how")
-            told = repr([version("mypy"), *flags(compiler.compiler_so, *how)])
-            newest_ns = max(newest_header_ns, Path(source).stat().st_mtime_ns)
-            if is_newer(target, newest_ns) and note.exists() and note.read_text() == told:
-                return
-            note.unlink(missing_ok=True)
-            compile_one(target, source, *how)
-            note.write_text(told)
+    def is_needed(self, called: str, newest_header_ns: int) -> bool:
+        """Whether it has to run; ``called`` tells how the compiler is called."""
+        newest_ns = max(newest_header_ns, Path(self.source).stat().st_mtime_ns)
+        same = self._note.exists() and self._note.read_text() == called
+        return not (same and is_newer(self.target, newest_ns))
+
+    def run(self, compile_one: Any, called: str) -> None:
+        """Compile, and note how."""
+        self._note.unlink(missing_ok=True)
+        compile_one(self.target, self.source, *self.how)
+        self._note.write_text(called)
+
+
+class ParallelBuildExt(build_ext):
+    """Compiles and links on all processors; setuptools does one thing after another."""
+
+    def build_extensions(self) -> None:
+        """Hear from setuptools what is to be done, then do it: the longest first."""
+        compiler: Any = self.compiler
+        compile_one, link = compiler._compile, compiler.link
+        compilations: list[Compilation] = []
+        links: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        compiler._compile = lambda target, source, *how: compilations.append(
+            Compilation(target, source, how)
+        )
+        compiler.link = lambda *arguments, **options: links.append((arguments, options))
+        super().build_extensions()
+
+        headers = [path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h")]
+        called = {
+            each.target: repr([version("mypy"), *flags(compiler.compiler_so, *each.how)])
+            for each in compilations
+        }
+        needed = [
+            each
+            for each in compilations
+            if each.is_needed(called[each.target], max(headers, default=0))
+        ]
+        needed.sort(key=lambda each: -each.size)
+        progress = Progress("compiling", sum(each.size for each in needed))
+        compiled: dict[str, Future[None]] = {}
+
+        def link_compiled(objects: list[str], call: tuple[Any, ...], options: Any) -> None:
+            for target in objects:
+                if target in compiled:
+                    compiled[target].result()
+            link(*call, **options)
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-
-            def start(*arguments: Any) -> None:
-                pending.append(pool.submit(compile_changed, *arguments))
-
-            def link_when_compiled(*arguments: Any, **options: Any) -> None:
-                for each in pending:
-                    each.result()
-                pending.clear()
-                link(*arguments, **options)
-
-            compiler._compile = start
-            compiler.link = link_when_compiled
-            super().build_extensions()
+            for each in needed:
+                compiled[each.target] = pool.submit(each.run, compile_one, called[each.target])
+            # Linking waits for what was begun before it, so the pool cannot come to a stand.
+            linked = [pool.submit(link_compiled, call[1], call, options) for call, options in links]
+            try:
+                for each in needed:
+                    compiled[each.target].result()
+                    progress.advance(each.size)
+                for future in linked:
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+            finally:
+                progress.close()
 
 
 def prepare_build_dir() -> str:
@@ -232,6 +392,9 @@ build_dir = prepare_build_dir()
 building = any(word in sys.argv for word in ("bdist_wheel", "build", "build_ext"))
 
 setup(
+    packages=sorted(packages()),
+    package_dir=packages(),
+    include_package_data=False,  # of what sdist takes, the wheel needs the modules alone
     ext_modules=extensions() if building else [],
     cmdclass={"build_ext": ParallelBuildExt, "tree": LinkTree},
     options={

@@ -7,16 +7,23 @@ then should be in few pages: spread over the whole library, a pipelined XADD tak
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
 functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
 all commands run through comes first, and what is one command's own is together.
+
+A line of that file is a function of mypyc's runtime, or ``kind module:name`` with the module's full
+name. In C, mypyc shortens the name of a module as far as no other module ends in the same words, so
+such names change when a module comes or goes; setup.py makes them when it builds.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from mypyc.namegen import exported_name, make_module_translation_map
+
+import headrace
 from bench.flame import FRAME, sample
 from bench.measure import Shape
 from bench.session import say
@@ -28,6 +35,7 @@ HEADER: Final = """\
 # The functions of the compiled server that requests run through, as `make link-order` met them.
 # setup.py has the linker put them side by side.
 """
+KINDS: Final = ("CPyDef_", "CPyPy_")  # a function as compiled code calls it, and as Python does
 _NAME: Final = re.compile(r"\w+")  # and nothing that perf or the linker made up
 _OURS: Final = re.compile(r"__mypyc\.[^/]*so")
 
@@ -37,6 +45,40 @@ def functions(script: str) -> set[str]:
     found = [FRAME.match(line) for line in script.splitlines()]
     ours = {each[1] for each in found if each is not None and _OURS.search(each[2])}
     return {name for name in ours if _NAME.fullmatch(name)}
+
+
+def compiled_modules() -> list[str]:
+    """The modules of the installed build that are compiled: each has an extension module."""
+    package = Path(headrace.__file__).parent
+    places = [path.relative_to(package.parent) for path in package.rglob("*.so")]
+    names = [".".join([*path.parts[:-1], path.name.partition(".")[0]]) for path in places]
+    return [name for name in names if not name.endswith("__mypyc")]
+
+
+def prefixes(modules: Iterable[str]) -> dict[str, str]:
+    """What the names in C of each module's functions begin with, behind their kind.
+
+    Args:
+        modules: all modules that were compiled.
+    """
+    short = make_module_translation_map(list(modules))
+    return {exported_name(short[module]): module for module in short}
+
+
+def as_python(name: str, modules: Mapping[str, str]) -> str:
+    """A function of the compiled library as ``server/link_order.txt`` calls it.
+
+    Args:
+        name: the function's name in C.
+        modules: by what begins their names in C, as ``prefixes`` gives it.
+    """
+    kind = next((each for each in KINDS if name.startswith(each)), "")
+    words = name.removeprefix(kind).split("___")
+    for count in range(len(words) - 1, 0, -1):
+        prefix = "___".join([*words[:count], ""])
+        if prefix in modules:
+            return f"{kind} {modules[prefix]}:{'.'.join(words[count:])}".lstrip()
+    return name  # mypyc's runtime
 
 
 def shapes_of(workload: Workload) -> list[Shape]:
@@ -80,7 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             names |= functions(seen)
         met.append(names)
         say(f"{workload.name}: {len(names)} functions")
-    write(in_order(met), asked.output)
+    modules = prefixes(compiled_modules())
+    write([as_python(name, modules) for name in in_order(met)], asked.output)
     say(f"wrote {asked.output}")
 
 

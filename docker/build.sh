@@ -16,7 +16,7 @@ trap 'rm -rf "$wheels"' EXIT
     --no-index --find-links "$wheels" headrace
 
 # An image that is slow because its compiler was missing would be a nasty surprise.
-kind=$("$prefix/bin/python" -P -c 'from server.build import build_kind; print(build_kind())')
+kind=$("$prefix/bin/python" -P -c 'from headrace.server.build import build_kind; print(build_kind())')
 wanted=compiled
 [ "${HEADRACE_PURE:-0}" != 1 ] || wanted=pure
 if [ "$kind" != "$wanted" ]; then

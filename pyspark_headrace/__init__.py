@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark_headrace.sessions import session
     from pyspark_headrace.source import HeadraceSource as DefaultSource
 
+__version__ = "0.2.0"  # the server's, from the same checkout
 __all__ = ["DefaultSource", "LagListener", "session"]
 
 _HOMES: Final = {

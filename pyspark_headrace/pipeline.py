@@ -11,7 +11,7 @@ def main() -> int:
         from pyspark_headrace.jobs import cli
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
-        hint = "pip install 'headrace[spark]'"
+        hint = "pip install pyspark-headrace"
         print(f"headrace-pipeline: {package} is not installed: {hint}", file=sys.stderr)
         return 2
     return cli.main()

@@ -165,17 +165,6 @@ def test_a_handlers_name_has_one_type(path: Path) -> None:
     assert names_of_two_kinds(path.read_text()) == []
 
 
-def test_every_package_is_installed(repo: Path) -> None:
-    """A folder with modules that pyproject.toml forgets would be missing from the wheel."""
-    import tomllib
-
-    declared = tomllib.loads((repo / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {path.parent.relative_to(repo).as_posix().replace("/", ".") for path in MODULES}
-    alone = {name for name in folders if name.partition(".")[0] in ("headrace", "pyspark_headrace")}
-    ours = {f"{INSTALLED_AS}.{name}" for name in folders - alone}
-    assert alone | ours == set(declared["packages"])
-
-
 def test_nothing_is_built_into_the_checkout(repo: Path) -> None:
     """An extension module beside its source would shadow every later edit."""
     beside = [path for package in ARROWS for path in (repo / package).rglob("*.so")]

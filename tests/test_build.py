@@ -1,21 +1,25 @@
-"""Installing: pure where asked for or where no compiler is, never silently, never in place."""
+"""Building: pure where asked for or where no compiler is, never silently, never in place."""
 
 from __future__ import annotations
 
+import ast
+import fnmatch
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
-import zipfile
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from support.build import ROOT
+from support.build import ROOT, location
+from support.wheels import build_wheel, modules, only_wheel, sources
 
 # Caches, environments and what other tests change meanwhile: in pytest's cache is a node_modules.
 ELSEWHERE = (".venv", ".git", ".mypy", ".ruff", ".hypothesis", ".pytest_cache", "data")
+PACKAGES = ("compat", "persistence", "protocol", "server", "storage")
 
 
 def listing() -> set[str]:
@@ -29,16 +33,9 @@ def listing() -> set[str]:
     }
 
 
-def build(out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    options = ["--no-build-isolation", "--no-deps", "--disable-pip-version-check", "-v"]
-    return subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", out, ROOT],
-        env={**os.environ, "HEADRACE_PURE": "0", "HEADRACE_BUILD_DIR": "", **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+def ours() -> set[str]:
+    """Every module as the wheel of the server names it."""
+    return sources("headrace") | {f"headrace/{name}" for name in sources(*PACKAGES)}
 
 
 @pytest.mark.parametrize(
@@ -51,15 +48,75 @@ def build(out: Path, **variables: str) -> subprocess.CompletedProcess[str]:
 )
 def test_pure_build_says_why(variables: dict[str, str], message: str, tmp_path: Path) -> None:
     before = listing()
-    done = build(tmp_path, **variables)
+    done = build_wheel(tmp_path, ROOT, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     assert message in done.stdout + done.stderr
     (wheel,) = tmp_path.iterdir()
     assert wheel.name.endswith("-py3-none-any.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
-    assert tops == {"headrace", "pyspark_headrace"}
+    assert modules(wheel) == ours()
     assert listing() == before, "the build wrote into the checkout"
+
+
+def test_a_source_distribution_is_all_that_a_wheel_needs(tmp_path: Path) -> None:
+    before = listing()
+    code = (
+        "from sys import argv; from setuptools import build_meta; build_meta.build_sdist(argv[1])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert listing() == before, "the build wrote into the checkout"
+    (archive,) = tmp_path.glob("headrace-*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    assert (source / "server/link_order.txt").exists()
+    assert not (source / "pyspark_headrace").exists()
+    wheel = only_wheel(tmp_path / "out", source, HEADRACE_PURE="1")
+    assert modules(wheel) == ours()
+
+
+def test_the_spark_connector_is_a_wheel_of_its_own(tmp_path: Path) -> None:
+    """It brings no server, compiles nothing, and building it leaves no trace."""
+    pytest.importorskip("hatchling", reason="only with the extra `test`")
+    before = listing()
+    wheel = only_wheel(tmp_path, ROOT / "pyspark_headrace")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert modules(wheel) == sources("pyspark_headrace")
+    assert listing() == before, "the build wrote into the checkout"
+
+    from headrace import __version__
+
+    assert wheel.name.startswith(f"pyspark_headrace-{__version__}-")
+
+
+def stays_python() -> list[str]:
+    """The patterns of modules that setup.py keeps from the compiler."""
+    for node in ast.parse((ROOT / "setup.py").read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STAYS_PYTHON":
+            groups: dict[str, tuple[str, ...]] = ast.literal_eval(node.value)
+            return [pattern for group in groups.values() for pattern in group]
+    raise AssertionError("setup.py has no such table")
+
+
+@pytest.mark.parametrize("pattern", stays_python())
+def test_what_stays_python_is_there(pattern: str) -> None:
+    """A pattern that fits nothing would let a module that has moved be compiled."""
+    kept = [name for name in sources(*PACKAGES) if fnmatch.fnmatchcase(name, pattern)]
+    assert kept
+    if os.environ.get("HEADRACE_EXPECT_BUILD") == "compiled":
+        beside = [
+            name
+            for name in kept
+            if list(location().joinpath(name).parent.glob(f"{Path(name).stem}.*.so"))
+        ]
+        assert beside == []
 
 
 @pytest.mark.slow
@@ -73,7 +130,7 @@ def test_a_compiler_that_fails_is_an_error_and_not_a_slow_server(tmp_path: Path)
         f'#!/bin/sh\ncase "$*" in *probe.c*) exec {shutil.which(real)} "$@" ;; esac\nexit 1\n'
     )
     compiler.chmod(0o755)
-    done = build(tmp_path / "out", CC=str(compiler))
+    done = build_wheel(tmp_path / "out", CC=str(compiler))
     assert done.returncode != 0
     assert "compiling" in done.stdout + done.stderr
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

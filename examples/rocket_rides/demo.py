@@ -458,7 +458,7 @@ def arguments_of_the_demo() -> argparse.ArgumentParser:
     finally_run = arguments.add_mutually_exclusive_group()
     finally_run.add_argument(
         "--reconcile", action="store_true", dest="nightly",
-        help="in the end Spark holds the log against the database (needs headrace[spark], Java)",
+        help="in the end Spark holds the log against the database (needs pyspark-headrace, Java)",
     )  # fmt: skip
     finally_run.add_argument(
         "--then", metavar="COMMAND",
@@ -477,7 +477,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if ways != [Way.IDMP]:
             fail("--reconcile goes with --way idmp: in the classic way the log holds copies")
         if shutil.which(PIPELINE, path=programs_path()) is None:
-            fail(f"there is no {PIPELINE}: install headrace[spark]")
+            fail(f"there is no {PIPELINE}: install pyspark-headrace")
         given.then = RECONCILE
         given.keep = WHOLE_LOG
     random.seed(given.seed)

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.link_order import ORDER, functions, in_order, write
+from bench.link_order import (
+    ORDER,
+    as_python,
+    compiled_modules,
+    functions,
+    in_order,
+    prefixes,
+    write,
+)
 from support.build import ROOT, location
 
 pytestmark = pytest.mark.once
@@ -44,18 +52,50 @@ def test_what_most_workloads_need_comes_first(tmp_path: Path) -> None:
     assert names_in(tmp_path / "order.txt") == order
 
 
+MODULES = ["headrace.server.run", "headrace.storage.stream.run", "headrace.storage.stream.pel"]
+
+
+@pytest.mark.parametrize(
+    ("in_c", "in_python"),
+    [
+        ("CPyDef_pel____half", "CPyDef_ headrace.storage.stream.pel:_half"),
+        ("CPyDef_stream___run___Run___at", "CPyDef_ headrace.storage.stream.run:Run.at"),
+        ("CPyPy_server___run___start", "CPyPy_ headrace.server.run:start"),
+        ("stream___run___Run_dealloc", "headrace.storage.stream.run:Run_dealloc"),
+        ("CPyList_GetItem", "CPyList_GetItem"),
+    ],
+)
+def test_names_hold_when_modules_come_and_go(in_c: str, in_python: str) -> None:
+    assert as_python(in_c, prefixes(MODULES)) == in_python
+
+
+def test_each_module_named_is_there() -> None:
+    """Whoever moves a module replaces its name in this file too."""
+    named = {line.rpartition(" ")[2].partition(":")[0] for line in names_in(ROOT / ORDER)}
+    modules = {name for name in named if "." in name}
+    assert modules
+    gone = [
+        name
+        for name in modules
+        if not (ROOT / name.removeprefix("headrace.").replace(".", "/")).with_suffix(".py").exists()
+    ]
+    assert gone == []
+
+
 @pytest.mark.skipif(
     os.environ.get("HEADRACE_EXPECT_BUILD") != "compiled" or shutil.which("nm") is None,
     reason="looks into the compiled library",
 )
 def test_what_requests_run_through_lies_together() -> None:
-    (library,) = location().parent.glob("headrace__mypyc*.so")
+    (library,) = location().glob("*__mypyc*.so")
     told = subprocess.run(["nm", "-S", library], stdout=subprocess.PIPE, text=True, check=True)
+    modules = prefixes(compiled_modules())
     places: dict[str, tuple[int, int]] = {}
     for line in told.stdout.splitlines():
         words = line.split()
         if len(words) == 4 and words[2] in "tT":
-            places[words[3]] = int(words[0], 16), int(words[1], 16)
+            place = int(words[0], 16), int(words[1], 16)
+            places[as_python(words[3], modules)] = place
     wanted = names_in(ROOT / ORDER)
     found = [places[name] for name in wanted if name in places]
     assert len(found) > 0.9 * len(wanted), "functions have other names now: `make link-order`"

@@ -528,4 +528,4 @@ def test_without_the_extra_the_program_says_so(missing: str) -> None:
         timeout=60,
     )
     assert done.returncode == 2, done.stderr
-    assert f"{missing} is not installed: pip install 'headrace[spark]'" in done.stderr
+    assert f"{missing} is not installed: pip install pyspark-headrace" in done.stderr
