@@ -1,0 +1,86 @@
+"""Tallies outside memory."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from headrace.persistence.forms.commands import Commands
+from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
+from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Intake, Reader
+from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.rdb.source import RdbSource
+from support.tally.value import TALLY, FrozenTally, Tally
+
+RECORD = 200
+MARKS_AT_ONCE = 10
+
+
+class TallyWriter(Writer):
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        record = Record(RECORD)
+        record.add(key)
+        record.table += [expire_ms, *cast("FrozenTally", value).marks]
+        self.records.keys += 1
+        self.records.put(record)
+        return None
+
+
+class TallyReader(Reader):
+    def read(self, kind: int, table: list[int]) -> None:
+        size, expire_ms, *marks = table
+        self.intake.place(self.intake.cut(size), Tally(marks), expire_ms)
+
+
+class TallyRewrite(Walk):
+    """TALLY.ADD for each mark, a few at a time."""
+
+    def __init__(self, commands: Commands, key: bytes, marks: list[int]) -> None:
+        self.commands = commands
+        self.key = key
+        self.left = marks[::-1]
+
+    def step(self) -> bool:
+        for _ in range(MARKS_AT_ONCE):
+            if self.left:
+                self.commands.add([b"TALLY.ADD", self.key, b"%d" % self.left.pop()])
+        return bool(self.left)
+
+
+class TallyForm(Form):
+    def type_name(self) -> bytes:
+        return TALLY
+
+    def plural(self) -> str:
+        return "tallies"
+
+    def record_kinds(self) -> dict[int, str]:
+        return {RECORD: "tally"}
+
+    def writer(self, records: Records) -> TallyWriter:
+        return TallyWriter(records)
+
+    def reader(self, intake: Intake) -> TallyReader:
+        return TallyReader(intake)
+
+    def check(self, value: object) -> None:
+        tally = cast("Tally", value)
+        if tally.is_empty() or not all(INT64_MIN <= mark <= INT64_MAX for mark in tally.marks):
+            raise Unsound("marks that add up to nothing, or are out of range")
+
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> TallyRewrite:
+        return TallyRewrite(commands, key, cast("FrozenTally", value).marks)
+
+    def rdb_types(self) -> list[int]:
+        return []
+
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+        raise AssertionError("Redis has no tallies")
+
+    def part_names(self) -> list[str]:
+        return ["marks"]
+
+    def part_counts(self, value: object) -> list[int]:
+        return [cast("Tally", value).size()]
+
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        return [f"{len(values)} tallies, which Redis does not know."] if values else []
