@@ -30,11 +30,10 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import READ_GROUP_INCOMPLETE, CommandError
 from headrace.compat.stream_ids import parse_id
-from headrace.protocol.replies import Encoded, encode
+from headrace.protocol.unpacking import unpacked
 
 READ_GROUP: Final = b"XREADGROUP"
 _WITHOUT_VALUE: Final = b"noack"
-_NO_IDS: Final = encode([])
 _SPECIAL_IDS: Final = (b">", b"$", b"-", b"+", b"*")
 _WITH_VALUE: Final = (b"count", b"block", b"claim", b"maxcount", b"maxsize")
 
@@ -139,9 +138,9 @@ def delete_consumer(argv: list[bytes]) -> list[bytes]:
     return [b"XGROUP", b"DELCONSUMER", *argv[2:]]
 
 
-def was_set(reply: Encoded) -> bool:
+def was_set(reply: object) -> bool:
     """Whether the XCLAIM of XGROUP PEL found an entry to set."""
-    return reply.wire != _NO_IDS
+    return unpacked(reply) != []
 
 
 def set_pending(argv: list[bytes]) -> list[bytes]:

@@ -11,10 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
-
-from headrace.protocol.replies import DECIMALS, THOUSANDTHS, WORD_MAX, bulk_header
 
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127
@@ -23,54 +20,20 @@ PLAIN_BYTES: Final = 2 * PLAIN_DIGITS + 1
 _DASH: Final = 0x2D
 _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
-_LINE_END: Final = b"\r\n"
-_SEQUENCE_LINES: Final = [seq + _LINE_END for seq in _SEQUENCES]
 
 
 class _Writer:
-    """Writes IDs; the texts of the last second and millisecond are kept, for the next ID's."""
+    """Writes IDs; the text of the last millisecond is kept, for the next ID's."""
 
     def __init__(self) -> None:
         self._ms = 0
         self._text = b"0"
-        self._head = b""  # a bulk string's header, the milliseconds of ``_head_ms``
-        self._head_ms = -1
-        self._head_tail = 0  # for what follows, of this length
-        self._second: i64 = 0
-        self._second_text = b""
 
     def write(self, ms: int, seq: int) -> bytes:
         if ms != self._ms:
             self._text = b"%d" % ms
             self._ms = ms
         return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
-
-    def line(self, ms: int, seq: int) -> bytes:
-        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
-        if ms != self._head_ms or len(tail) != self._head_tail:
-            text = b"%d" % ms
-            self._head = bulk_header(len(text) + len(tail) - len(_LINE_END)) + text
-            self._head_ms = ms
-            self._head_tail = len(tail)
-        return self._head + tail
-
-    def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
-        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
-        if not 1000 <= ms <= WORD_MAX:
-            text = DECIMALS[ms] if ms < 1000 else b"%d" % ms
-            out.write(bulk_header(len(text) + len(tail) - len(_LINE_END)))
-            out.write(text)
-            out.write(tail)
-            return
-        second = i64(ms) // 1000
-        if second != self._second:
-            self._second_text = b"%d" % int(second)
-            self._second = second
-        head = self._second_text
-        out.write(bulk_header(len(head) + 3 + len(tail) - len(_LINE_END)))
-        out.write(head)
-        out.write(THOUSANDTHS[i64(ms) - 1000 * second])
-        out.write(tail)
 
 
 _writer: Final = _Writer()
@@ -79,36 +42,6 @@ _writer: Final = _Writer()
 def format_id(ms: int, seq: int) -> bytes:
     """``<ms>-<seq>``."""
     return _writer.write(ms, seq)
-
-
-def id_line(ms: int, seq: int) -> bytes:
-    """``<ms>-<seq>`` as a bulk string."""
-    return _writer.line(ms, seq)
-
-
-def id_lines(ms: int, seq: int, count: int) -> bytes:
-    """``count`` IDs as bulk strings in a row, the first (ms, seq) and the others in sequence."""
-    text = b"%d" % ms
-    stretches: list[bytes] = []
-    end = seq + count
-    power = 10
-    while seq < end:
-        while power <= seq:
-            power *= 10
-        stop = min(end, power)  # up to there all are of one length
-        if stop <= len(_SEQUENCE_LINES):
-            tails = _SEQUENCE_LINES[seq:stop]
-        else:
-            tails = [b"-%d\r\n" % each for each in range(seq, stop)]
-        head = bulk_header(len(text) + len(tails[0]) - 2) + text
-        stretches.append(head + head.join(tails))
-        seq = stop
-    return b"".join(stretches)
-
-
-def write_id(out: BytesWriter, ms: int, seq: int) -> None:
-    """Append ``<ms>-<seq>`` to ``out`` as a bulk string."""
-    _writer.write_to(out, ms, seq)
 
 
 def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:

@@ -21,18 +21,31 @@ value               RESP2                    RESP3
 ``BigNumber``       bulk string              ``(`` big number
 ``Verbatim``        bulk string              ``=n`` with a format
 ``Replies(items)``  each item in turn: a request that is answered more than once
-``Encoded``         already on the wire: sent as it is
+``Attributed``      the reply alone          ``|n`` map before it
+``Packed``          one reply, written as it was made; ``unpacking`` reads it
+``PackedReplies``   several of those
 ``NO_REPLY``        nothing is sent
 ==================  =======================  =======================
 """
 
 from __future__ import annotations
 
-from math import copysign, isinf, isnan
 from typing import Final
 
-from librt.strings import BytesWriter, write_i16_le, write_i32_le
-from mypy_extensions import i16, i32, i64, mypyc_attr
+from librt.strings import BytesWriter
+from mypy_extensions import mypyc_attr
+
+from headrace.protocol.doubles import double
+from headrace.protocol.wire import (
+    array_header,
+    bulk,
+    bulk_header,
+    integer,
+    map_header,
+    null,
+    null_array,
+    write_bulk,
+)
 
 
 class Status:
@@ -109,9 +122,29 @@ class Replies:
         self.items: Final = items
 
 
+class Attributed:
+    """A reply with what a RESP3 client is to know about it besides."""
+
+    def __init__(self, attributes: list[tuple[object, object]], reply: object) -> None:
+        self.attributes: Final = attributes
+        self.reply: Final = reply
+
+
 @mypyc_attr(acyclic=True)
-class Encoded:
-    """Bytes that are a whole reply, or several, already."""
+class Packed:
+    """A value of many parts that has no object for each of them; a ``Packer`` makes it.
+
+    Attributes:
+        wire: the value as it is sent, which is also how it is kept.
+    """
+
+    def __init__(self, wire: bytes) -> None:
+        self.wire: Final = wire
+
+
+@mypyc_attr(acyclic=True)
+class PackedReplies:
+    """The replies to several requests in a row, kept as ``Packed`` keeps one."""
 
     def __init__(self, wire: bytes) -> None:
         self.wire: Final = wire
@@ -122,147 +155,9 @@ QUEUED: Final = Status(b"QUEUED")
 PONG: Final = Status(b"PONG")
 NULL_ARRAY: Final = NullArray()
 NO_REPLY: Final = NoReply()
+NO_REPLIES: Final = PackedReplies(b"")
 
-# ``*0\r\n`` and ``$0\r\n`` with the lowest byte first; a digit is added to the second byte.
-_STAR_LINE: Final[i64] = 0x0A0D302A
-_DOLLAR_LINE: Final[i64] = 0x0A0D3024
-_END_OF_LINE: Final[i16] = 0x0A0D
-_COLON: Final = 0x3A
 PIECE_BYTES: Final = 16 * 1024  # of a reply that are copied together, about
-_BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
-_ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
-DECIMALS: Final = [b"%d" % n for n in range(1000)]
-THOUSANDTHS: Final = [b"%03d" % n for n in range(1000)]
-WORD_MAX: Final = 2**62 - 1  # what is above may be no machine word
-_INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
-
-
-def bulk(data: bytes) -> bytes:
-    """One bulk string, whole."""
-    size = len(data)
-    if size < 1024:
-        return b"%b%b\r\n" % (_BULK_HEADERS[size], data)
-    return b"$%d\r\n%b\r\n" % (size, data)
-
-
-def write_bulk(out: BytesWriter, data: bytes) -> None:
-    """Append ``bulk(data)`` to ``out``."""
-    size: i64 = len(data)
-    if size < 10:
-        write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
-    else:
-        out.write(bulk_header(int(size)))
-    out.write(data)
-    write_i16_le(out, _END_OF_LINE)
-
-
-def write_integer(out: BytesWriter, number: int) -> None:
-    """Append an integer to ``out``."""
-    if 0 <= number < 1024:
-        out.write(_INTEGERS[number])
-    else:
-        out.append(_COLON)
-        if 0 <= number <= WORD_MAX:
-            _write_digits(out, number)
-        else:
-            out.write(b"%d" % number)
-        write_i16_le(out, _END_OF_LINE)
-
-
-def _write_digits(out: BytesWriter, number: i64) -> None:
-    if number < 1000:
-        out.write(DECIMALS[number])
-    else:
-        _write_digits(out, number // 1000)
-        out.write(THOUSANDTHS[number % 1000])
-
-
-def decimal(number: i64) -> bytes:
-    """The digits of a number that is not below 0."""
-    if number < 1000:
-        return DECIMALS[number]
-    return decimal(number // 1000) + THOUSANDTHS[number % 1000]
-
-
-def null(resp3: bool) -> bytes:
-    """What stands for no value."""
-    return b"_\r\n" if resp3 else b"$-1\r\n"
-
-
-def map_header(size: int, resp3: bool) -> bytes:
-    """The line that opens a map of ``size`` pairs, which follow flat."""
-    return b"%%%d\r\n" % size if resp3 else array_header(2 * size)
-
-
-def bulk_header(size: int) -> bytes:
-    """The line that opens a bulk string of ``size`` bytes."""
-    return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size
-
-
-def array_header(size: int) -> bytes:
-    """The line that opens an array of ``size`` items."""
-    return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
-
-
-def request(argv: list[bytes]) -> bytes:
-    """A request as a client, the AOF or a replica would send it: an array of bulk strings."""
-    out = BytesWriter()
-    write_request(out, argv)
-    return out.getvalue()
-
-
-def write_request(out: BytesWriter, argv: list[bytes]) -> None:
-    """Append ``request(argv)`` to ``out``."""
-    count: i64 = len(argv)
-    if count < 10:
-        write_i32_le(out, i32(_STAR_LINE + (count << 8)))
-    else:
-        out.write(array_header(int(count)))
-    for argument in argv:
-        write_bulk(out, argument)
-
-
-_WHOLE: Final = float(1 << 62)
-
-
-def double(value: float) -> bytes:
-    """A double as the fewest digits that tell it from all others; ``inf``, ``-inf``, ``nan``.
-
-    Whole numbers are written as integers up to 2 ** 62, as Redis does since 7.2; powers of ten
-    beyond as its fpconv_dtoa writes them out: seven zeros at most.
-    """
-    if isinf(value):
-        return b"inf" if value > 0 else b"-inf"
-    if isnan(value):
-        return b"nan"
-    if -_WHOLE <= value <= _WHOLE and value.is_integer():
-        return b"%d" % int(value)
-    sign = b"-" if copysign(1.0, value) < 0 else b""
-    mantissa, _, power = repr(abs(value)).encode().partition(b"e")
-    whole, _, fraction = mantissa.partition(b".")
-    exponent = int(power or b"0") - len(fraction)
-    digits = (whole + fraction).lstrip(b"0")
-    size = len(digits)
-    digits = digits.rstrip(b"0")
-    exponent += size - len(digits)
-    if not digits:
-        return sign + b"0"
-    return sign + _write_out(digits, exponent)
-
-
-def _write_out(digits: bytes, exponent: int) -> bytes:
-    """``digits`` times ten to the ``exponent``."""
-    size = len(digits)
-    leading = exponent + size - 1  # power of ten of the first digit
-    if exponent >= 0 and leading < size + 7:
-        return digits + b"0" * exponent
-    if -7 < exponent < 0 or (exponent < 0 and abs(leading) < 4):
-        point = size + exponent
-        if point <= 0:
-            return b"0." + b"0" * -point + digits
-        return digits[:point] + b"." + digits[point:]
-    mantissa = digits[:1] + b"." + digits[1:] if size > 1 else digits
-    return b"%be%b%d" % (mantissa, b"-" if leading < 0 else b"+", abs(leading))
 
 
 def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
@@ -270,7 +165,7 @@ def write_reply(out: list[bytes], reply: object, resp3: bool) -> int:
 
     ``NO_REPLY`` has none.
     """
-    if isinstance(reply, Encoded):
+    if isinstance(reply, Packed):
         wire: bytes | None = reply.wire
     elif isinstance(reply, bytes):
         wire = bulk(reply)
@@ -294,11 +189,11 @@ def _atom(reply: object, resp3: bool) -> bytes | None:
     if isinstance(reply, int):
         if resp3 and isinstance(reply, bool):
             return b"#t\r\n" if reply else b"#f\r\n"
-        return _INTEGERS[reply] if 0 <= reply < 1024 else b":%d\r\n" % reply
+        return integer(reply)
     if reply is None:
         return null(resp3)
     if isinstance(reply, NullArray):
-        return b"_\r\n" if resp3 else b"*-1\r\n"
+        return null_array(resp3)
     if isinstance(reply, ErrorReply):
         return b"-" + reply.text + b"\r\n"
     return None
@@ -328,7 +223,7 @@ class _Pieces:
             self._write_bulk(reply)
         elif isinstance(reply, list):
             self._write_items(array_header(len(reply)), reply, resp3)
-        elif isinstance(reply, Encoded):
+        elif isinstance(reply, Packed):
             self._write_wire(reply.wire)
         elif isinstance(reply, Map):
             piece.write(map_header(len(reply.pairs), resp3))
@@ -375,6 +270,15 @@ class _Pieces:
             self._write_items(header, reply.items, resp3)
         elif isinstance(reply, Replies):
             self._write_items(b"", reply.items, resp3)
+        elif isinstance(reply, PackedReplies):
+            self._write_wire(reply.wire)
+        elif isinstance(reply, Attributed):
+            if resp3:
+                self._piece.write(b"|%d\r\n" % len(reply.attributes))
+                for name, value in reply.attributes:
+                    self.write(name, True)
+                    self.write(value, True)
+            self.write(reply.reply, resp3)
         else:
             self._piece.write(_rare(reply, resp3))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.compat.quoting import quoted
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.protocol.replies import ErrorReply
+from headrace.protocol.replies import ErrorReply, Status, encode
 from headrace.server.changes.changes import Changes, Turn
 from headrace.server.changes.key_events import KeyEvents
 from headrace.server.changes.watching import Watches
@@ -255,15 +255,16 @@ class Server:
         """Show a request to the clients that called MONITOR."""
         usec = self.clock_ns // 1000
         words = b" ".join([quoted(argument) for argument in argv])
-        line = b"+%d.%06d [%d %b] %b\r\n" % (
+        line = b"%d.%06d [%d %b] %b" % (
             usec // 1_000_000,
             usec % 1_000_000,
             session.db.index,
             session.address,
             words,
         )
+        wire = encode(Status(line))
         for monitor in self.monitors:
-            monitor.deliver_wire(line)
+            monitor.deliver_wire(wire)
 
     def fail(self, reason: str) -> None:
         """Stop the process rather than go on with what cannot be trusted."""

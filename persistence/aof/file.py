@@ -23,7 +23,7 @@ from librt.strings import BytesWriter
 from headrace.persistence.files import is_gone, open_to_write, sync_file
 from headrace.persistence.forms.commands import annotation
 from headrace.persistence.log import Log
-from headrace.protocol.replies import write_request
+from headrace.protocol.outgoing import write_request
 
 _MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"

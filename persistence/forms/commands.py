@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 
 STAMP: Final = b"#TS:"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 from headrace.server.clients.session import (
     BLOCKED,
     CLOSING,

@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
+from headrace.protocol.packing import repeated
 from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
 from headrace.server.clients.session import (
     CLOSING,
@@ -59,7 +60,6 @@ _FOR_SUBSCRIBERS: Final = (
     b"quit",
     b"reset",
 )
-_QUEUED_LINE: Final = b"+QUEUED\r\n"
 _REPLICATED_READS: Final = (b"publish", b"spublish")
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
@@ -268,7 +268,7 @@ def queue_same(
         _queue(session, row, words)
         following += 1
     _bound_queue(server, session)
-    wire = _QUEUED_LINE * (following - at)
+    wire = repeated(QUEUED, following - at).wire
     session.out.append(wire)
     session.answered_bytes += len(wire)
     return following

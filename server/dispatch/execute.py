@@ -131,11 +131,11 @@ def run(
             if until <= at:
                 until = alike_until(requests, at, end)
             if until > at + 1:
-                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                count, replies = run_alike(server, call, row, handler, requests, at, until)
                 if count > 0:
                     count_alike(server, call, row, requests, at, count, lap(server))
-                    out.append(wire)
-                    session.answered_bytes += len(wire)
+                    out.append(replies.wire)
+                    session.answered_bytes += len(replies.wire)
                     return at + count
                 if count == NONE_ALIKE:
                     handler = None

@@ -8,7 +8,8 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.storage_errors import storage_error_line
-from headrace.protocol.replies import ErrorReply
+from headrace.protocol.packing import packed_replies
+from headrace.protocol.replies import ErrorReply, PackedReplies
 from headrace.server.clients.session import Session
 from headrace.server.clock import read_ns
 from headrace.server.dispatch.call import Call
@@ -87,7 +88,7 @@ def run_alike(
     requests: list[list[bytes]],
     at: int,
     end: int,
-) -> tuple[int, bytes]:
+) -> tuple[int, PackedReplies]:
     """Run some of ``requests[at:end]`` at once; how many, or ``NONE_ALIKE``, and their replies.
 
     They are those that ``alike_until`` tells.
@@ -98,7 +99,7 @@ def run_alike(
         return handler(call, requests, at, end)
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
-        return 1, b"-" + crashed(server, row).text + b"\r\n"
+        return 1, packed_replies([crashed(server, row)], call.session.resp3)
 
 
 def failed(server: Server, row: Command, line: bytes) -> ErrorReply:

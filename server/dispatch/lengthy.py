@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter
-
-from headrace.protocol.replies import array_header, bulk, write_bulk
+from headrace.protocol.outgoing import LongRequest
 
 if TYPE_CHECKING:
     from headrace.server.dispatch.call import Call
 
 LENGTHY_WORDS: Final = 8192  # of a request, at least
-RECORD_PART_BYTES: Final = 1 << 18  # of a long record
 PARTS: Final = 32  # a power of two: a table that grows does so in one piece
 
 
@@ -54,9 +51,7 @@ class Lengthy:
         self.first: Final = first
         self.step: Final = step
         self.keys: Final = KeySet()
-        self._parts: list[bytes] = []  # the words of the record, on the wire
-        self._record = BytesWriter()  # the last of them
-        self._recorded = 0  # how many words
+        self._record = LongRequest()
 
     def prepare(self, call: Call, low: int, high: int) -> None:
         """Look at ``argv[low:high]``, and note the keys.
@@ -84,20 +79,9 @@ class Lengthy:
     def note(self, call: Call, words: list[bytes]) -> None:
         """Add words to the record."""
         if call.recorded:
-            out = self._record
-            for word in words:
-                write_bulk(out, word)
-            self._recorded += len(words)
-            if len(out) >= RECORD_PART_BYTES:
-                self._end_part()
-
-    def _end_part(self) -> None:
-        self._parts.append(self._record.getvalue())
-        self._record = BytesWriter()
+            self._record.add(words)
 
     def record(self, call: Call, name: bytes) -> None:
         """Have the AOF repeat what was noted, as one command."""
-        header = array_header(self._recorded + 1) + bulk(name)
-        self._end_part()
-        call.record_wire([header, *self._parts])
-        self._parts = []
+        call.record_wire(self._record.pieces(name))
+        self._record = LongRequest()

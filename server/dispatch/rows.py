@@ -14,6 +14,7 @@ from librt.vecs import vec
 from mypy_extensions import i64
 
 if TYPE_CHECKING:
+    from headrace.protocol.replies import PackedReplies
     from headrace.server.dispatch.call import Call
     from headrace.server.dispatch.lengthy import Lengthy
 
@@ -97,7 +98,7 @@ class KeySpec:
 
 Handler = Callable[["Call"], object]
 NONE_ALIKE: Final = -1
-AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, bytes]"]
+AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, PackedReplies]"]
 LengthyMaker = Callable[["Call"], "Lengthy | None"]
 KeyFinder = Callable[[list[bytes]], list[int]]
 
@@ -179,7 +180,7 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     The function is given the requests, the place of the first and where to end. Between these are
     two or more with as many words, this name, spelled alike, and the same second word, the key. It
     runs the first one and those after it for as long as they are ordinary, to the same effect as
-    one by one, and returns how many that were and their replies on the wire. None of them fails:
+    one by one, and returns how many that were and their replies. None of them fails:
     the first one that is out of the ordinary is run by itself. After 0, which is one, it is asked
     again for those behind it; after ``NONE_ALIKE`` those with as many words are run one by one, for
     what stands against the first is likely to stand against them.

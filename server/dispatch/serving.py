@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.protocol.replies import Encoded
+from headrace.protocol.replies import Packed
 from headrace.server.clients.session import BLOCKED, Session, session_of
 from headrace.server.clock import monotonic_ms
 from headrace.server.dispatch.invoke import finish, invoke
@@ -27,7 +27,7 @@ class _Answer:
         hits, misses: keys that were found and that were not.
     """
 
-    def __init__(self, waiter: Waiter, reply: Encoded, hits: int, misses: int) -> None:
+    def __init__(self, waiter: Waiter, reply: Packed, hits: int, misses: int) -> None:
         session = session_of(waiter)
         self._row: Final = session.last_row
         self._argv: Final = waiter.parked.argv
@@ -140,7 +140,7 @@ def _serve(server: Server, waiter: Waiter) -> _Answer | None:
         finish(server, call)
         return None
     answer: _Answer | None = None
-    if row.flags & READONLY and isinstance(reply, Encoded) and not server.changes.unfinished:
+    if row.flags & READONLY and isinstance(reply, Packed) and not server.changes.unfinished:
         hits = server.keyspace_hits - hits
         answer = _Answer(waiter, reply, hits, server.keyspace_misses - misses)
     finish(server, call)

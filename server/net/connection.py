@@ -21,7 +21,7 @@ import socket
 from typing import Final
 
 from headrace.compat import errors
-from headrace.protocol.replies import ErrorReply, write_reply
+from headrace.protocol.replies import ErrorReply, encode, write_reply
 from headrace.protocol.requests import ProtocolError, RequestParser
 from headrace.server.clients.client_line import is_subscriber
 from headrace.server.clients.session import (
@@ -90,14 +90,14 @@ class Connection(Peer):
         server.stats.connections_received += 1
         if len(server.sessions) >= server.config.maxclients:
             server.stats.rejected_connections += 1
-            transport.write(b"-" + errors.TOO_MANY_CLIENTS + b"\r\n")
+            transport.write(encode(ErrorReply(errors.TOO_MANY_CLIENTS)))
             transport.close()
             self.session.closed = True
             return
         config = server.config
         if config.protected_mode and not config.requirepass and is_remote(transport):
             server.stats.rejected_connections += 1
-            transport.write(b"-" + errors.PROTECTED_MODE + b"\r\n")
+            transport.write(encode(ErrorReply(errors.PROTECTED_MODE)))
             transport.close()
             self.session.closed = True
             return

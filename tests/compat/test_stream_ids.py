@@ -5,33 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from librt.strings import BytesWriter
 
-from headrace.compat.stream_ids import ID_MAX, format_id, id_lines, parse_id, write_id
-from headrace.protocol.replies import bulk
+from headrace.compat.stream_ids import ID_MAX, format_id, parse_id
 
 Halves = st.integers(0, ID_MAX)
-Edges = st.sampled_from([0, 1, 999, 1000, 1001, 1023, 1024, 2**62 - 1, 2**62, ID_MAX])
 
 
 @given(ms=Halves, seq=Halves)
 def test_what_is_written_reads_back(ms: int, seq: int) -> None:
     assert format_id(ms, seq) == b"%d-%d" % (ms, seq)
     assert parse_id(format_id(ms, seq)) == (ms, seq)
-
-
-@given(st.lists(st.tuples(Halves | Edges, Halves | Edges), max_size=20))
-def test_ids_in_a_reply_are_the_same(ids: list[tuple[int, int]]) -> None:
-    out = BytesWriter()
-    for ms, seq in ids:
-        write_id(out, ms, seq)
-    assert out.getvalue() == b"".join(bulk(b"%d-%d" % place) for place in ids)
-
-
-@given(ms=Halves, first=st.integers(0, 1200) | Edges, count=st.integers(0, 300))
-def test_ids_in_sequence_are_the_same(ms: int, first: int, count: int) -> None:
-    seqs = range(first, min(first + count, ID_MAX))
-    assert id_lines(ms, first, len(seqs)) == b"".join(bulk(b"%d-%d" % (ms, seq)) for seq in seqs)
 
 
 @given(st.binary(max_size=140))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 from support.client import RawClient
 from support.clock import Clock
 from support.process import Process

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.persistence.aof.file import AppendOnlyFile
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from conftest import Factory
 
 from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 from support.client import RawClient
 from support.process import Process
 from support.snapshots import databases, make_stream, odd_databases, plain, snapshot

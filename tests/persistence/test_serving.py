@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from headrace.protocol.replies import request
+from headrace.protocol.outgoing import request
 from support.client import RawClient, WireError
 from support.faults import Rule, faulty_server
 from support.process import Process

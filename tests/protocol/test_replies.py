@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.protocol.doubles import double
+from headrace.protocol.outgoing import LongRequest, request
 from headrace.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
     OK,
     PONG,
     QUEUED,
+    Attributed,
     BigNumber,
     Decimal,
-    Encoded,
     ErrorReply,
     Map,
+    Packed,
+    PackedReplies,
     Push,
     Replies,
     Set,
     Status,
     Verbatim,
-    array_header,
-    bulk,
-    double,
     encode,
-    request,
 )
 from support.client import parse
 from support.process import Pair, RedisProcess
@@ -56,7 +56,9 @@ BOTH = [
     (Status(b"RESET"), b"+RESET\r\n"),
     (ErrorReply(b"ERR no"), b"-ERR no\r\n"),
     (ErrorReply(b"ERR two\r\nlines\n"), b"-ERR two  lines \r\n"),
-    (Encoded(b":1\r\n:2\r\n"), b":1\r\n:2\r\n"),
+    (Packed(b"*1\r\n:1\r\n"), b"*1\r\n:1\r\n"),
+    (PackedReplies(b":1\r\n:2\r\n"), b":1\r\n:2\r\n"),
+    ([Packed(b"*1\r\n:1\r\n"), 2], b"*2\r\n*1\r\n:1\r\n:2\r\n"),
     (NO_REPLY, b""),
     (Replies([1, b"a"]), b":1\r\n$1\r\na\r\n"),
     ([Replies([1, 2]), 3], b"*2\r\n:1\r\n:2\r\n:3\r\n"),
@@ -80,6 +82,11 @@ DIFFERENT = [
     (Verbatim(b"hi"), b"$2\r\nhi\r\n", b"=6\r\ntxt:hi\r\n"),
     (Verbatim(b"# hi", b"mkd"), b"$4\r\n# hi\r\n", b"=8\r\nmkd:# hi\r\n"),
     ([None, [NULL_ARRAY]], b"*2\r\n$-1\r\n*1\r\n*-1\r\n", b"*2\r\n_\r\n*1\r\n_\r\n"),
+    (
+        Attributed([(b"k", [1, None])], b"a"),
+        b"$1\r\na\r\n",
+        b"|1\r\n$1\r\nk\r\n*2\r\n:1\r\n_\r\n$1\r\na\r\n",
+    ),
     (Map([(1, Map([]))]), b"*2\r\n:1\r\n*0\r\n", b"%1\r\n:1\r\n%0\r\n"),
 ]
 
@@ -105,8 +112,25 @@ def test_what_is_no_reply_is_a_bug_of_ours() -> None:
 
 def test_requests() -> None:
     assert request([b"SET", b"k", b""]) == b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n"
-    assert bulk(b"a") == b"$1\r\na\r\n"
-    assert array_header(1000) == b"*1000\r\n"
+
+
+@given(st.lists(st.lists(st.binary(max_size=12), max_size=4), max_size=6))
+def test_a_long_request_is_one_request(runs: list[list[bytes]]) -> None:
+    long = LongRequest()
+    for words in runs:
+        long.add(words)
+    every = [word for words in runs for word in words]
+    assert b"".join(long.pieces(b"DEL")) == request([b"DEL", *every])
+
+
+def test_a_very_long_request_comes_in_pieces() -> None:
+    long = LongRequest()
+    words = [b"%020d" % number for number in range(1000)]
+    for _ in range(100):
+        long.add(words)
+    pieces = long.pieces(b"DEL")
+    assert len(pieces) > 5
+    assert b"".join(pieces) == request([b"DEL", *(words * 100)])
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.protocol.replies import PackedReplies
 from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.config.config import Config
@@ -259,10 +260,12 @@ def test_a_transaction_adds_its_entries_at_once() -> None:
     assert ask is not None
     counts: list[int] = []
 
-    def asked(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
-        count, wire = ask(call, requests, first, end)
+    def asked(
+        call: Call, requests: list[list[bytes]], first: int, end: int
+    ) -> tuple[int, PackedReplies]:
+        count, replies = ask(call, requests, first, end)
         counts.append(count)
-        return count, wire
+        return count, replies
 
     row.run_alike = asked
     try:

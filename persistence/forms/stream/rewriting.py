@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.forms.commands import annotation
 from headrace.persistence.forms.form import Walk
-from headrace.protocol.replies import array_header, bulk, request
+from headrace.protocol.outgoing import request
+from headrace.protocol.wire import array_header, bulk
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headrace.compat.errors import BAD_PROTOCOL_TYPE, PUSH_NEEDS_RESP3, CommandError
-from headrace.protocol.replies import BigNumber, Encoded, Map, Push, Set, Verbatim, encode
+from headrace.protocol.packing import packed_replies
+from headrace.protocol.replies import Attributed, BigNumber, Map, Push, Set, Verbatim
 
 _AFTER_ATTRIBUTE = b"Some real reply following the attribute"
 _BESIDE_PUSH = b"Some real reply following the push reply"
-_POPULARITY = b"|1\r\n$14\r\nkey-popularity\r\n*2\r\n$7\r\nkey:123\r\n:90\r\n"
 
 
 def sample_reply(kind: bytes, resp3: bool) -> object:
@@ -16,13 +16,12 @@ def sample_reply(kind: bytes, resp3: bool) -> object:
     Raises: CommandError for a type that there is not, and for a push in RESP2.
     """
     if kind == b"attrib":
-        # Attributes come before a reply and are none themselves.
-        return Encoded((_POPULARITY if resp3 else b"") + encode(_AFTER_ATTRIBUTE, resp3))
+        return Attributed([(b"key-popularity", [b"key:123", 90])], _AFTER_ATTRIBUTE)
     if kind == b"push":
         if not resp3:
             raise CommandError(PUSH_NEEDS_RESP3)
         # What is pushed while a command runs follows its reply.
-        return Encoded(encode(_BESIDE_PUSH, True) + encode(Push([b"server-cpu-usage", 42]), True))
+        return packed_replies([_BESIDE_PUSH, Push([b"server-cpu-usage", 42])], True)
     if kind not in _SAMPLES:
         raise CommandError(BAD_PROTOCOL_TYPE)
     return _SAMPLES[kind]

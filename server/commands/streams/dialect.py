@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headrace.compat import group_dialect
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.replies import OK, Encoded
+from headrace.protocol.replies import OK
 from headrace.server.commands.streams.group_args import group_to_use
 from headrace.server.commands.streams.group_reading import xreadgroup
 from headrace.server.commands.streams.groups import xgroup_delconsumer, xgroup_destroy
@@ -131,6 +131,4 @@ def xgroup_pel(call: Call) -> object:
     Reply: OK, or nil where the stream has no such entry.
     """
     call.argv = group_dialect.set_pending(call.argv)
-    reply = xclaim(call)
-    assert isinstance(reply, Encoded)
-    return OK if group_dialect.was_set(reply) else None
+    return OK if group_dialect.was_set(xclaim(call)) else None

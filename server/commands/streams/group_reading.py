@@ -9,22 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import mypyc_attr
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
-from headrace.compat.stream_ids import format_id, write_id
+from headrace.compat.stream_ids import format_id
+from headrace.protocol.packing import UNTOLD, Packer
 from headrace.protocol.replies import NULL_ARRAY
+from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.commands.streams.args import stream_to_read, strict_id
-from headrace.server.commands.streams.entries import (
-    PAIR,
-    SizeLimit,
-    StreamsReply,
-    count_entries,
-    within,
-    write_entries,
-)
+from headrace.server.commands.streams.entries import add_entries, count_entries, within
 from headrace.server.commands.streams.events import PENDING_CHANGED
 from headrace.server.commands.streams.group_args import (
     claim_record,
@@ -52,10 +46,6 @@ from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
 
 NO_LIMIT: Final = -1
-_WITH_CLAIM: Final = b"*4\r\n"
-_NOT_CLAIMED: Final = b":0\r\n:0\r\n"
-_GONE: Final = b"*-1\r\n"
-_GONE_RESP3: Final = b"_\r\n"
 
 
 @mypyc_attr(acyclic=True)
@@ -181,11 +171,10 @@ def _read_history(
     reading.claim_ms = NO_CLAIM
     call = reading.call
     group = source.group
-    entries = BytesWriter()
+    entries = Packer(call.session.resp3)
     ms, seq = after
     start = following(ms, seq)
     limit = reading.limit()
-    gone = _GONE_RESP3 if call.session.resp3 else _GONE
     shown = 0
     size = reading.size
     if size is not None:
@@ -195,16 +184,16 @@ def _read_history(
     for nack in nacks:
         if size is not None and size.is_reached():
             break
-        written = len(entries)
+        before_bytes = entries.wire_bytes()
         part = lookup.part_of(nack)
         if part is None:
-            entries.write(PAIR)
-            write_id(entries, nack.ms, nack.seq)
-            entries.write(gone)
+            entries.array(2)
+            entries.id(nack.ms, nack.seq)
+            entries.null_array()
         else:
-            write_entries(entries, [part], False)
+            add_entries(entries, [part], False)
         if size is not None:
-            size.give(len(entries) - written)
+            size.give(entries.wire_bytes() - before_bytes)
         shown += 1
         reading.took(1)
         if part is not None:
@@ -213,7 +202,7 @@ def _read_history(
     if size is not None:
         size.end(shown)
     reading.reply.begin(source.key, shown)
-    reading.reply.out.write(entries.getvalue())
+    reading.reply.add(entries)
 
 
 def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
@@ -234,10 +223,11 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
         size.begin(source.key)
     last = (group.last_ms, group.last_seq)
     records: list[list[bytes]] = []
-    claimed = b""
+    claimed: Packer | None = None
     count = 0
     if claims:
-        claimed, count = _claim(reading, source, consumer, claims, records)
+        claimed = Packer(call.session.resp3)
+        count = _claim(reading, source, consumer, claims, records, claimed)
         if limit != NO_LIMIT:
             limit -= count
     parts: list[Part] = []
@@ -245,16 +235,13 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     if limit != 0 and not (count and reading.is_full()):
         parts = parts_after(source.stream, last, max(0, limit))
         if size is not None:
-            if claiming:
-                parts = within(parts, size, _WITH_CLAIM, _NOT_CLAIMED)
-            else:
-                parts = within(parts, size)
+            parts = within(parts, size, 0 if claiming else UNTOLD)
     new = count_entries(parts)
     if size is not None:
         size.end(count + new)
     reading.reply.begin(source.key, count + new)
-    if count:
-        reading.reply.out.write(claimed)
+    if claimed is not None:
+        reading.reply.add(claimed)
     if new:
         reading.took(new)
         _hand_out(reading, source, consumer, parts, records)
@@ -269,15 +256,18 @@ def _claim(
     consumer: Consumer,
     claims: list[Claim],
     records: list[list[bytes]],
-) -> tuple[bytes, int]:
+    claimed: Packer,
+) -> int:
     """Take over what has been idle for long enough, as far as MAXSIZE allows.
 
-    Returns: the entries as they are to be shown, and how many they are.
+    Args:
+        claimed: where the entries are to be shown.
+
+    Returns: how many they are.
     """
     call = reading.call
     group = source.group
     size = reading.size
-    entries = BytesWriter()
     recording = call.recorded
     count = 0
     for claim in claims:
@@ -285,11 +275,10 @@ def _claim(
             break
         nack = claim.nack
         idle_ms = max(0, call.now_ms - nack.delivery_ms)
-        written = len(entries)
-        tail = b":%d\r\n:%d\r\n" % (idle_ms, nack.count)
-        write_entries(entries, [claim.part], False, _WITH_CLAIM, tail)
+        before_bytes = claimed.wire_bytes()
+        add_entries(claimed, [claim.part], False, idle_ms, nack.count)
         if size is not None:
-            size.give(len(entries) - written)
+            size.give(claimed.wire_bytes() - before_bytes)
         count += 1
         reading.took(1)
         group.assign(nack, consumer, call.now_ms)
@@ -298,7 +287,7 @@ def _claim(
             records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
     if count:
         consumer.active_ms = call.now_ms
-    return entries.getvalue(), count
+    return count
 
 
 def _hand_out(
@@ -311,12 +300,9 @@ def _hand_out(
     """Put new entries into the reply and hand them out."""
     call = reading.call
     group = source.group
-    out = reading.reply.out
     noack = reading.options.noack
-    if reading.claim_ms == NO_CLAIM:
-        write_entries(out, parts, False)
-    else:
-        write_entries(out, parts, False, _WITH_CLAIM, _NOT_CLAIMED)
+    idle_ms = UNTOLD if reading.claim_ms == NO_CLAIM else 0
+    add_entries(reading.reply, parts, False, idle_ms)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
     if not noack:

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
-
 from headrace.compat import errors, group_dialect
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import INT64_MAX, parse_integer
-from headrace.compat.stream_ids import format_id, parse_id, plain_id, write_id
-from headrace.protocol.replies import (
-    NULL_ARRAY,
-    Encoded,
-    array_header,
-    decimal,
-    write_bulk,
-    write_integer,
-)
+from headrace.compat.stream_ids import format_id, parse_id, plain_id
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, Packed, PackedReplies
 from headrace.server.commands.streams.args import (
     LengthyIds,
     integer,
@@ -31,7 +23,7 @@ from headrace.server.commands.streams.args import (
     strict_id,
     strict_ids,
 )
-from headrace.server.commands.streams.entries import write_entries
+from headrace.server.commands.streams.entries import add_entries
 from headrace.server.commands.streams.events import PENDING_CHANGED
 from headrace.server.commands.streams.group_args import (
     consumer_seen,
@@ -61,14 +53,11 @@ from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.nack import Nack
 from headrace.storage.stream.stream import Stream
 
-PENDING_FIELDS: Final = b"*4\r\n"
 AUTOCLAIM_COUNT: Final = 100
 AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
 AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
 ANY_TIME_MS: Final = 2**62 - 1  # whatever was delivered, it was before
 RELEASED_IDLE: Final = -1
-_ACKNOWLEDGED: Final = b":1\r\n"
-_NOT_PENDING: Final = b":0\r\n"
 
 
 @command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
@@ -149,20 +138,22 @@ def xack_lengthy(call: Call) -> Lengthy | None:
 
 
 @alike("XACK")
-def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+def xack_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
     """Several entries of one group, each with a request of its own."""
     words = requests[first]
     if len(words) != 4 or not call.is_unheard():
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     found = call.db.entry(words[1], call.now_ms)
     if found is None or not isinstance(found.value, Stream):
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     name = words[2]
     group = found.value.groups.get(name)
     if group is None or group.max_pending:  # then others wait for what is acknowledged
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
-    out = BytesWriter()
+    out = Packer(call.session.resp3)
     done = 0
     acknowledged = 0
     for words in requests[first:end]:
@@ -171,16 +162,16 @@ def xack_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
             break
         if group.ack(int(ms), int(seq) if seq >= 0 else 0):
             acknowledged += 1
-            out.write(_ACKNOWLEDGED)
+            out.number(1)
             if recorded:
                 call.record_alike(words)
         else:
-            out.write(_NOT_PENDING)
+            out.number(0)
         done += 1
     if done:
         call.note_hits(found, done)
         call.count(acknowledged)
-    return done, out.getvalue()
+    return done, out.replies()
 
 
 class PendingRange:
@@ -231,15 +222,15 @@ def xpending(call: Call) -> object:
     if len(argv) == 3:
         return _summary(group_to_use(call, argv[1], argv[2])[1])
     nacks = pending_range(call)
-    out = BytesWriter()
-    out.write(array_header(len(nacks)))
+    out = Packer(call.session.resp3)
+    out.array(len(nacks))
     for nack in nacks:
-        out.write(PENDING_FIELDS)
-        write_id(out, nack.ms, nack.seq)
-        write_bulk(out, b"" if nack.consumer is None else nack.consumer.name)
-        write_integer(out, idle_ms(nack, call.now_ms))
-        write_integer(out, nack.count)
-    return Encoded(out.getvalue())
+        out.array(4)
+        out.id(nack.ms, nack.seq)
+        out.text(b"" if nack.consumer is None else nack.consumer.name)
+        out.number(idle_ms(nack, call.now_ms))
+        out.number(nack.count)
+    return out.packed()
 
 
 def idle_ms(nack: Nack, now_ms: int) -> int:
@@ -270,17 +261,12 @@ def _summary(group: Group) -> object:
     if first is None or last is None:
         return [0, None, None, NULL_ARRAY]
     holders = [consumer for consumer in by_name(group.consumers) if consumer.pel.size]
-    out = BytesWriter()
-    out.write(array_header(4))
-    write_integer(out, group.pel.size)
-    write_id(out, first.ms, first.seq)
-    write_id(out, last.ms, last.seq)
-    out.write(array_header(len(holders)))
-    for consumer in holders:
-        out.write(array_header(2))
-        write_bulk(out, consumer.name)
-        write_bulk(out, decimal(consumer.pel.size))
-    return Encoded(out.getvalue())
+    return [
+        group.pel.size,
+        format_id(first.ms, first.seq),
+        format_id(last.ms, last.seq),
+        [[consumer.name, b"%d" % consumer.pel.size] for consumer in holders],
+    ]
 
 
 class ClaimOptions:
@@ -402,7 +388,7 @@ def xclaim(call: Call) -> object:
         note_position(call, key, group)
     if made:
         note_idle_consumer(call, key, group, consumer)
-    return _claimed_reply(claimed, options.just_id)
+    return _claimed_reply(call, claimed, options.just_id)
 
 
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
@@ -410,15 +396,15 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
     note_claim(call, key, group, nack, group.last_ms, group.last_seq)
 
 
-def _claimed_reply(claimed: list[Claim], just_id: bool) -> Encoded:
-    out = BytesWriter()
-    out.write(array_header(len(claimed)))
+def _claimed_reply(call: Call, claimed: list[Claim], just_id: bool) -> Packed:
+    out = Packer(call.session.resp3)
+    out.array(len(claimed))
     if just_id:
         for claim in claimed:
-            write_id(out, claim.nack.ms, claim.nack.seq)
+            out.id(claim.nack.ms, claim.nack.seq)
     else:
-        write_entries(out, [claim.part for claim in claimed], False)
-    return Encoded(out.getvalue())
+        add_entries(out, [claim.part for claim in claimed], False)
+    return out.packed()
 
 
 class SweepOptions:
@@ -505,4 +491,4 @@ def xautoclaim(call: Call) -> object:
         note_idle_consumer(call, key, group, consumer)
     rest = group.pel.from_id(ms, seq, 1)
     next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
-    return [next_id, _claimed_reply(claimed, options.just_id), deleted]
+    return [next_id, _claimed_reply(call, claimed, options.just_id), deleted]

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.stream_ids import ID_MAX, format_id
-from headrace.protocol.replies import NULL_ARRAY
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, NULL_ARRAY, PackedReplies
+from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.build import build_kind
 from headrace.server.commands.streams.args import (
     integer,
@@ -25,13 +26,11 @@ from headrace.server.commands.streams.args import (
     strict_id,
 )
 from headrace.server.commands.streams.entries import (
-    SizeLimit,
-    StreamsReply,
+    add_entries,
+    add_entries_array,
     count_entries,
-    entries_reply,
+    packed_entries,
     within,
-    write_entries,
-    write_entries_reply,
 )
 from headrace.server.commands.streams.read_options import ReadOptions, read_options_of
 from headrace.server.commands.streams.waiting import EntryAfter
@@ -89,7 +88,8 @@ def _range(call: Call, reverse: bool) -> object:
         return []
     if count == 0:
         return NULL_ARRAY
-    return entries_reply(stream.parts(start, end, count, reverse), reverse)
+    parts = stream.parts(start, end, count, reverse)
+    return packed_entries(parts, reverse, call.session.resp3)
 
 
 def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple[int, int], int]:
@@ -112,7 +112,7 @@ def _asked_for(argv: list[bytes], reverse: bool) -> tuple[tuple[int, int], tuple
 @alike("XRANGE")
 def xrange_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, bytes]:
+) -> tuple[int, PackedReplies]:
     """Several ranges of one stream, written into one buffer."""
     return _ranges_alike(call, requests[first:end], False)
 
@@ -120,20 +120,22 @@ def xrange_alike(
 @alike("XREVRANGE")
 def xrevrange_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
-) -> tuple[int, bytes]:
+) -> tuple[int, PackedReplies]:
     """As ``xrange_alike``, newest first."""
     return _ranges_alike(call, requests[first:end], True)
 
 
-def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tuple[int, bytes]:
+def _ranges_alike(
+    call: Call, requests: list[list[bytes]], reverse: bool
+) -> tuple[int, PackedReplies]:
     found = call.db.entry(requests[0][1], call.now_ms)
     if found is None or not isinstance(found.value, Stream):
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     stream = found.value
-    out = BytesWriter()
+    out = Packer(call.session.resp3)
     done = 0
     for argv in requests:
-        if len(out) >= ALIKE_BYTES:
+        if out.wire_bytes() >= ALIKE_BYTES:
             break
         if _LOOKS_AHEAD and done % AHEAD == 0 and stream.is_scattered():
             _look_ahead(stream, requests[done : done + AHEAD], reverse)
@@ -143,11 +145,11 @@ def _ranges_alike(call: Call, requests: list[list[bytes]], reverse: bool) -> tup
             break
         if count == 0:
             break
-        write_entries_reply(out, stream.parts(start, end, count, reverse), reverse)
+        add_entries_array(out, stream.parts(start, end, count, reverse), reverse)
         done += 1
     if done:
         call.note_hits(found, done)
-    return done, out.getvalue()
+    return done, out.replies()
 
 
 def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> None:
@@ -201,7 +203,7 @@ def xread(call: Call) -> object:
             parts = within(parts, size)
         count = count_entries(parts)
         reply.begin(keys[number], count)
-        write_entries(reply.out, parts, False)
+        add_entries(reply, parts, False)
         if options.max_count:
             entries_left -= count
             if entries_left <= 0:

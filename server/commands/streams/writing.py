@@ -8,8 +8,9 @@ from __future__ import annotations
 from headrace.compat import errors
 from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
-from headrace.compat.stream_ids import format_id, id_line, id_lines, parse_id
-from headrace.protocol.replies import OK, Encoded
+from headrace.compat.stream_ids import format_id, parse_id
+from headrace.protocol.packing import ids_in_sequence, packed_id
+from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
 from headrace.server.commands.streams.add_options import AddOptions, add_options_of
 from headrace.server.commands.streams.args import (
     NO_TRIM,
@@ -124,7 +125,7 @@ def xadd(call: Call) -> object:
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
-    reply = Encoded(id_line(stream.last_ms, stream.last_seq))
+    reply = packed_id(stream.last_ms, stream.last_seq)
     trimmed = 0
     if options is not None and options.strategy != NO_TRIM:
         trimmed = options.trim(call, stream)
@@ -189,7 +190,9 @@ def _record(argv: list[bytes], at: int, options: AddOptions | None, stream: Stre
 
 
 @alike("XADD")
-def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) -> tuple[int, bytes]:
+def xadd_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
     """Append several entries at once: ``XADD key [MAXLEN ~ n] * field value ...``, as the first.
 
     They get IDs in sequence, as entries of one millisecond do.
@@ -200,12 +203,12 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
     key = words[1]
     fields = len(words) - at - 1
     if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     if options is not None and call.recorded:  # the record says what was trimmed
-        return NONE_ALIKE, b""
+        return NONE_ALIKE, NO_REPLIES
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
-        return 0, b""
+        return 0, NO_REPLIES
     before = words[2:at]
     number = first + 1
     for words in requests[number:end]:
@@ -216,7 +219,7 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
         call.now_ms, requests, first, number, at + 1, call.server.node_limits
     )
     if not count:
-        return 0, b""
+        return 0, NO_REPLIES
     call.count(count)
     ms = stream.last_ms
     seq = stream.last_seq - count + 1
@@ -225,14 +228,14 @@ def xadd_alike(call: Call, requests: list[list[bytes]], first: int, end: int) ->
             record = requests[first + number].copy()
             record[at] = format_id(ms, seq + number)
             call.record_alike(record)
-    lines = id_lines(ms, seq, count)
+    replies = ids_in_sequence(ms, seq, count)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
             trimmed = options.trim(call, stream)
             if not trimmed:
                 break
             call.count(trimmed)
-    return count, lines
+    return count, replies
 
 
 def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:

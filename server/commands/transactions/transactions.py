@@ -16,7 +16,8 @@ from headrace.compat.errors import (
     WATCH_IN_MULTI,
     CommandError,
 )
-from headrace.protocol.replies import NULL_ARRAY, OK, Encoded, array_header, write_reply
+from headrace.protocol.packing import PackedArray
+from headrace.protocol.replies import NULL_ARRAY, OK, Packed
 from headrace.server.clients.session import IN_MULTI, Transaction
 from headrace.server.clock import read_ns
 from headrace.server.dispatch.call import Call
@@ -88,26 +89,26 @@ def execute_queue(call: Call) -> object:
     return reply
 
 
-def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> Encoded:
+def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> Packed:
     """Run the queue; what it did is told command by command, and is one record as it is one call.
 
     Each reply is put on the wire at once: the next command may change what it was made of, and
     HELLO the protocol.
     """
     size = len(rows)
-    pieces = [array_header(size)]
+    replies = PackedArray(size)
     at = 0
     while at < size:
         row = rows[at]
         end = at + 1
         while end < size and rows[end] is row:
             end += 1
-        _run_same(call, row, requests[at:end], pieces)
+        _run_same(call, row, requests[at:end], replies)
         at = end
-    return Encoded(b"".join(pieces))
+    return replies.packed()
 
 
-def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: list[bytes]) -> None:
+def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: PackedArray) -> None:
     """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
@@ -122,17 +123,17 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], pieces: lis
             if until <= at:
                 until = alike_until(requests, at, len(requests))
             if until > at + 1:
-                count, wire = run_alike(server, call, row, handler, requests, at, until)
+                count, those = run_alike(server, call, row, handler, requests, at, until)
                 if count == NONE_ALIKE:
                     handler = None
         if count > 0:
-            pieces.append(wire)
+            replies.add_all(those)
             ended_ns = read_ns()
             spent_ns = max(0, ended_ns - started_ns)
             count_alike(server, call, row, requests, at, count, spent_ns)
             at += count
         else:
-            write_reply(pieces, invoke(call, row, requests[at]), session.resp3)
+            replies.add(invoke(call, row, requests[at]), session.resp3)
             server.changes.tell_listeners()
             ended_ns = read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))

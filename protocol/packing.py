@@ -1,0 +1,214 @@
+"""Packed replies: values of many parts, made part by part with no object for each.
+
+A command says which parts there are, in order; how they look on the wire is known here alone:
+
+    out = Packer(resp3)
+    out.array(2)
+    out.id(5, 1)
+    out.text(b"consumer")
+    return out.packed()
+
+What follows ``array`` and ``map`` are their items, as many as was said. ``unpacking`` reads it all
+back as plain values.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.protocol.ids import id_line, id_lines, write_id
+from headrace.protocol.replies import Packed, PackedReplies, Replies, Status, encode, write_reply
+from headrace.protocol.wire import (
+    array_header,
+    bulk,
+    integer,
+    map_header,
+    null,
+    null_array,
+    write_bulk,
+    write_integer,
+)
+
+UNTOLD: Final = -1  # for an idle time: an entry is shown without it
+_PAIR: Final = array_header(2)
+_FOUR: Final = array_header(4)
+_NEVER_DELIVERED: Final = integer(0) + integer(0)
+
+
+@mypyc_attr(acyclic=True)
+class Packer:
+    """Makes one packed reply, or several in a row."""
+
+    _out: BytesWriter
+    _resp3: bool
+
+    def __init__(self, resp3: bool) -> None:
+        self._out = BytesWriter()
+        self._resp3 = resp3
+
+    def packed(self) -> Packed:
+        """The one reply that was made."""
+        return Packed(self._out.getvalue())
+
+    def replies(self) -> PackedReplies:
+        """The replies that were made, each of them whole."""
+        return PackedReplies(self._out.getvalue())
+
+    def wire_bytes(self) -> int:
+        """How long it is so far as it is sent."""
+        return len(self._out)
+
+    def array(self, size: int) -> None:
+        """Begin an array of so many items."""
+        self._out.write(array_header(size))
+
+    def map(self, size: int) -> None:
+        """Begin a map of so many names and values."""
+        self._out.write(map_header(size, self._resp3))
+
+    def text(self, data: bytes) -> None:
+        """Add a bulk string."""
+        write_bulk(self._out, data)
+
+    def number(self, number: int) -> None:
+        """Add an integer."""
+        write_integer(self._out, number)
+
+    def null(self) -> None:
+        """Add what stands for no value."""
+        self._out.write(null(self._resp3))
+
+    def null_array(self) -> None:
+        """Add what stands for no array."""
+        self._out.write(null_array(self._resp3))
+
+    def id(self, ms: int, seq: int) -> None:
+        """Add the ID of an entry."""
+        write_id(self._out, ms, seq)
+
+    def add(self, other: Packer) -> None:
+        """Add what another one has made."""
+        self._out.write(other._out.getvalue())
+
+    def entries(
+        self,
+        ms: list[int],
+        seq: list[int],
+        names: list[bytes] | None,
+        values: list[bytes],
+        rows: list[list[bytes]],
+        dead: bytearray | None,
+        low: i64,
+        high: i64,
+        reverse: bool,
+        idle_ms: int,
+        deliveries: int,
+    ) -> None:
+        """Add entries, each of them ``[ID, [field, value, ...]]``.
+
+        Args:
+            ms, seq: the IDs of a run of entries.
+            names: the field names that all of them share; ``values`` then holds their values in a
+                row. None: ``rows`` holds the fields and values of each.
+            dead: not 0 for each one that is left out; None: for none.
+            low, high: those from ``low`` up to and without ``high``.
+            reverse: the last one first.
+            idle_ms, deliveries: shown behind the fields of each, unless ``idle_ms`` is ``UNTOLD``.
+        """
+        out = self._out
+        head = _PAIR
+        tail = b""
+        if idle_ms != UNTOLD:
+            head = _FOUR
+            tail = _NEVER_DELIVERED
+            if idle_ms or deliveries:
+                tail = integer(idle_ms) + integer(deliveries)
+        before_values = [] if names is None else _names.before_values(names)
+        step: i64 = -1 if reverse else 1
+        number: i64 = high - 1 if reverse else low
+        end: i64 = low - 1 if reverse else high
+        while number != end:
+            if dead is not None and dead[number]:
+                number += step
+                continue
+            out.write(head)
+            write_id(out, ms[number], seq[number])
+            if names is None:
+                row = rows[number]
+                out.write(array_header(len(row)))
+                for element in row:
+                    write_bulk(out, element)
+            else:
+                place: i64 = number * len(before_values)
+                for before in before_values:
+                    out.write(before)
+                    write_bulk(out, values[place])
+                    place += 1
+            if tail:
+                out.write(tail)
+            number += step
+
+
+class _Names:
+    """Writes field names; what was written last is kept, for most entries of a stream share it."""
+
+    def __init__(self) -> None:
+        self._names: list[bytes] = []
+        self._written: list[bytes] = []
+
+    def before_values(self, names: list[bytes]) -> list[bytes]:
+        """What stands before each value of an entry whose fields have these names."""
+        if names is not self._names and names != self._names:
+            written = [bulk(name) for name in names]
+            written[0] = array_header(2 * len(names)) + written[0]
+            self._names = names
+            self._written = written
+        return self._written
+
+
+_names: Final = _Names()
+
+
+class PackedArray:
+    """Makes an array of whole replies, each of them packed as it is added.
+
+    What a reply was made of may change before the next one is added, and so may the protocol.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._pieces: Final = [array_header(size)]
+
+    def add(self, reply: object, resp3: bool) -> None:
+        """Add one reply."""
+        write_reply(self._pieces, reply, resp3)
+
+    def add_all(self, replies: PackedReplies) -> None:
+        """Add the replies to several requests."""
+        self._pieces.append(replies.wire)
+
+    def packed(self) -> Packed:
+        """The array, of which all was added."""
+        return Packed(b"".join(self._pieces))
+
+
+def packed_id(ms: int, seq: int) -> Packed:
+    """The ID of an entry as a reply."""
+    return Packed(id_line(ms, seq))
+
+
+def ids_in_sequence(ms: int, seq: int, count: int) -> PackedReplies:
+    """``count`` IDs, each of them a reply: the first (ms, seq), the others with the seqs after."""
+    return PackedReplies(id_lines(ms, seq, count))
+
+
+def packed_replies(replies: list[object], resp3: bool) -> PackedReplies:
+    """The replies to several requests, packed for one version of the protocol."""
+    return PackedReplies(encode(Replies(replies), resp3))
+
+
+def repeated(status: Status, count: int) -> PackedReplies:
+    """The same reply to ``count`` requests."""
+    return PackedReplies(status.line * count)

@@ -1,0 +1,121 @@
+"""Packed replies read back as plain values, for who wants to look into a reply.
+
+A client is sent a packed reply as it is. A script is not: it wants lists, strings and numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.protocol.replies import (
+    NULL_ARRAY,
+    Attributed,
+    BigNumber,
+    Decimal,
+    ErrorReply,
+    Map,
+    Packed,
+    PackedReplies,
+    Push,
+    Set,
+    Status,
+    Verbatim,
+)
+
+_STAR: Final = 0x2A
+_DOLLAR: Final = 0x24
+_COLON: Final = 0x3A
+_AGGREGATES: Final = b"*~>"
+_PAIRS: Final = b"%|"
+_LENGTHS: Final = b"$="
+
+
+def unpacked(reply: object) -> object:
+    """``reply`` with every packed part replaced by the values it stands for.
+
+    It is written to the same bytes as before, in the protocol for which it was packed. Arrays are
+    lists, bulk strings ``bytes`` and integers ``int``; the rest is as ``replies`` names it, where a
+    RESP3 double has become a ``Decimal``.
+    """
+    if isinstance(reply, Packed):
+        return _Reader(reply.wire).value()
+    if isinstance(reply, PackedReplies):
+        return all_unpacked(reply)
+    if isinstance(reply, list):
+        return [unpacked(item) for item in reply]
+    if isinstance(reply, Map):
+        return Map([(unpacked(name), unpacked(value)) for name, value in reply.pairs])
+    return reply
+
+
+def all_unpacked(replies: PackedReplies) -> list[object]:
+    """Each of several replies in a row."""
+    reader = _Reader(replies.wire)
+    found: list[object] = []
+    while not reader.is_at_end():
+        found.append(reader.value())
+    return found
+
+
+class _Reader:
+    """Reads values one after the other from what we have written ourselves."""
+
+    def __init__(self, wire: bytes) -> None:
+        self._wire: Final = wire
+        self._at = 0
+
+    def is_at_end(self) -> bool:
+        return self._at == len(self._wire)
+
+    def value(self) -> object:
+        kind = self._wire[self._at]
+        line = self._line()
+        if kind == _COLON:
+            return int(line)
+        if kind in _LENGTHS:
+            return self._string(kind, int(line))
+        if kind in _AGGREGATES:
+            return self._items(kind, int(line))
+        if kind in _PAIRS:
+            pairs = [(self.value(), self.value()) for _ in range(int(line))]
+            return Map(pairs) if kind == _PAIRS[0] else Attributed(pairs, self.value())
+        return _of_line(kind, line)
+
+    def _line(self) -> bytes:
+        """What follows the type, to the end of the line."""
+        end = self._wire.index(b"\r\n", self._at)
+        line = self._wire[self._at + 1 : end]
+        self._at = end + 2
+        return line
+
+    def _string(self, kind: int, size: int) -> object:
+        if size < 0:
+            return None
+        data = self._wire[self._at : self._at + size]
+        self._at += size + 2
+        return data if kind == _DOLLAR else Verbatim(data[4:], data[:3])
+
+    def _items(self, kind: int, size: int) -> object:
+        if size < 0:
+            return NULL_ARRAY
+        items = [self.value() for _ in range(size)]
+        if kind == _STAR:
+            return items
+        return Set(items) if kind == _AGGREGATES[1] else Push(items)
+
+
+def _of_line(kind: int, line: bytes) -> object:
+    """The value that one line is."""
+    mark = bytes([kind])
+    if mark == b"+":
+        return Status(line)
+    if mark == b"-":
+        return ErrorReply(line)
+    if mark == b"#":
+        return line == b"t"
+    if mark == b",":
+        return Decimal(line)
+    if mark == b"(":
+        return BigNumber(int(line))
+    assert mark == b"_", mark
+    return None

@@ -1,0 +1,92 @@
+"""The bytes of single items: strings, integers, the lines that open an aggregate.
+
+Only ``protocol`` writes with these, and ``persistence`` into its files. All others name values.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i16_le, write_i32_le
+from mypy_extensions import i16, i32, i64
+
+# ``$0\r\n`` with the lowest byte first; a digit is added to the second byte.
+_DOLLAR_LINE: Final[i64] = 0x0A0D3024
+_END_OF_LINE: Final[i16] = 0x0A0D
+_COLON: Final = 0x3A
+_BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
+_ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
+DECIMALS: Final = [b"%d" % n for n in range(1000)]
+THOUSANDTHS: Final = [b"%03d" % n for n in range(1000)]
+WORD_MAX: Final = 2**62 - 1  # what is above may be no machine word
+_INTEGERS: Final = [b":%d\r\n" % n for n in range(1024)]
+
+
+def bulk(data: bytes) -> bytes:
+    """One bulk string, whole."""
+    size = len(data)
+    if size < 1024:
+        return b"%b%b\r\n" % (_BULK_HEADERS[size], data)
+    return b"$%d\r\n%b\r\n" % (size, data)
+
+
+def write_bulk(out: BytesWriter, data: bytes) -> None:
+    """Append ``bulk(data)`` to ``out``."""
+    size: i64 = len(data)
+    if size < 10:
+        write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
+    else:
+        out.write(bulk_header(int(size)))
+    out.write(data)
+    write_i16_le(out, _END_OF_LINE)
+
+
+def write_integer(out: BytesWriter, number: int) -> None:
+    """Append an integer to ``out``."""
+    if 0 <= number < 1024:
+        out.write(_INTEGERS[number])
+    else:
+        out.append(_COLON)
+        if 0 <= number <= WORD_MAX:
+            _write_digits(out, number)
+        else:
+            out.write(b"%d" % number)
+        write_i16_le(out, _END_OF_LINE)
+
+
+def _write_digits(out: BytesWriter, number: i64) -> None:
+    if number < 1000:
+        out.write(DECIMALS[number])
+    else:
+        _write_digits(out, number // 1000)
+        out.write(THOUSANDTHS[number % 1000])
+
+
+def integer(number: int) -> bytes:
+    """One integer, whole."""
+    return _INTEGERS[number] if 0 <= number < 1024 else b":%d\r\n" % number
+
+
+def null(resp3: bool) -> bytes:
+    """What stands for no value."""
+    return b"_\r\n" if resp3 else b"$-1\r\n"
+
+
+def null_array(resp3: bool) -> bytes:
+    """What stands for no array."""
+    return b"_\r\n" if resp3 else b"*-1\r\n"
+
+
+def map_header(size: int, resp3: bool) -> bytes:
+    """The line that opens a map of ``size`` pairs, which follow flat."""
+    return b"%%%d\r\n" % size if resp3 else array_header(2 * size)
+
+
+def bulk_header(size: int) -> bytes:
+    """The line that opens a bulk string of ``size`` bytes."""
+    return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size
+
+
+def array_header(size: int) -> bytes:
+    """The line that opens an array of ``size`` items."""
+    return _ARRAY_HEADERS[size] if size < 256 else b"*%d\r\n" % size
