@@ -117,6 +117,78 @@ def test_storage_and_protocol_do_no_io(path: Path) -> None:
     assert opens_files(path.read_text()) == []
 
 
+# Who may hold a line end though nothing of theirs goes on the wire, and why.
+LINE_ENDS: dict[str, str] = {
+    "compat/errors.py": "an unknown option is shown without those at its end",
+    "server/config/files.py": "lines of a configuration file are read",
+    "server/config/rewrite.py": "lines of a configuration file are read",
+    "server/info/sections.py": "INFO is one text of many lines",
+}
+WRITES_WIRE_TEXT = {"protocol", "persistence", "pyspark_headrace"}
+# What writes single items, which only the two packages use whose text it becomes.
+WRITERS = {"headrace.protocol.wire", "headrace.protocol.ids"}
+# What makes bytes of a whole value: for who sends them, and not for commands.
+ENCODERS = {"encode", "write_reply"}
+
+
+def line_ends(source: str) -> list[int]:
+    """Where a literal has a line end of the protocol."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant)
+        and (
+            (isinstance(node.value, bytes) and b"\r\n" in node.value)
+            or (isinstance(node.value, str) and "\r\n" in node.value)
+        )
+    ]
+
+
+def writers_used(source: str, of_a_command: bool) -> list[str]:
+    """What of the writers of wire text is used, and in a command what of the encoders, too."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            if node.module in WRITERS or "BytesWriter" in names:
+                found.append(f"{node.lineno}: {node.module}")
+            elif of_a_command and node.module == "headrace.protocol.replies" and names & ENCODERS:
+                found.append(f"{node.lineno}: {sorted(names & ENCODERS)}")
+        elif of_a_command and isinstance(node, ast.Attribute) and node.attr == "wire":
+            found.append(f"{node.lineno}: .wire")
+    return found
+
+
+ABOVE_PROTOCOL = [
+    path
+    for path in MODULES
+    if path.relative_to(ROOT).parts[0] not in WRITES_WIRE_TEXT | {"storage", "headrace"}
+]
+
+
+@pytest.mark.parametrize("path", ABOVE_PROTOCOL, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_wire_text_is_written_in_protocol_alone(path: Path) -> None:
+    name = path.relative_to(ROOT).as_posix()
+    source = path.read_text()
+    assert bool(line_ends(source)) is (name in LINE_ENDS)
+    assert writers_used(source, name.startswith("server/commands/")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'def f() -> bytes:\n    return b"+OK\\r\\n"',
+        'x = f"{1}\\r\\n"',
+        "from headrace.protocol.wire import bulk",
+        "from librt.strings import BytesWriter",
+        "from headrace.protocol.replies import OK, encode",
+        "def f(reply: Packed) -> bytes:\n    return reply.wire",
+    ],
+)
+def test_wire_text_elsewhere_is_found(line: str) -> None:
+    assert line_ends(line) or writers_used(line, True)
+
+
 @pytest.mark.parametrize(
     ("module", "line"),
     [
