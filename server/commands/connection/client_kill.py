@@ -52,12 +52,12 @@ _FLAGS: Final = ADMIN | NOSCRIPT | LOADING | STALE
 
 @command("CLIENT|KILL", arity=-3, flags=_FLAGS, acl=("connection",))
 def client_kill(call: Call) -> object:
-    """``CLIENT KILL ip:port``, or ``CLIENT KILL filter value [filter value ...]``.
+    """Close a client by its address, or all that fit the filters.
 
-    Filters: ID, TYPE, ADDR, LADDR, USER, MAXAGE, and SKIPME which is yes by default.
+    SKIPME is yes by default.
 
-    Reply: OK for an address alone, else how many were closed. Whoever closes itself gets the
-    reply first.
+    Reply: OK for an address alone, else how many were closed. Whoever closes itself gets the reply
+        first.
     Raises: an address alone that no client has; filters that are wrong.
     """
     argv = call.argv

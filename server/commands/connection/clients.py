@@ -57,19 +57,19 @@ container("CLIENT")
 
 @command("CLIENT|ID", arity=2, flags=_OWN, acl=_ACL)
 def client_id(call: Call) -> object:
-    """``CLIENT ID``. Reply: the number of this connection."""
+    """Reply: the number of this connection."""
     return call.session.id
 
 
 @command("CLIENT|INFO", arity=2, flags=_OWN, acl=_ACL, tips=_VARYING)
 def client_info(call: Call) -> object:
-    """``CLIENT INFO``. Reply: text, this client's line."""
+    """Reply: text, this client's line."""
     return Verbatim(_line(call, call.session))
 
 
 @command("CLIENT|LIST", arity=-2, flags=_OTHERS, acl=_ACL, tips=_VARYING)
 def client_list(call: Call) -> object:
-    """``CLIENT LIST [TYPE type | ID id ...]``. Reply: text, a line for each client, oldest first.
+    """Reply: text, a line for each client, oldest first.
 
     Raises: a type that there is not, an ID that is no integer, any other word.
     """
@@ -109,7 +109,7 @@ def _line(call: Call, session: Session) -> bytes:
 
 @command("CLIENT|SETNAME", arity=3, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
 def client_setname(call: Call) -> object:
-    """``CLIENT SETNAME name``; an empty one takes the name away. Reply: OK."""
+    """Name the connection; an empty name takes it away. Reply: OK."""
     name = call.argv[2]
     if not is_plain(name):
         raise CommandError(BAD_CLIENT_NAME)
@@ -119,13 +119,13 @@ def client_setname(call: Call) -> object:
 
 @command("CLIENT|GETNAME", arity=2, flags=_OWN, acl=_ACL)
 def client_getname(call: Call) -> object:
-    """``CLIENT GETNAME``. Reply: the name, or null."""
+    """Reply: the name, or null."""
     return call.session.name or None
 
 
 @command("CLIENT|SETINFO", arity=4, flags=_OWN, acl=_ACL, tips=_ON_ALL_NODES)
 def client_setinfo(call: Call) -> object:
-    """``CLIENT SETINFO LIB-NAME|LIB-VER value``. Reply: OK."""
+    """Reply: OK."""
     attribute = call.argv[2].lower()
     value = call.argv[3]
     if attribute not in (b"lib-name", b"lib-ver"):
@@ -141,14 +141,14 @@ def client_setinfo(call: Call) -> object:
 
 @command("CLIENT|NO-EVICT", arity=3, flags=_OTHERS, acl=_ACL)
 def client_no_evict(call: Call) -> object:
-    """``CLIENT NO-EVICT ON|OFF``: keep this client when clients take too much memory. Reply: OK."""
+    """Keep this client when clients take too much memory. Reply: OK."""
     _switch(call, NO_EVICT)
     return OK
 
 
 @command("CLIENT|NO-TOUCH", arity=3, flags=_OWN, acl=_ACL)
 def client_no_touch(call: Call) -> object:
-    """``CLIENT NO-TOUCH ON|OFF``: leave the access times of keys alone. Reply: OK."""
+    """Leave the access times of keys alone. Reply: OK."""
     _switch(call, NO_TOUCH)
     return OK
 
@@ -165,7 +165,7 @@ def _switch(call: Call, bit: int) -> None:
 
 @command("CLIENT|REPLY", arity=3, flags=_OWN, acl=_ACL)
 def client_reply(call: Call) -> object:
-    """``CLIENT REPLY ON|OFF|SKIP``. Reply: OK to ON, nothing to the others."""
+    """Reply: OK to ON, nothing to the others."""
     word = call.argv[2].lower()
     session = call.session
     if word == b"on":
@@ -183,7 +183,7 @@ def client_reply(call: Call) -> object:
 
 @command("CLIENT|PAUSE", arity=-3, flags=_OTHERS, acl=_ACL)
 def client_pause(call: Call) -> object:
-    """``CLIENT PAUSE timeout [WRITE|ALL]``: hold requests back for so many milliseconds.
+    """Hold requests back for so many milliseconds.
 
     A pause that lasts longer already keeps its end. Reply: OK.
     """
@@ -200,14 +200,14 @@ def client_pause(call: Call) -> object:
 
 @command("CLIENT|UNPAUSE", arity=2, flags=_OTHERS, acl=_ACL)
 def client_unpause(call: Call) -> object:
-    """``CLIENT UNPAUSE``: let the requests run that CLIENT PAUSE holds back. Reply: OK."""
+    """Let the requests run that CLIENT PAUSE holds back. Reply: OK."""
     call.server.unpause()
     return OK
 
 
 @command("CLIENT|UNBLOCK", arity=-3, flags=_OTHERS, acl=_ACL)
 def client_unblock(call: Call) -> object:
-    """``CLIENT UNBLOCK id [TIMEOUT|ERROR]``: end the wait of a blocked client.
+    """End the wait of a blocked client.
 
     Reply: 1, or 0 when there is no such client or it does not wait.
     """
@@ -229,19 +229,19 @@ def client_unblock(call: Call) -> object:
 
 @command("CLIENT|GETREDIR", arity=2, flags=_OWN, acl=_ACL)
 def client_getredir(call: Call) -> object:
-    """``CLIENT GETREDIR``. Reply: -1, for this connection does not track."""
+    """Reply: -1, for this connection does not track."""
     return -1
 
 
 @command("CLIENT|TRACKINGINFO", arity=2, flags=_OWN, acl=_ACL)
 def client_trackinginfo(call: Call) -> object:
-    """``CLIENT TRACKINGINFO``. Reply: map; the flag ``off``, for this connection does not track."""
+    """Reply: map; the flag ``off``, for this connection does not track."""
     return Map([(b"flags", Set([b"off"])), (b"redirect", -1), (b"prefixes", [])])
 
 
 @command("CLIENT|TRACKING", arity=-3, flags=_OWN, acl=_ACL)
 def client_tracking(call: Call) -> object:
-    """``CLIENT TRACKING ON|OFF ...``: OFF is what holds already. Reply: OK.
+    """OFF is what holds already. Reply: OK.
 
     Raises: ON, for the server does not track what clients read.
     """
@@ -264,11 +264,11 @@ def client_tracking(call: Call) -> object:
 
 @command("CLIENT|CACHING", arity=3, flags=_OWN, acl=_ACL)
 def client_caching(call: Call) -> object:
-    """``CLIENT CACHING YES|NO``. Raises: always, for it needs a connection that tracks."""
+    """Raises: always, for it needs a connection that tracks."""
     raise CommandError(CACHING_WITHOUT_TRACKING)
 
 
 @command("CLIENT|HELP", arity=2, flags=LOADING | STALE, acl=_ACL)
 def client_help(call: Call) -> object:
-    """``CLIENT HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)

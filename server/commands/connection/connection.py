@@ -71,7 +71,7 @@ _FORGOTTEN_BY_RESET: Final = (
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
 def ping(call: Call) -> object:
-    """``PING [message]``. Reply: PONG, or the message; an array for a RESP2 subscriber."""
+    """Reply: PONG, or the message; an array for a RESP2 subscriber."""
     argv = call.argv
     if len(argv) > 2:
         raise CommandError(wrong_arity(b"ping"))
@@ -83,20 +83,20 @@ def ping(call: Call) -> object:
 
 @command("ECHO", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
 def echo(call: Call) -> object:
-    """``ECHO message``. Reply: the message."""
+    """Reply: the message."""
     return call.argv[1]
 
 
 @command("QUIT", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
 def quit_connection(call: Call) -> object:
-    """``QUIT``: close the connection once the reply is out. Reply: OK."""
+    """Close the connection once the reply is out. Reply: OK."""
     call.session.special |= CLOSING
     return OK
 
 
 @command("RESET", arity=1, flags=_FREE_FLAGS, acl=("connection",))
 def reset(call: Call) -> object:
-    """``RESET``: make the connection as it was when it was opened, its library's name left alone.
+    """Make the connection as it was when it was opened, its library's name left alone.
 
     Reply: RESET. Source: networking.c, clearClientConnectionState.
     """
@@ -118,10 +118,7 @@ def reset(call: Call) -> object:
 
 @command("AUTH", arity=-2, flags=_FREE_FLAGS, acl=("connection",))
 def auth(call: Call) -> object:
-    """``AUTH [username] password``. Reply: OK.
-
-    Raises: a wrong pair; a password alone where none is configured.
-    """
+    """Reply: OK. Raises: a wrong pair; a password alone where none is configured."""
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     if len(argv) > 3:
@@ -134,10 +131,7 @@ def auth(call: Call) -> object:
 
 @command("HELLO", arity=-1, flags=_FREE_FLAGS, acl=("connection",))
 def hello(call: Call) -> object:
-    """``HELLO [protover [AUTH username password] [SETNAME clientname]]``.
-
-    Reply: map that describes the server, already in the protocol that was asked for.
-    """
+    """Reply: map that describes the server, already in the protocol that was asked for."""
     argv = call.argv
     call.argv = redacted(call.name(), argv)
     version = 0
@@ -193,7 +187,7 @@ def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes
 
 @command("SELECT", arity=2, flags=LOADING | STALE | FAST, acl=("connection",))
 def select(call: Call) -> object:
-    """``SELECT index``. Reply: OK."""
+    """Reply: OK."""
     index = Args(call.argv).int32()
     if not 0 <= index < len(call.server.dbs):
         raise CommandError(DB_OUT_OF_RANGE)

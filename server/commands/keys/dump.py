@@ -43,7 +43,7 @@ _FREQUENCY_MAX: Final = 255
     tips=("nondeterministic_output",),
 )
 def dump(call: Call) -> object:
-    """``DUMP key``. Reply: the value as bytes for RESTORE, or nil. Complexity: O(its size)."""
+    """Reply: the value as bytes for RESTORE, or nil."""
     value = call.lookup(call.argv[1])
     return None if value is None else dump_value(value)
 
@@ -83,10 +83,10 @@ class _Options:
     acl=("keyspace", "dangerous"),
 )
 def restore(call: Call) -> object:
-    """``RESTORE key ttl value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]``. Reply: OK.
+    """Make a key of what DUMP gave. Reply: OK.
 
     Accesses are not counted, so FREQ is checked and no more. A deadline that has passed leaves no
-    key. Source: cluster.c, restoreCommand. Complexity: O(size of the value): all of it is checked.
+    key. Source: cluster.c, restoreCommand.
     """
     key = call.argv[1]
     db = call.db

@@ -32,25 +32,25 @@ _CONDITIONS: Final[dict[bytes, int]] = {b"NX": _NX, b"XX": _XX, b"GT": _GT, b"LT
 
 @command("EXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def expire(call: Call) -> object:
-    """``EXPIRE key seconds [NX|XX|GT|LT]``. Reply: 1, or 0 when nothing was set."""
+    """Reply: 1, or 0 when nothing was set."""
     return _expire(call, 1000, call.now_ms)
 
 
 @command("PEXPIRE", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def pexpire(call: Call) -> object:
-    """``PEXPIRE key milliseconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    """Reply: as EXPIRE."""
     return _expire(call, 1, call.now_ms)
 
 
 @command("EXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def expireat(call: Call) -> object:
-    """``EXPIREAT key unix-time-seconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    """Reply: as EXPIRE."""
     return _expire(call, 1000, 0)
 
 
 @command("PEXPIREAT", arity=-3, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def pexpireat(call: Call) -> object:
-    """``PEXPIREAT key unix-time-milliseconds [NX|XX|GT|LT]``. Reply: as EXPIRE."""
+    """Reply: as EXPIRE."""
     return _expire(call, 1, 0)
 
 
@@ -107,25 +107,25 @@ def _allowed(conditions: int, current_ms: int, moment_ms: int) -> bool:
 
 @command("TTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
 def ttl(call: Call) -> object:
-    """``TTL key``. Reply: seconds to live, rounded; -1 without a deadline, -2 without the key."""
+    """Reply: seconds to live, rounded; -1 without a deadline, -2 without the key."""
     return _deadline(call, 1000, call.now_ms)
 
 
 @command("PTTL", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_CLOCKED)
 def pttl(call: Call) -> object:
-    """``PTTL key``. Reply: as TTL, in milliseconds."""
+    """Reply: as TTL, in milliseconds."""
     return _deadline(call, 1, call.now_ms)
 
 
 @command("EXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
 def expiretime(call: Call) -> object:
-    """``EXPIRETIME key``. Reply: as TTL, in seconds since 1970."""
+    """Reply: as TTL, in seconds since 1970."""
     return _deadline(call, 1000, 0)
 
 
 @command("PEXPIRETIME", arity=2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",))
 def pexpiretime(call: Call) -> object:
-    """``PEXPIRETIME key``. Reply: as TTL, in milliseconds since 1970."""
+    """Reply: as TTL, in milliseconds since 1970."""
     return _deadline(call, 1, 0)
 
 
@@ -144,7 +144,7 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
 
 @command("PERSIST", arity=2, flags=WRITE | FAST, keys=_UPDATE, acl=("keyspace",))
 def persist(call: Call) -> object:
-    """``PERSIST key``. Reply: 1 when a deadline was taken away, else 0."""
+    """Reply: 1 when a deadline was taken away, else 0."""
     key = call.argv[1]
     if call.db.entry(key, call.now_ms) is None or not call.db.persist(key):
         return 0

@@ -54,13 +54,13 @@ _FIRST_FREQUENCY: Final = 5  # what Redis gives a new key
 
 @command("DEL", arity=-2, flags=WRITE, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def del_(call: Call) -> object:
-    """``DEL key [key ...]``. Reply: how many were there."""
+    """Reply: how many were there."""
     return _delete(call, b"DEL")
 
 
 @command("UNLINK", arity=-2, flags=WRITE | FAST, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
 def unlink(call: Call) -> object:
-    """``UNLINK key [key ...]``: as DEL; large values are always freed in the background."""
+    """As DEL; large values are always freed in the background."""
     return _delete(call, b"UNLINK")
 
 
@@ -122,7 +122,7 @@ def unlink_lengthy(call: Call) -> Lengthy:
 
 @command("EXISTS", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
 def exists(call: Call) -> object:
-    """``EXISTS key [key ...]``. Reply: how many are there; a key named twice counts twice."""
+    """Reply: how many are there; a key named twice counts twice."""
     count = 0
     for key in call.argv[1:]:
         if call.peek(key) is not None:
@@ -132,7 +132,7 @@ def exists(call: Call) -> object:
 
 @command("TOUCH", arity=-2, flags=READONLY | FAST, keys=_READ, acl=("keyspace",), tips=_SUMMED)
 def touch(call: Call) -> object:
-    """``TOUCH key [key ...]``: as EXISTS, and an access, even for a client with NO-TOUCH on."""
+    """As EXISTS, and an access, even for a client with NO-TOUCH on."""
     count = 0
     for key in call.argv[1:]:
         found = call.peek(key)
@@ -144,7 +144,7 @@ def touch(call: Call) -> object:
 
 @command("TYPE", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("keyspace",))
 def type_(call: Call) -> object:
-    """``TYPE key``. Reply: the name of the type, ``none`` without a key."""
+    """Reply: the name of the type, ``none`` without a key."""
     found = call.peek(call.argv[1])
     return _NONE if found is None else Status(face(found.value).type_name())
 
@@ -157,7 +157,7 @@ def type_(call: Call) -> object:
     acl=("keyspace",),
 )
 def rename(call: Call) -> object:
-    """``RENAME key newkey``. Reply: OK; what ``newkey`` held is gone."""
+    """Reply: OK; what ``newkey`` held is gone."""
     _rename(call, False)
     return OK
 
@@ -170,7 +170,7 @@ def rename(call: Call) -> object:
     acl=("keyspace",),
 )
 def renamenx(call: Call) -> object:
-    """``RENAMENX key newkey``. Reply: 1, or 0 when ``newkey`` is there."""
+    """Reply: 1, or 0 when ``newkey`` is there."""
     return 1 if _rename(call, True) else 0
 
 
@@ -218,10 +218,7 @@ def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) 
     acl=("keyspace",),
 )
 def copy(call: Call) -> object:
-    """``COPY source destination [DB index] [REPLACE]``. Reply: 1, or 0 when nothing was copied.
-
-    Complexity: see the copy of its type. Source: db.c, copyCommand.
-    """
+    """Reply: 1, or 0 when nothing was copied. Source: db.c, copyCommand."""
     source, target = call.argv[1], call.argv[2]
     db = call.db
     replace = False
@@ -257,7 +254,7 @@ def copy(call: Call) -> object:
     "MOVE", arity=3, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS UPDATE"),), acl=("keyspace",)
 )
 def move(call: Call) -> object:
-    """``MOVE key db``. Reply: 1, or 0 when the key is missing here or there already."""
+    """Reply: 1, or 0 when the key is missing here or there already."""
     key = call.argv[1]
     db = _database(call, Args(call.argv, 2).int32())
     if db is call.db:
@@ -291,7 +288,7 @@ container("OBJECT")
     tips=_VOLATILE_ANSWER,
 )
 def object_encoding(call: Call) -> object:
-    """``OBJECT ENCODING key``. Reply: the name of the representation, or nil."""
+    """Reply: the name of the representation, or nil."""
     found = _inspect(call)
     return None if found is None else face(found.value).encoding(found.key)
 
@@ -305,7 +302,7 @@ def object_encoding(call: Call) -> object:
     tips=_VOLATILE_ANSWER,
 )
 def object_refcount(call: Call) -> object:
-    """``OBJECT REFCOUNT key``. Reply: 1, because no two keys share a value; or nil."""
+    """Reply: 1, because no two keys share a value; or nil."""
     return None if _inspect(call) is None else 1
 
 
@@ -318,7 +315,7 @@ def object_refcount(call: Call) -> object:
     tips=_VOLATILE_ANSWER,
 )
 def object_idletime(call: Call) -> object:
-    """``OBJECT IDLETIME key``. Reply: seconds since the last access, or nil."""
+    """Reply: seconds since the last access, or nil."""
     found = _inspect(call)
     if found is None:
         return None
@@ -336,7 +333,7 @@ def object_idletime(call: Call) -> object:
     tips=_VOLATILE_ANSWER,
 )
 def object_freq(call: Call) -> object:
-    """``OBJECT FREQ key``. Reply: a logarithmic counter of accesses, or nil.
+    """Reply: a logarithmic counter of accesses, or nil.
 
     Accesses are not counted, since nothing is evicted by them: a key that was just used stands
     where Redis starts, and falls by one for each minute without an access.

@@ -24,10 +24,9 @@ _DEFAULT_COUNT: Final = 10
     tips=("nondeterministic_output", "request_policy:special", "response_policy:special"),
 )
 def scan(call: Call) -> object:
-    """``SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]``; see ``storage.keyspace``.
+    """See ``storage.keyspace``.
 
     Reply: the next cursor, 0 at the end, and the keys found among ``count``.
-    Complexity: O(count).
     """
     cursor = parse_unsigned(call.argv[1])
     if cursor is None:
@@ -78,7 +77,7 @@ class _ScanOptions:
     tips=("request_policy:all_shards", "nondeterministic_output_order"),
 )
 def keys(call: Call) -> object:
-    """``KEYS pattern``. Reply: the keys that fit; expired ones are left out, not removed."""
+    """Reply: the keys that fit; expired ones are left out, not removed."""
     pattern = call.argv[1]
     now_ms = call.now_ms
     found: list[object] = []
@@ -96,7 +95,7 @@ def keys(call: Call) -> object:
     tips=("request_policy:all_shards", "response_policy:special", "nondeterministic_output"),
 )
 def randomkey(call: Call) -> object:
-    """``RANDOMKEY``. Reply: a key, each as likely as the other, or nil in an empty database."""
+    """Reply: a key, each as likely as the other, or nil in an empty database."""
     from random import randrange  # late: few ask
 
     slots = call.db.slots

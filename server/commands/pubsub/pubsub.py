@@ -27,7 +27,7 @@ from headrace.server.dispatch.rows import (
 
 @command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def subscribe(call: Call) -> object:
-    """``SUBSCRIBE channel ...``. Reply: for each channel (subscribe, channel, subscriptions)."""
+    """Reply: for each channel (subscribe, channel, subscriptions)."""
     told: list[object] = []
     for channel in call.argv[1:]:
         call.server.pubsub.subscribe(call.session, channel)
@@ -37,7 +37,7 @@ def subscribe(call: Call) -> object:
 
 @command("PSUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def psubscribe(call: Call) -> object:
-    """``PSUBSCRIBE pattern ...``. Reply: for each pattern (psubscribe, pattern, subscriptions)."""
+    """Reply: for each pattern (psubscribe, pattern, subscriptions)."""
     told: list[object] = []
     for pattern in call.argv[1:]:
         call.server.pubsub.subscribe_pattern(call.session, pattern)
@@ -52,7 +52,7 @@ def psubscribe(call: Call) -> object:
     keys=(KeySpec("NOT_KEY", last=-1),),
 )
 def ssubscribe(call: Call) -> object:
-    """``SSUBSCRIBE channel ...``. Reply: for each (ssubscribe, channel, shard subscriptions).
+    """Reply: for each (ssubscribe, channel, shard subscriptions).
 
     It is refused in a transaction, where SUBSCRIBE is not.
     """
@@ -67,10 +67,10 @@ def ssubscribe(call: Call) -> object:
 
 @command("UNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
 def unsubscribe(call: Call) -> object:
-    """``UNSUBSCRIBE [channel ...]``, from all without channels.
+    """Leave channels, all of them where none is named.
 
     Reply: for each channel (unsubscribe, channel, subscriptions left); one with a nil channel when
-    there was nothing to leave.
+        there was nothing to leave.
     """
     session = call.session
     told: list[object] = []
@@ -82,7 +82,7 @@ def unsubscribe(call: Call) -> object:
 
 @command("PUNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
 def punsubscribe(call: Call) -> object:
-    """``PUNSUBSCRIBE [pattern ...]``: as UNSUBSCRIBE, for patterns."""
+    """As UNSUBSCRIBE, for patterns."""
     session = call.session
     told: list[object] = []
     for pattern in call.argv[1:] or list(session.patterns):
@@ -98,7 +98,7 @@ def punsubscribe(call: Call) -> object:
     keys=(KeySpec("NOT_KEY", last=-1),),
 )
 def sunsubscribe(call: Call) -> object:
-    """``SUNSUBSCRIBE [channel ...]``: as UNSUBSCRIBE, for shard channels."""
+    """As UNSUBSCRIBE, for shard channels."""
     session = call.session
     told: list[object] = []
     for channel in call.argv[1:] or list(session.shard_channels):
@@ -109,16 +109,13 @@ def sunsubscribe(call: Call) -> object:
 
 @command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
 def publish(call: Call) -> object:
-    """``PUBLISH channel message``. Reply: how many times it was delivered.
-
-    Complexity: O(N + M), N subscribers of the channel and M patterns.
-    """
+    """Reply: how many times it was delivered."""
     return call.server.pubsub.publish(call.argv[1], call.argv[2])
 
 
 @command("SPUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST, keys=(KeySpec("NOT_KEY"),))
 def spublish(call: Call) -> object:
-    """``SPUBLISH channel message``. Reply: how many times it was delivered."""
+    """Reply: how many times it was delivered."""
     return call.server.pubsub.publish_shard(call.argv[1], call.argv[2])
 
 
@@ -127,31 +124,31 @@ container("PUBSUB")
 
 @command("PUBSUB|CHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_channels(call: Call) -> object:
-    """``PUBSUB CHANNELS [pattern]``. Reply: list of channels with a subscriber."""
+    """Reply: list of channels with a subscriber."""
     return _names(call, call.server.pubsub.channels)
 
 
 @command("PUBSUB|SHARDCHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardchannels(call: Call) -> object:
-    """``PUBSUB SHARDCHANNELS [pattern]``. Reply: list of shard channels with a subscriber."""
+    """Reply: list of shard channels with a subscriber."""
     return _names(call, call.server.pubsub.shard_channels)
 
 
 @command("PUBSUB|NUMPAT", arity=2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numpat(call: Call) -> object:
-    """``PUBSUB NUMPAT``. Reply: how many different patterns somebody listens to."""
+    """Reply: how many different patterns somebody listens to."""
     return len(call.server.pubsub.patterns)
 
 
 @command("PUBSUB|NUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numsub(call: Call) -> object:
-    """``PUBSUB NUMSUB [channel ...]``. Reply: flat list of channels and their subscribers."""
+    """Reply: flat list of channels and their subscribers."""
     return _counts(call, call.server.pubsub.channels)
 
 
 @command("PUBSUB|SHARDNUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardnumsub(call: Call) -> object:
-    """``PUBSUB SHARDNUMSUB [channel ...]``: as NUMSUB, for shard channels."""
+    """As NUMSUB, for shard channels."""
     return _counts(call, call.server.pubsub.shard_channels)
 
 

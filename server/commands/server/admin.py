@@ -41,23 +41,20 @@ from headrace.server.state import MONITORED
     tips=("nondeterministic_output", "request_policy:all_shards", "response_policy:special"),
 )
 def info(call: Call) -> object:
-    """``INFO [section ...]``; also ``default``, ``all`` and ``everything``.
-
-    Reply: text, a line ``# Title`` and then lines ``name:value`` for each section.
-    """
+    """Reply: text, a line ``# Title`` and then lines ``name:value`` for each section."""
     return Verbatim(info_text(call.server, call.argv[1:]))
 
 
 @command("TIME", arity=1, flags=LOADING | STALE | FAST, tips=("nondeterministic_output",))
 def time_now(call: Call) -> object:
-    """``TIME``. Reply: list of seconds since 1970 and the microseconds beyond them."""
+    """Reply: list of seconds since 1970 and the microseconds beyond them."""
     usec = call.server.clock_ns // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
 
 @command("MONITOR", arity=1, flags=ADMIN | NOSCRIPT | LOADING | STALE)
 def monitor(call: Call) -> object:
-    """``MONITOR``: show this client every request that is run from now on. Reply: OK."""
+    """Show this client every request that is run from now on. Reply: OK."""
     session = call.session
     if session.special & IN_MULTI:
         raise CommandError(MONITOR_IN_MULTI)
@@ -70,13 +67,13 @@ def monitor(call: Call) -> object:
 
 @command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
 def role(call: Call) -> object:
-    """``ROLE``. Reply: list of ``master``, the replication offset and the replicas: none."""
+    """Reply: list of ``master``, the replication offset and the replicas: none."""
     return [b"master", 0, []]
 
 
 @command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
 def replicaof(call: Call) -> object:
-    """``REPLICAOF NO ONE``, which is so already. Reply: OK.
+    """NO ONE is so already. Reply: OK.
 
     Raises: any host and port, for there is no replication.
     """
@@ -91,7 +88,7 @@ def replicaof(call: Call) -> object:
 
 @command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
 def slaveof(call: Call) -> object:
-    """``SLAVEOF NO ONE``: the older name of REPLICAOF."""
+    """The older name of REPLICAOF."""
     return replicaof(call)
 
 
@@ -101,11 +98,10 @@ def slaveof(call: Call) -> object:
     flags=ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY,
 )
 def shutdown(call: Call) -> object:
-    """``SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE]``, or ``SHUTDOWN ABORT``.
+    """An open append-only file is written and synced in any case.
 
-    An open append-only file is written and synced in any case. A snapshot is saved with SAVE, and
-    where there are save points unless NOSAVE says otherwise. Where one of them fails the server
-    stays, unless it is forced. NOW changes nothing, because no
+    A snapshot is saved with SAVE, and where there are save points unless NOSAVE says otherwise.
+    Where one of them fails the server stays, unless it is forced. NOW changes nothing, because no
     replica is waited for.
 
     Reply: none, the connection closes.
@@ -131,11 +127,11 @@ container("ACL")
 
 @command("ACL|WHOAMI", arity=2, flags=NOSCRIPT | LOADING | STALE)
 def acl_whoami(call: Call) -> object:
-    """``ACL WHOAMI``. Reply: the name of this connection's user."""
+    """Reply: the name of this connection's user."""
     return call.session.user
 
 
 @command("ACL|HELP", arity=2, flags=LOADING | STALE)
 def acl_help(call: Call) -> object:
-    """``ACL HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)

@@ -96,13 +96,13 @@ def acl_categories(row: Command) -> list[str]:
     tips=("nondeterministic_output_order",),
 )
 def command_all(call: Call) -> object:
-    """Describe every command, ``COMMAND``; the reply is that of COMMAND INFO."""
+    """Describe every command; the reply is that of COMMAND INFO."""
     return [_info(row) for row in TABLE.values()]
 
 
 @command("COMMAND|COUNT", arity=2, flags=LOADING | STALE, acl=("connection",))
 def command_count(call: Call) -> object:
-    """Count the commands, subcommands not included: ``COMMAND COUNT``."""
+    """Count the commands, subcommands not included."""
     return len(TABLE)
 
 
@@ -114,10 +114,10 @@ def command_count(call: Call) -> object:
     tips=("nondeterministic_output_order",),
 )
 def command_info(call: Call) -> object:
-    """Describe commands: ``COMMAND INFO [name ...]``, all of them where none is named.
+    """Describe commands, all of them where none is named.
 
     Reply: for each a list of name, arity, flags, first key, last key, key step, ACL categories,
-    tips, key specs and subcommands; null for a name that is no command.
+        tips, key specs and subcommands; null for a name that is no command.
     """
     if len(call.argv) == 2:
         return command_all(call)
@@ -136,7 +136,7 @@ def command_info(call: Call) -> object:
     tips=("nondeterministic_output_order",),
 )
 def command_docs(call: Call) -> object:
-    """Document commands: ``COMMAND DOCS [name ...]``, all of them where none is named.
+    """Document commands, all of them where none is named.
 
     Reply: map of name to a map; names that are no commands are left out.
     """
@@ -158,10 +158,7 @@ def command_docs(call: Call) -> object:
     tips=("nondeterministic_output_order",),
 )
 def command_list(call: Call) -> object:
-    """List names: ``COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]``.
-
-    Reply: list of names, subcommands included.
-    """
+    """Reply: list of names, subcommands included."""
     argv = call.argv
     kind = b""
     wanted = b""
@@ -183,10 +180,7 @@ def command_list(call: Call) -> object:
 
 @command("COMMAND|GETKEYS", arity=-3, flags=LOADING | STALE, acl=("connection",))
 def command_getkeys(call: Call) -> object:
-    """Pick the keys out of a request: ``COMMAND GETKEYS name [arg ...]``.
-
-    Reply: list of keys.
-    """
+    """Pick the keys out of a request. Reply: list of keys."""
     return [key for key, _ in _keys_of(call.argv[2:])]
 
 
@@ -194,7 +188,7 @@ def command_getkeys(call: Call) -> object:
 def command_getkeysandflags(call: Call) -> object:
     """Pick the keys out of a request and tell what is done with them.
 
-    ``COMMAND GETKEYSANDFLAGS name [arg ...]``. Reply: list of pairs of a key and its flags.
+    Reply: list of pairs of a key and its flags.
     """
     return [[key, _key_flags(flags)] for key, flags in _keys_of(call.argv[2:])]
 

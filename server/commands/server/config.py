@@ -39,7 +39,7 @@ container("CONFIG")
 
 @command("CONFIG|GET", arity=-3, flags=_FLAGS)
 def config_get(call: Call) -> object:
-    """``CONFIG GET pattern [pattern ...]``. Reply: map of name to value."""
+    """Reply: map of name to value."""
     found = call.server.config.get(call.argv[2:])
     pairs: list[tuple[object, object]] = [(name, value) for name, value in found]
     return Map(pairs)
@@ -47,7 +47,7 @@ def config_get(call: Call) -> object:
 
 @command("CONFIG|SET", arity=-4, flags=_FLAGS, tips=_TIPS)
 def config_set(call: Call) -> object:
-    """``CONFIG SET name value [name value ...]``: change all of them, or none.
+    """Change all of the parameters named, or none.
 
     Reply: OK.
     Raises: unknown or immutable parameters, values that do not fit, a change that was refused.
@@ -66,7 +66,7 @@ def config_set(call: Call) -> object:
 
 @command("CONFIG|RESETSTAT", arity=2, flags=_FLAGS, tips=_TIPS)
 def config_resetstat(call: Call) -> object:
-    """``CONFIG RESETSTAT``: set the counters that INFO shows to zero. Reply: OK."""
+    """Set the counters that INFO shows to zero. Reply: OK."""
     server = call.server
     server.stats.reset()
     server.rates.reset()
@@ -84,7 +84,7 @@ def config_resetstat(call: Call) -> object:
 
 @command("CONFIG|REWRITE", arity=2, flags=_FLAGS, tips=_TIPS)
 def config_rewrite(call: Call) -> object:
-    """``CONFIG REWRITE``: write what is set now into the configuration file.
+    """Write what is set now into the configuration file.
 
     Reply: OK.
     Raises: the server was started without a file, or the file cannot be written.
@@ -104,7 +104,7 @@ def config_rewrite(call: Call) -> object:
 
 @command("CONFIG|HELP", arity=2, flags=LOADING | STALE)
 def config_help(call: Call) -> object:
-    """``CONFIG HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)
 
 

@@ -28,13 +28,13 @@ _FLUSH_TIPS: Final = ("request_policy:all_shards", "response_policy:all_succeede
     tips=("request_policy:all_shards", "response_policy:agg_sum"),
 )
 def dbsize(call: Call) -> object:
-    """``DBSIZE``. Reply: the number of keys, with those that expired and were not met yet."""
+    """Reply: the number of keys, with those that expired and were not met yet."""
     return len(call.db)
 
 
 @command("FLUSHDB", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
 def flushdb(call: Call) -> object:
-    """``FLUSHDB [ASYNC|SYNC]``. Reply: OK. Complexity: O(1); memory is freed afterwards."""
+    """Reply: OK."""
     _check_mode(call)
     removed = _flush(call, call.db)
     call.record([b"FLUSHDB"], removed)
@@ -43,7 +43,7 @@ def flushdb(call: Call) -> object:
 
 @command("FLUSHALL", arity=-1, flags=WRITE, acl=("keyspace", "dangerous"), tips=_FLUSH_TIPS)
 def flushall(call: Call) -> object:
-    """``FLUSHALL [ASYNC|SYNC]``. Reply: OK. Complexity: as FLUSHDB."""
+    """Reply: OK."""
     _check_mode(call)
     removed = 0
     for db in call.server.dbs:
@@ -72,7 +72,7 @@ def _flush(call: Call, db: Keyspace) -> int:
 
 @command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))
 def swapdb(call: Call) -> object:
-    """``SWAPDB index1 index2``: clients of one database see the keys of the other. Reply: OK."""
+    """Reply: OK."""
     args = Args(call.argv)
     first = args.int32(INVALID_FIRST_DB)
     second = args.int32(INVALID_SECOND_DB)

@@ -45,7 +45,7 @@ _LRU_MASK: Final = 0xFFFFFF
 
 @command("DEBUG", arity=-2, flags=ADMIN | NOSCRIPT | LOADING | STALE)
 def debug(call: Call) -> object:
-    """``DEBUG subcommand ...``; DEBUG HELP lists them.
+    """HELP lists the subcommands.
 
     Raises: unless ``enable-debug-command`` allows this client to ask.
     """

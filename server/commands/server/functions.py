@@ -30,7 +30,7 @@ container("FUNCTION")
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
 def function_flush(call: Call) -> object:
-    """``FUNCTION FLUSH [ASYNC|SYNC]``. Reply: OK; there was nothing to delete."""
+    """Reply: OK; there was nothing to delete."""
     argv = call.argv
     if len(argv) > 3:
         raise CommandError(bad_subcommand(b"function", argv[1]))

@@ -29,10 +29,8 @@ container("LATENCY")
 
 @command("LATENCY|LATEST", arity=2, flags=_FLAGS, tips=_TIPS)
 def latency_latest(call: Call) -> object:
-    """``LATENCY LATEST``.
-
-    Reply: list, for each event, of its name, the second and the milliseconds of its latest sample,
-    and its highest milliseconds ever.
+    """Reply: list, for each event, of its name, the second and the milliseconds of its latest
+    sample, and its highest milliseconds ever.
     """
     return [
         [event, series.samples[-1][0], series.samples[-1][1], series.highest_ms]
@@ -42,7 +40,7 @@ def latency_latest(call: Call) -> object:
 
 @command("LATENCY|HISTORY", arity=3, flags=_FLAGS, tips=_TIPS)
 def latency_history(call: Call) -> object:
-    """``LATENCY HISTORY event``. Reply: list of (second, milliseconds), oldest first."""
+    """Reply: list of (second, milliseconds), oldest first."""
     series = call.server.latency.events.get(call.argv[2])
     if series is None:
         return []
@@ -51,7 +49,7 @@ def latency_history(call: Call) -> object:
 
 @command("LATENCY|GRAPH", arity=3, flags=_FLAGS, tips=_TIPS)
 def latency_graph(call: Call) -> object:
-    """``LATENCY GRAPH event``. Reply: text, the samples drawn. Raises: an event without samples."""
+    """Reply: text, the samples drawn. Raises: an event without samples."""
     event = call.argv[2]
     series = call.server.latency.events.get(event)
     if series is None:
@@ -61,7 +59,7 @@ def latency_graph(call: Call) -> object:
 
 @command("LATENCY|DOCTOR", arity=2, flags=_FLAGS, tips=_TIPS)
 def latency_doctor(call: Call) -> object:
-    """``LATENCY DOCTOR``. Reply: text, what was slow and what may help."""
+    """Reply: text, what was slow and what may help."""
     return Verbatim(doctor(call.server))
 
 
@@ -72,7 +70,7 @@ def latency_doctor(call: Call) -> object:
     tips=("request_policy:all_nodes", "response_policy:agg_sum"),
 )
 def latency_reset(call: Call) -> object:
-    """``LATENCY RESET [event ...]``: forget samples, of all events where none is named.
+    """Forget samples, of all events where none is named.
 
     Reply: how many events were forgotten.
     """
@@ -86,10 +84,10 @@ def latency_reset(call: Call) -> object:
 
 @command("LATENCY|HISTOGRAM", arity=-2, flags=_FLAGS, tips=_TIPS)
 def latency_histogram(call: Call) -> object:
-    """``LATENCY HISTOGRAM [command ...]``: of all commands that were called where none is named.
+    """How long commands took: all that were called where none is named.
 
     Reply: map of a command to a map of ``calls`` and ``histogram_usec``, which tells for powers of
-    two how many calls took less microseconds. A container stands for its subcommands.
+        two how many calls took less microseconds. A container stands for its subcommands.
     """
     rows = _named(call.argv[2:]) if len(call.argv) > 2 else all_rows()
     pairs: list[tuple[object, object]] = []
@@ -117,5 +115,5 @@ def _named(words: list[bytes]) -> list[Command]:
 
 @command("LATENCY|HELP", arity=2, flags=LOADING | STALE)
 def latency_help(call: Call) -> object:
-    """``LATENCY HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)

@@ -17,7 +17,7 @@ _MARKS: Final = "~~~~~^-.,_ "
 
 @command("LOLWUT", arity=-1, flags=READONLY | FAST)
 def lolwut(call: Call) -> object:
-    """``LOLWUT [VERSION version] [argument ...]``. Reply: text that ends with the version."""
+    """Reply: text that ends with the version."""
     import random  # late: nobody waits for it
 
     args = Args(call.argv)

@@ -34,7 +34,7 @@ container("MEMORY")
 
 @command("MEMORY|USAGE", arity=-3, flags=READONLY, keys=(KeySpec("RO", begin=2),))
 def memory_usage(call: Call) -> object:
-    """``MEMORY USAGE key [SAMPLES count]``; 0 samples is all parts of the value.
+    """SAMPLES 0 looks at all parts of the value.
 
     Reply: about how many bytes the key and its value take; null when it is not there.
     """
@@ -56,7 +56,7 @@ def memory_usage(call: Call) -> object:
 
 @command("MEMORY|STATS", arity=2, tips=_TIPS)
 def memory_stats(call: Call) -> object:
-    """``MEMORY STATS``. Reply: map of names to bytes, counts and ratios."""
+    """Reply: map of names to bytes, counts and ratios."""
     figures = MemoryFigures(call.server)
     used = figures.used
     pairs: list[tuple[object, object]] = [
@@ -102,7 +102,7 @@ def memory_stats(call: Call) -> object:
 
 @command("MEMORY|DOCTOR", arity=2, tips=_TIPS)
 def memory_doctor(call: Call) -> object:
-    """``MEMORY DOCTOR``. Reply: text, what looks odd and what may help."""
+    """Reply: text, what looks odd and what may help."""
     server = call.server
     figures = MemoryFigures(server)
     if figures.used - figures.startup < _SMALL_BYTES and figures.peak < 2 * figures.startup:
@@ -132,7 +132,7 @@ def memory_doctor(call: Call) -> object:
 
 @command("MEMORY|MALLOC-STATS", arity=2, tips=_TIPS)
 def memory_malloc_stats(call: Call) -> object:
-    """``MEMORY MALLOC-STATS``. Reply: text, what the collector of Python counts."""
+    """Reply: text, what the collector of Python counts."""
     lines = [
         b"generation %d: %d objects, %d collections"
         % (number, count, gc.get_stats()[number]["collections"])
@@ -149,7 +149,7 @@ def memory_malloc_stats(call: Call) -> object:
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
 def memory_purge(call: Call) -> object:
-    """``MEMORY PURGE``: give memory that is free back to the system. Reply: OK."""
+    """Give memory that is free back to the system. Reply: OK."""
     give_back()
     call.server.sample_memory()
     return OK
@@ -157,5 +157,5 @@ def memory_purge(call: Call) -> object:
 
 @command("MEMORY|HELP", arity=2, flags=LOADING | STALE)
 def memory_help(call: Call) -> object:
-    """``MEMORY HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)

@@ -28,7 +28,7 @@ container("MODULE")
 
 @command("MODULE|LIST", arity=2, flags=ADMIN | NOSCRIPT, tips=("nondeterministic_output_order",))
 def module_list(call: Call) -> object:
-    """``MODULE LIST``. Reply: an empty list."""
+    """Reply: an empty list."""
     return []
 
 

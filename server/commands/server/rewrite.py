@@ -16,7 +16,7 @@ _SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
 
 @command("BGREWRITEAOF", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
 def bgrewriteaof(call: Call) -> object:
-    """``BGREWRITEAOF``: replace the append-only files by shorter ones that hold the same.
+    """Replace the append-only files by shorter ones that hold the same.
 
     Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
     Raises: one is on its way already; it cannot begin.

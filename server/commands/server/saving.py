@@ -31,10 +31,9 @@ _SCHEDULED: Final = Status(b"Background saving scheduled")
 
 @command("SAVE", arity=1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | NO_MULTI)
 def save(call: Call) -> object:
-    """``SAVE``: write the snapshot while everybody waits.
+    """Write the snapshot while everybody waits.
 
     Reply: OK. Raises: it failed, see the log; or one is being written in the background.
-    Complexity: O(n), n being all there is.
     """
     saving = call.server.saving
     assert saving is not None
@@ -47,10 +46,10 @@ def save(call: Call) -> object:
 
 @command("BGSAVE", arity=-1, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT)
 def bgsave(call: Call) -> object:
-    """``BGSAVE [SCHEDULE]``: write the snapshot while the server goes on.
+    """Write the snapshot while the server goes on.
 
     Reply: a status; that it is only scheduled inside MULTI, and with SCHEDULE also while the
-    append-only file is being written anew.
+        append-only file is being written anew.
     Raises: one is being written; or the append-only file is, without SCHEDULE; it cannot begin.
     """
     argv = call.argv
@@ -81,5 +80,5 @@ def bgsave(call: Call) -> object:
     tips=("nondeterministic_output",),
 )
 def last_save(call: Call) -> object:
-    """``LASTSAVE``. Reply: when the data was last saved, in seconds since 1970."""
+    """Reply: when the data was last saved, in seconds since 1970."""
     return call.server.last_save_s

@@ -25,10 +25,10 @@ container("SLOWLOG")
     tips=("request_policy:all_nodes", "nondeterministic_output"),
 )
 def slowlog_get(call: Call) -> object:
-    """``SLOWLOG GET [count]``; -1 is all of them.
+    """A count of -1 is all of them.
 
     Reply: list, newest first, of number, time in seconds since 1970, microseconds, words (as many
-    as are kept), the client's address, its name, and how many words there were.
+        as are kept), the client's address, its name, and how many words there were.
     """
     argv = call.argv
     log = call.server.slowlog
@@ -62,7 +62,7 @@ def _shown(entry: SlowCommand) -> list[object]:
     tips=("request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"),
 )
 def slowlog_len(call: Call) -> object:
-    """``SLOWLOG LEN``. Reply: how many commands are remembered."""
+    """Reply: how many commands are remembered."""
     return len(call.server.slowlog.commands)
 
 
@@ -73,12 +73,12 @@ def slowlog_len(call: Call) -> object:
     tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
 )
 def slowlog_reset(call: Call) -> object:
-    """``SLOWLOG RESET``: forget them. Reply: OK."""
+    """Forget them. Reply: OK."""
     call.server.slowlog.commands.clear()
     return OK
 
 
 @command("SLOWLOG|HELP", arity=2, flags=LOADING | STALE)
 def slowlog_help(call: Call) -> object:
-    """``SLOWLOG HELP``. Reply: list of lines."""
+    """Reply: list of lines."""
     return show_help(call)

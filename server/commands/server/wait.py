@@ -23,7 +23,7 @@ _TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
 
 @command("WAIT", arity=3, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def wait(call: Call) -> object:
-    """``WAIT numreplicas timeout``: wait until so many replicas have this client's writes.
+    """Wait until so many replicas have this client's writes.
 
     Reply: how many have them: 0, at once when none are asked for, else at the timeout.
     """
@@ -36,7 +36,7 @@ def wait(call: Call) -> object:
 
 @command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def waitaof(call: Call) -> object:
-    """``WAITAOF numlocal numreplicas timeout``: wait until this client's writes are on the disk.
+    """Wait until this client's writes are on the disk.
 
     Reply: list of 1 or 0 for this server's disk, and 0 for the replicas, of which there are none.
     Raises: numlocal without an append-only file.

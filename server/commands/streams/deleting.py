@@ -27,11 +27,9 @@ from headrace.storage.stream.references import (
 
 @command("XDELEX", arity=-5, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
 def xdelex(call: Call) -> object:
-    """Delete entries: ``XDELEX key [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
-
-    Reply: for each ID 1 where it was deleted, -1 where there is no such entry, 2 where a group
-    still needs it (ACKED).
-    Complexity: O(log n) for each ID, and for each of its groups. Source: xdelexCommand.
+    """Reply: for each ID 1 where it was deleted, -1 where there is no such entry, 2 where a group
+        still needs it (ACKED).
+    Source: xdelexCommand.
     """
     argv = call.argv
     stream = stream_at(call, argv[1])
@@ -63,11 +61,9 @@ def xdelex(call: Call) -> object:
     acl=("stream",),
 )
 def xackdel(call: Call) -> object:
-    """Acknowledge and delete: ``XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id ...]``.
-
-    Reply: for each ID 1 where it was acknowledged and deleted, -1 where it was not pending, 2 where
-    it was acknowledged but another group still needs it (ACKED).
-    Complexity: as XDELEX. Source: xackdelCommand.
+    """Reply: for each ID 1 where it was acknowledged and deleted, -1 where it was not pending, 2
+        where it was acknowledged but another group still needs it (ACKED).
+    Source: xackdelCommand.
     """
     argv = call.argv
     stream = stream_to_read(call, argv[1])

@@ -34,10 +34,7 @@ from headrace.server.dispatch.rows import (
     find_keys=group_dialect.read_group_keys,
 )
 def xread_group(call: Call) -> object:
-    """``XREAD-GROUP GROUP group NAME consumer [options] STREAMS key [key ...] id [id ...]``.
-
-    Reply: that of XREADGROUP.
-    """
+    """Reply: that of XREADGROUP."""
     if not group_dialect.is_translated(call.argv):  # it is when the request has waited
         call.argv = group_dialect.read_group(call.argv)
     return xreadgroup(call)
@@ -51,7 +48,7 @@ def xread_group(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_pending(call: Call) -> object:
-    """``XGROUP PENDING key group``. Reply: the first and the last ID, and how many."""
+    """Reply: the first and the last ID, and how many."""
     group = group_to_use(call, call.argv[2], call.argv[3])[1]
     first = group.pel.first()
     last = group.pel.last()
@@ -68,10 +65,7 @@ def xgroup_pending(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_get_pending(call: Call) -> object:
-    """``XGROUP GET-PENDING key group min max count``.
-
-    Reply: list of (ID, consumer, seconds idle, deliveries), in ID order.
-    """
+    """Reply: list of (ID, consumer, seconds idle, deliveries), in ID order."""
     call.argv = group_dialect.get_pending(call.argv)
     rows: list[object] = []
     for nack in pending_range(call):
@@ -86,7 +80,7 @@ def xgroup_get_pending(call: Call) -> object:
     "XGROUP|CLAIM", arity=-7, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",)
 )
 def xgroup_claim(call: Call) -> object:
-    """``XGROUP CLAIM key group consumer min-idle-ms id [id ...]``. Reply: the IDs claimed."""
+    """Reply: the IDs claimed."""
     call.argv = group_dialect.claim(call.argv)
     return xclaim(call)
 
@@ -99,14 +93,14 @@ def xgroup_claim(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_consumers(call: Call) -> object:
-    """``XGROUP CONSUMERS key group``. Reply: that of XINFO CONSUMERS."""
+    """Reply: that of XINFO CONSUMERS."""
     call.argv = group_dialect.consumers(call.argv)
     return xinfo_consumers(call)
 
 
 @command("XGROUP|DEL", arity=4, flags=WRITE, keys=(KeySpec("RW DELETE", begin=2),), acl=("stream",))
 def xgroup_del(call: Call) -> object:
-    """``XGROUP DEL key group``. Reply: 1 where there was such a group, else 0."""
+    """Reply: 1 where there was such a group, else 0."""
     call.argv = group_dialect.destroy(call.argv)
     return xgroup_destroy(call)
 
@@ -119,14 +113,14 @@ def xgroup_del(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_del_consumer(call: Call) -> object:
-    """``XGROUP DEL-CONSUMER key group consumer``. Reply: how many entries it held."""
+    """Reply: how many entries it held."""
     call.argv = group_dialect.delete_consumer(call.argv)
     return xgroup_delconsumer(call)
 
 
 @command("XGROUP|PEL", arity=8, flags=WRITE, keys=(KeySpec("RW UPDATE", begin=2),), acl=("stream",))
 def xgroup_pel(call: Call) -> object:
-    """``XGROUP PEL key group id consumer idle-ms deliveries``: set one pending entry.
+    """Set one pending entry.
 
     Reply: OK, or nil where the stream has no such entry.
     """

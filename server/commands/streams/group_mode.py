@@ -24,12 +24,12 @@ from headrace.server.dispatch.rows import WRITE, KeySpec, command
     acl=("stream",),
 )
 def xgroup_setmode(call: Call) -> object:
-    """``XGROUP SETMODE key group MAX-PENDING n``: the most pending entries; 0 is no limit.
+    """Set the most pending entries; 0 is no limit.
 
     XREADGROUP gives no more new entries than make ``n`` pending ones in the whole group. With 1 the
     entries of the stream are processed one after the other, in order, by whoever is free.
 
-    Reply: OK. Complexity: O(1).
+    Reply: OK.
     """
     argv = call.argv
     key = argv[2]

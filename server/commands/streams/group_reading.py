@@ -109,12 +109,12 @@ class _Reading:
     find_keys=xread_keys,
 )
 def xreadgroup(call: Call) -> object:
-    """Read for a group: ``XREADGROUP GROUP group consumer [options] STREAMS key ... id ...``.
+    """Read for a group.
 
     ``>`` hands out new entries, any other ID shows what the consumer has pending after it.
+
     Reply: a map from key to entries; nil when no stream has any.
     Raises: NOGROUP, WRONGTYPE.
-    Complexity: O(log n + answer) for each stream, and with CLAIM the deleted entries passed over.
     """
     options = read_options_of(call.argv, call.now_ms, True)
     sources = _sources(call, options)

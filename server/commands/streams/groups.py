@@ -93,11 +93,8 @@ def _group_of(stream: Stream, key: bytes, name: bytes) -> Group:
     acl=("stream",),
 )
 def xgroup_create(call: Call) -> object:
-    """Make a group: ``XGROUP CREATE key group <id | $> [MKSTREAM] [ENTRIESREAD n]``.
-
-    Reply: OK.
+    """Reply: OK.
     Raises: BUSYGROUP when the group is there.
-    Complexity: O(1).
     """
     argv = call.argv
     options = PositionOptions()
@@ -139,11 +136,9 @@ def xgroup_create(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_setid(call: Call) -> object:
-    """Move a group: ``XGROUP SETID key group <id | $> [ENTRIESREAD n]``.
+    """Without ENTRIESREAD it is not known any more how many entries the group has read.
 
-    Without ENTRIESREAD it is not known any more how many entries the group has read.
-
-    Reply: OK. Complexity: O(1).
+    Reply: OK.
     """
     argv = call.argv
     options = PositionOptions()
@@ -170,11 +165,7 @@ def xgroup_setid(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_destroy(call: Call) -> object:
-    """Remove a group with all it has pending: ``XGROUP DESTROY key group``.
-
-    Reply: 1, or 0 when there was no such group.
-    Complexity: O(1); what it held is freed later.
-    """
+    """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
     stream = _stream_of(call, argv[2])
     group = stream.groups.pop(argv[3], None)
@@ -194,10 +185,7 @@ def xgroup_destroy(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_createconsumer(call: Call) -> object:
-    """Make a consumer: ``XGROUP CREATECONSUMER key group consumer``.
-
-    Reply: 1, or 0 when it is there. Complexity: O(1).
-    """
+    """Reply: 1, or 0 when it is there."""
     argv = call.argv
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
     if argv[4] in group.consumers:
@@ -215,12 +203,7 @@ def xgroup_createconsumer(call: Call) -> object:
     acl=("stream",),
 )
 def xgroup_delconsumer(call: Call) -> object:
-    """Remove a consumer with all it has pending: ``XGROUP DELCONSUMER key group consumer``.
-
-    Reply: how many entries it held; they are pending no more.
-    Complexity: O(k log n) for its k of the n pending entries, and never more than O(n); what it
-        held is freed later.
-    """
+    """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
     group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
     if argv[4] not in group.consumers:

@@ -113,11 +113,9 @@ def _stream_to_read(call: Call, key: bytes) -> Stream:
 
 @command("XCFGSET", arity=-2, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xcfgset(call: Call) -> object:
-    """Limit the IDMP map: ``XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]``.
+    """A value that differs from what it was makes the stream forget all iids.
 
-    A value that differs from what it was makes the stream forget all iids.
-
-    Reply: OK. Complexity: O(1); what is forgotten is freed later. Source: xcfgsetCommand.
+    Reply: OK. Source: xcfgsetCommand.
     """
     key = call.argv[1]
     stream = _stream_to_write(call, key)
@@ -135,12 +133,12 @@ def xcfgset(call: Call) -> object:
     acl=("stream",),
 )
 def xidmprecord(call: Call) -> object:
-    """Make an iid known for an entry: ``XIDMPRECORD key pid iid id``.
+    """Make an iid known for an entry.
 
-    The append-only file's base is made of these. There the entry may be deleted by now: what it
-    was added with is known all the same. The iid counts as added now.
+    The append-only file's base is made of these. There the entry may be deleted by now: what it was
+    added with is known all the same. The iid counts as added now.
 
-    Reply: OK, also where that is known already. Complexity: O(log n). Source: xidmprecordCommand.
+    Reply: OK, also where that is known already. Source: xidmprecordCommand.
     """
     argv = call.argv
     key, pid, iid = argv[1], argv[2], argv[3]
@@ -176,7 +174,7 @@ container("XIDMP")
     acl=("stream",),
 )
 def xidmp_cfgset(call: Call) -> object:
-    """``XIDMP CFGSET key [DURATION seconds] [MAXSIZE count]``: as XCFGSET. Reply: OK."""
+    """As XCFGSET. Reply: OK."""
     key = call.argv[2]
     stream = _stream_to_write(call, key)
     limits = Limits()
@@ -193,10 +191,7 @@ def xidmp_cfgset(call: Call) -> object:
     acl=("stream",),
 )
 def xidmp_cfgget(call: Call) -> object:
-    """``XIDMP CFGGET key [DURATION] [MAXSIZE]``.
-
-    Reply: map of the limits asked for, in that order; of both when none is named.
-    """
+    """Reply: map of the limits asked for, in that order; of both when none is named."""
     stream = _stream_to_read(call, call.argv[2])
     wanted: list[bytes] = []
     for word in call.argv[3:]:
@@ -220,11 +215,8 @@ def xidmp_cfgget(call: Call) -> object:
     acl=("stream",),
 )
 def xidmp_producers(call: Call) -> object:
-    """``XIDMP PRODUCERS key [MATCH glob] [COUNT n]``.
-
-    Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in byte
-    order of the pids; at most ``n`` of them.
-    Complexity: O(producers of the stream).
+    """Reply: list of (pid, iids held, ID of the oldest one's entry, ID of the newest one's), in
+    byte order of the pids; at most ``n`` of them.
     """
     args = Args(call.argv, 3)
     pattern: Glob | None = None

@@ -45,10 +45,7 @@ container("XINFO")
     acl=("stream",),
 )
 def xinfo_stream(call: Call) -> object:
-    """``XINFO STREAM key [FULL [COUNT n]]``. Reply: a map of figures, and entries.
-
-    Complexity: O(1), with FULL O(answer). Source: xinfoReplyWithStreamInfo.
-    """
+    """Reply: a map of figures, and entries. Source: xinfoReplyWithStreamInfo."""
     argv = call.argv
     stream = _stream_of(call)
     full = False
@@ -198,10 +195,7 @@ def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
     acl=("stream",),
 )
 def xinfo_groups(call: Call) -> object:
-    """``XINFO GROUPS key``. Reply: a map for each group, in byte order of their names.
-
-    Complexity: O(log n) for each group.
-    """
+    """Reply: a map for each group, in byte order of their names."""
     stream = _stream_of(call)
     out = Packer(call.session.resp3)
     out.array(len(stream.groups))
@@ -224,10 +218,7 @@ def xinfo_groups(call: Call) -> object:
     tips=("nondeterministic_output",),
 )
 def xinfo_consumers(call: Call) -> object:
-    """``XINFO CONSUMERS key group``. Reply: a map for each, in byte order of their names.
-
-    Complexity: O(consumers).
-    """
+    """Reply: a map for each, in byte order of their names."""
     key = call.argv[2]
     stream = _stream_of(call)
     group = stream.groups.get(call.argv[3])

@@ -44,12 +44,12 @@ class _Options:
 
 @command("XNACK", arity=-7, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xnack(call: Call) -> object:
-    """``XNACK key group SILENT|FAIL|FATAL IDS numids id [id ...] [RETRYCOUNT count] [FORCE]``.
+    """Give entries back to their group.
 
     SILENT takes the delivery back, FAIL counts it, FATAL sets the count to the greatest there is.
     FORCE also takes entries that are not pending.
+
     Reply: how many were released. Raises: NOGROUP.
-    Complexity: O(log n) for each ID.
     """
     argv = call.argv
     stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])

@@ -62,12 +62,10 @@ RELEASED_IDLE: Final = -1
 
 @command("XACK", arity=-4, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xack(call: Call) -> object:
-    """Acknowledge entries: ``XACK key group id [id ...]``.
-
-    A consumer before the IDs is passed over, see ``compat.group_dialect``.
+    """A consumer before the IDs is passed over, see ``compat.group_dialect``.
 
     Reply: how many were pending; 0 also where there is no such key or group.
-    Complexity: O(log n) for each ID. Source: xackCommand.
+    Source: xackCommand.
     """
     argv = call.argv
     stream = stream_to_read(call, argv[1])
@@ -207,13 +205,9 @@ class PendingRange:
     tips=("nondeterministic_output",),
 )
 def xpending(call: Call) -> object:
-    """Pending entries: ``XPENDING key group [[IDLE min] start end count [consumer]]``.
-
-    Reply: how many there are, the lowest and highest ID, and the number of each consumer; with a
-        range a list of (ID, consumer, idle milliseconds, deliveries), where an entry that was
-        released has an empty consumer and is idle -1.
-    Complexity: O(consumers); with a range O(log n + answer), or with IDLE O(entries in the range)
-        unless few are idle for so long.
+    """Reply: how many entries are pending, the lowest and highest ID, and the number of each
+        consumer; with a range a list of (ID, consumer, idle milliseconds, deliveries), where an
+        entry that was released has an empty consumer and is idle -1.
     Source: xpendingCommand.
     """
     argv = call.argv
@@ -331,13 +325,13 @@ def _number(text: bytes, refusal: bytes) -> int:
     tips=("nondeterministic_output",),
 )
 def xclaim(call: Call) -> object:
-    """Take pending entries over: ``XCLAIM key group consumer min-idle-ms id [id ...] [options]``.
+    """Take pending entries over.
 
     Whatever is pending and its entry deleted is pending no more. In a base of the append-only file,
     which lists what is pending when all entries are there, it stays pending.
 
     Reply: the entries claimed, or with JUSTID their IDs.
-    Complexity: O(log n) for each ID. Source: xclaimCommand.
+    Source: xclaimCommand.
     """
     argv = call.argv
     key = argv[1]
@@ -439,11 +433,10 @@ class SweepOptions:
     tips=("nondeterministic_output",),
 )
 def xautoclaim(call: Call) -> object:
-    """Take idle entries over: ``XAUTOCLAIM key group consumer min-idle-ms start [options]``.
+    """Take idle entries over.
 
     Reply: the ID to go on from, or 0-0 at the end; the entries claimed, or with JUSTID their IDs;
         the IDs that were pending though their entries had been deleted, and are so no more.
-    Complexity: O(log n) for each entry looked at, of which there are ten times COUNT at most.
     Source: xautoclaimCommand.
     """
     argv = call.argv

@@ -22,10 +22,7 @@ from headrace.storage.stream.ranks import Share, count_between, share_by_rows, s
 
 @command("XCOUNT", arity=4, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
 def xcount(call: Call) -> object:
-    """``XCOUNT key start end``. Reply: the number of entries from one ID to the other.
-
-    The bounds are those of XRANGE. Complexity: O(log n).
-    """
+    """The bounds are those of XRANGE. Reply: the number of entries from one ID to the other."""
     argv = call.argv
     start = range_start(argv[2])
     end = range_end(argv[3])
@@ -35,14 +32,13 @@ def xcount(call: Call) -> object:
 
 @command("XSPLIT", arity=-6, flags=READONLY, keys=(KeySpec("RO"),), acl=("stream",))
 def xsplit(call: Call) -> object:
-    """``XSPLIT key start end ROWS n [COUNT shares] | PARTS n``: cut a range into shares.
+    """Cut a range into shares.
 
     With ROWS each share has ``n`` entries, the last one what is left; COUNT asks for the first
     shares only. With PARTS there are ``n`` shares, fewer where there are fewer entries, that differ
     by one entry at most.
 
     Reply: for each share, oldest first, the IDs of its first and last entry and how many it has.
-    Complexity: O(m log n) for m shares.
     """
     argv = call.argv
     start = range_start(argv[2])

@@ -61,23 +61,20 @@ _LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer th
 
 @command("XLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("stream",))
 def xlen(call: Call) -> object:
-    """``XLEN key``. Reply: the number of entries. Complexity: O(1)."""
+    """Reply: the number of entries."""
     stream = stream_to_read(call, call.argv[1])
     return 0 if stream is None else stream.length
 
 
 @command("XRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xrange(call: Call) -> object:
-    """``XRANGE key start end [COUNT n]``. Reply: entries, oldest first.
-
-    Complexity: O(log n + answer). Source: xrangeGenericCommand.
-    """
+    """Reply: entries, oldest first. Source: xrangeGenericCommand."""
     return _range(call, False)
 
 
 @command("XREVRANGE", arity=-4, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xrevrange(call: Call) -> object:
-    """``XREVRANGE key end start [COUNT n]``. Reply: entries, newest first."""
+    """Reply: entries, newest first."""
     return _range(call, True)
 
 
@@ -173,10 +170,8 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
     find_keys=xread_keys,
 )
 def xread(call: Call) -> object:
-    """Entries after an ID: ``XREAD [options] STREAMS key [key ...] id [id ...]``.
-
-    Reply: a map from key to entries of the streams that have some; nil when none has.
-    Complexity: O(log n + answer) for each stream. Source: xreadCommand.
+    """Reply: a map from key to entries of the streams that have some; nil when none has.
+    Source: xreadCommand.
     """
     argv = call.argv
     options = read_options_of(argv, call.now_ms, False)

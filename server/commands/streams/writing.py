@@ -64,10 +64,7 @@ from headrace.storage.stream.stream import Stream
     tips=("nondeterministic_output",),
 )
 def xadd(call: Call) -> object:
-    """Append one entry: ``XADD key [options] <* | ms-* | id> field value [field value ...]``.
-
-    Reply: the entry's ID, or nil when NOMKSTREAM met a missing key.
-    Complexity: O(fields), and O(entries removed) where it trims.
+    """Reply: the entry's ID, or nil when NOMKSTREAM met a missing key.
     Source: xaddCommand.
     """
     argv = call.argv
@@ -274,10 +271,7 @@ def new_stream(call: Call) -> Stream:
     tips=("nondeterministic_output",),
 )
 def xtrim(call: Call) -> object:
-    """Remove the oldest entries: ``XTRIM key MAXLEN|MINID [=|~] threshold [options]``.
-
-    Reply: how many were removed.
-    Complexity: O(removed); whole nodes go at once.
+    """Reply: how many entries were removed.
     Source: xtrimCommand.
     """
     argv = call.argv
@@ -310,10 +304,7 @@ def xtrim(call: Call) -> object:
 
 @command("XDEL", arity=-3, flags=WRITE | FAST, keys=(KeySpec("RW DELETE"),), acl=("stream",))
 def xdel(call: Call) -> object:
-    """Delete entries: ``XDEL key id [id ...]``.
-
-    Reply: how many were there. Complexity: O(log n) for each ID. Source: xdelCommand.
-    """
+    """Reply: how many entries were there. Source: xdelCommand."""
     argv = call.argv
     stream = stream_at(call, argv[1])
     if stream is None:
@@ -376,10 +367,7 @@ def xdel_lengthy(call: Call) -> Lengthy | None:
     acl=("stream",),
 )
 def xsetid(call: Call) -> object:
-    """Set the last ID: ``XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]``.
-
-    Reply: OK. Source: xsetidCommand.
-    """
+    """Reply: OK. Source: xsetidCommand."""
     argv = call.argv
     new_id = strict_id(argv[2])
     entries_added = -1

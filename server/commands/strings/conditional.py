@@ -62,7 +62,7 @@ def holds(found: Entry | None, condition: int, expected: bytes, wrong_type: byte
 
 @command("DIGEST", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO ACCESS"),), acl=("string",))
 def digest(call: Call) -> object:
-    """``DIGEST key``. Reply: the digest of the string, or nil. Complexity: O(its bytes)."""
+    """Reply: the digest of the string, or nil."""
     value = string_at(call, call.argv[1])
     return None if value is None else digest_of(value)
 
@@ -75,10 +75,9 @@ def digest(call: Call) -> object:
     acl=("string",),
 )
 def delex(call: Call) -> object:
-    """``DELEX key [IFEQ value|IFNE value|IFDEQ digest|IFDNE digest]``.
+    """Without a condition a key of any type goes.
 
     Reply: 1 when the key was deleted, 0 when it was not there or the condition did not hold.
-    Without a condition a key of any type goes.
     """
     argv = call.argv
     if len(argv) not in (2, 4):

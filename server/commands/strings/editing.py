@@ -32,25 +32,25 @@ from headrace.storage.string.string import string_bytes, string_length
 
 @command("INCR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incr(call: Call) -> object:
-    """``INCR key``. Reply: the number after adding one; a missing key counts as 0."""
+    """Reply: the number after adding one; a missing key counts as 0."""
     return _add(call, 1)
 
 
 @command("DECR", arity=2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def decr(call: Call) -> object:
-    """``DECR key``. Reply: the number after taking one away."""
+    """Reply: the number after taking one away."""
     return _add(call, -1)
 
 
 @command("INCRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incrby(call: Call) -> object:
-    """``INCRBY key increment``. Reply: the sum."""
+    """Reply: the sum."""
     return _add(call, _operand(call))
 
 
 @command("DECRBY", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def decrby(call: Call) -> object:
-    """``DECRBY key decrement``. Reply: the difference."""
+    """Reply: the difference."""
     operand = _operand(call)
     if operand == INT64_MIN:
         raise CommandError(NEGATE_OVERFLOW)
@@ -96,7 +96,7 @@ def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
 
 @command("INCRBYFLOAT", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def incrbyfloat(call: Call) -> object:
-    """``INCRBYFLOAT key increment``. Reply: the sum, in decimal without an exponent.
+    """Reply: the sum, in decimal without an exponent.
 
     Recorded as the SET of its result, so that nothing depends on how it was computed.
     """
@@ -126,7 +126,7 @@ def long_double_of(value: object) -> LongDouble | None:
     "APPEND", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("RW INSERT"),), acl=("string",)
 )
 def append(call: Call) -> object:
-    """``APPEND key value``. Reply: the length afterwards. Complexity: O(bytes appended)."""
+    """Reply: the length afterwards."""
     key = call.argv[1]
     more = call.argv[2]
     found = writable(call, key)
@@ -145,11 +145,7 @@ def append(call: Call) -> object:
 
 @command("SETRANGE", arity=4, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("string",))
 def setrange(call: Call) -> object:
-    """``SETRANGE key offset value``: write over part of a string, which grows where it must.
-
-    Reply: the length afterwards. An empty value changes nothing.
-    Complexity: O(bytes written and filled in).
-    """
+    """An empty value changes nothing. Reply: the length afterwards."""
     key = call.argv[1]
     value = call.argv[3]
     offset = parse_integer(call.argv[2])

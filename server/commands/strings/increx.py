@@ -60,14 +60,13 @@ class _Options:
 
 @command("INCREX", arity=-2, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def increx(call: Call) -> object:
-    """``INCREX key [options]``, see ``_options``; without them the key counts up by one.
+    """Without options the key counts up by one.
 
     A sum out of bounds, or out of what the type holds, leaves the value and its deadline alone;
     SATURATE takes the nearest bound instead. Recorded as the SET of the sum with an absolute
     deadline.
 
     Reply: the value afterwards and what was added to it: integers, after BYFLOAT doubles.
-    Complexity: O(1).
     """
     options = _options(call.argv)
     if options.float_increment is not None:

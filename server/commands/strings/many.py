@@ -50,7 +50,7 @@ _SHARDED_OK: Final = ("request_policy:multi_shard", "response_policy:all_succeed
     tips=_SHARDED,
 )
 def mget(call: Call) -> object:
-    """``MGET key [key ...]``. Reply: the values in order, nil for a key that holds no string."""
+    """Reply: the values in order, nil for a key that holds no string."""
     return [string_bytes(call.lookup(key)) for key in call.argv[1:]]
 
 
@@ -63,7 +63,7 @@ def mget(call: Call) -> object:
     tips=_SHARDED_OK,
 )
 def mset(call: Call) -> object:
-    """``MSET key value [key value ...]``. Reply: OK."""
+    """Reply: OK."""
     _check_pairs(call)
     _set_all(call)
     return OK
@@ -77,7 +77,7 @@ def mset(call: Call) -> object:
     acl=("string",),
 )
 def msetnx(call: Call) -> object:
-    """``MSETNX key value [key value ...]``. Reply: 1, or 0 when any key was there: none is set."""
+    """Reply: 1, or 0 when any key was there: none is set."""
     _check_pairs(call)
     for key in call.argv[1::2]:
         if call.db.entry(key, call.now_ms) is not None:
@@ -141,10 +141,9 @@ def mset_lengthy(call: Call) -> Lengthy:
     tips=_SHARDED_OK,
 )
 def msetex(call: Call) -> object:
-    """``MSETEX numkeys key value [key value ...] [NX|XX] [EX s|PX ms|EXAT s|PXAT ms|KEEPTTL]``.
+    """Recorded as SETs, which any version can read.
 
     Reply: 1, or 0 when NX met a key that is there or XX one that is not: none is set.
-    Recorded as SETs, which any version can read.
     """
     args = Args(call.argv)
     count = args.integer(INVALID_NUMKEYS)

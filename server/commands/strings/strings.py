@@ -34,7 +34,7 @@ UPDATE_KEY: Final = (KeySpec("RW ACCESS UPDATE"),)
 
 @command("GET", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=("string",))
 def get(call: Call) -> object:
-    """``GET key``. Reply: the value, or nil. Complexity: O(1)."""
+    """Reply: the value, or nil."""
     return string_at(call, call.argv[1])
 
 
@@ -46,12 +46,12 @@ def get(call: Call) -> object:
     acl=("string",),
 )
 def set_(call: Call) -> object:
-    """``SET key value [condition] [GET] [expiry]``, see ``_set_options``.
+    """Recorded with an absolute deadline and without its condition.
+
+    With a deadline that has passed the key goes, and nothing is stored.
 
     Reply: OK, or nil when the condition kept the key as it was; with GET the old value or nil.
-    Recorded with an absolute deadline and without its condition. With a deadline that has passed
-    the key goes, and nothing is stored.
-    Complexity: O(1). Source: t_string.c, setGenericCommand.
+    Source: t_string.c, setGenericCommand.
     """
     argv = call.argv
     key = argv[1]
@@ -121,7 +121,7 @@ def _set_until(call: Call, key: bytes, value: bytes, moment_ms: int) -> None:
     "SETNX", arity=3, flags=WRITE | DENYOOM | FAST, keys=(KeySpec("OW INSERT"),), acl=("string",)
 )
 def setnx(call: Call) -> object:
-    """``SETNX key value``. Reply: 1 when it was set, 0 when the key was there."""
+    """Reply: 1 when it was set, 0 when the key was there."""
     key = call.argv[1]
     if call.db.entry(key, call.now_ms) is not None:
         return 0
@@ -131,7 +131,7 @@ def setnx(call: Call) -> object:
 
 @command("SETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def setex(call: Call) -> object:
-    """``SETEX key seconds value``. Reply: OK."""
+    """Reply: OK."""
     argv = call.argv
     _set_until(call, argv[1], argv[3], deadline_ms(call, b"EX", argv[2]))
     return OK
@@ -139,7 +139,7 @@ def setex(call: Call) -> object:
 
 @command("PSETEX", arity=4, flags=WRITE | DENYOOM, keys=OVERWRITE_KEY, acl=("string",))
 def psetex(call: Call) -> object:
-    """``PSETEX key milliseconds value``. Reply: OK."""
+    """Reply: OK."""
     argv = call.argv
     _set_until(call, argv[1], argv[3], deadline_ms(call, b"PX", argv[2]))
     return OK
@@ -147,7 +147,7 @@ def psetex(call: Call) -> object:
 
 @command("GETSET", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
 def getset(call: Call) -> object:
-    """``GETSET key value``. Reply: the old value or nil."""
+    """Reply: the old value or nil."""
     old = string_at(call, call.argv[1])
     _set(call, call.argv[1], call.argv[2])
     return old
@@ -157,7 +157,7 @@ def getset(call: Call) -> object:
     "GETDEL", arity=2, flags=WRITE | FAST, keys=(KeySpec("RW ACCESS DELETE"),), acl=("string",)
 )
 def getdel(call: Call) -> object:
-    """``GETDEL key``. Reply: the value or nil; the key is gone."""
+    """Reply: the value or nil; the key is gone."""
     value = string_at(call, call.argv[1])
     if value is not None:
         call.delete(call.argv[1])
@@ -166,7 +166,7 @@ def getdel(call: Call) -> object:
 
 @command("GETEX", arity=-2, flags=WRITE | FAST, keys=UPDATE_KEY, acl=("string",))
 def getex(call: Call) -> object:
-    """``GETEX key [EX s|PX ms|EXAT s|PXAT ms|PERSIST]``. Reply: the value or nil.
+    """Reply: the value or nil.
 
     Source: t_string.c, getexCommand: the time is read only when the key is there.
     """
@@ -192,7 +192,7 @@ def getex(call: Call) -> object:
 
 @command("STRLEN", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("string",))
 def strlen(call: Call) -> object:
-    """``STRLEN key``. Reply: the bytes of the value; 0 without a key."""
+    """Reply: the bytes of the value; 0 without a key."""
     value = call.lookup(call.argv[1])
     if value is None:
         return 0
@@ -204,9 +204,9 @@ def strlen(call: Call) -> object:
 
 @command("GETRANGE", arity=4, flags=READONLY, keys=READ_KEY, acl=("string",))
 def getrange(call: Call) -> object:
-    """``GETRANGE key start end``: part of a string, both ends included, negative from its end.
+    """Both ends are included, negative ones are counted from the end of the string.
 
-    Reply: the part, empty when there is none. Complexity: O(part).
+    Reply: the part, empty when there is none.
     """
     start = parse_integer(call.argv[2])
     end = parse_integer(call.argv[3])

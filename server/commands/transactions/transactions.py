@@ -51,7 +51,7 @@ from headrace.server.state import MONITORED
     acl=("transaction",),
 )
 def multi(call: Call) -> object:
-    """``MULTI``: queue what follows until EXEC. Reply: OK."""
+    """Queue what follows until EXEC. Reply: OK."""
     session = call.session
     if session.transaction is not None:
         raise CommandError(NESTED_MULTI)
@@ -62,7 +62,7 @@ def multi(call: Call) -> object:
 
 @command("EXEC", arity=1, flags=NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG, acl=("transaction",))
 def execute_queue(call: Call) -> object:
-    """``EXEC``: run what MULTI queued, with nothing in between.
+    """Run what MULTI queued, with nothing in between.
 
     Reply: list of the replies; the null array when a watched key has changed.
     Raises: EXECABORT when a request was refused while queueing.
@@ -150,7 +150,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
     acl=("transaction",),
 )
 def discard(call: Call) -> object:
-    """``DISCARD``: forget what MULTI queued, and all watches. Reply: OK."""
+    """Forget what MULTI queued, and all watches. Reply: OK."""
     if call.session.transaction is None:
         raise CommandError(DISCARD_WITHOUT_MULTI)
     call.session.drop_transaction()
@@ -166,7 +166,7 @@ def discard(call: Call) -> object:
     acl=("transaction",),
 )
 def watch(call: Call) -> object:
-    """``WATCH key ...``: let the next EXEC fail when one of the keys changes. Reply: OK."""
+    """Let the next EXEC fail when one of the keys changes. Reply: OK."""
     session = call.session
     if session.transaction is not None:
         raise CommandError(WATCH_IN_MULTI)
@@ -183,6 +183,6 @@ def watch(call: Call) -> object:
     acl=("transaction",),
 )
 def unwatch(call: Call) -> object:
-    """``UNWATCH``: watch nothing more. Reply: OK."""
+    """Watch nothing more. Reply: OK."""
     call.server.watches.unwatch(call.session)
     return OK
