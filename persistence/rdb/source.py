@@ -11,8 +11,6 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-import crcmod
-
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.files import open_to_read
 
@@ -22,10 +20,7 @@ _LZF: Final = 3
 LZF_MOST: Final = 88  # bytes that one may stand for: three of them copy 264
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
-# Redis's CRC-64: Jones's polynomial, reflected.
-_crc64: Final[Callable[[bytes, int], int]] = crcmod.mkCrcFun(
-    0x1AD93D23594C935A9, initCrc=0, rev=True, xorOut=0
-)
+_JONES: Final = 0x1AD93D23594C935A9  # the polynomial of Redis's CRC-64
 
 
 class RdbSource:
@@ -48,6 +43,7 @@ class RdbSource:
         self._at = 0
         self._before = 0  # bytes of the file before the buffer
         self._crc = 0  # of those
+        self._crc64: Final = _crc64()
 
     def close(self) -> None:
         """Let go of the file."""
@@ -64,7 +60,7 @@ class RdbSource:
 
     def crc(self) -> int:
         """The checksum of everything read so far."""
-        return _crc64(self._buffer[: self._at], self._crc)
+        return self._crc64(self._buffer[: self._at], self._crc)
 
     def raw(self, size: int) -> bytes:
         """The next ``size`` bytes."""
@@ -86,7 +82,7 @@ class RdbSource:
     def _fill(self, size: int) -> None:
         if size > self.size_bytes - self.offset:
             raise self.damage(f"{size} more bytes, but the file ends before that")
-        self._crc = _crc64(self._buffer[: self._at], self._crc)
+        self._crc = self._crc64(self._buffer[: self._at], self._crc)
         parts = [self._buffer[self._at :]]
         have = len(parts[0])
         self._before += self._at
@@ -192,3 +188,10 @@ def expand(packed: bytes, size: int) -> bytes:
             start += len(piece)
             length -= len(piece)
     return bytes(out) if at == end else b""
+
+
+def _crc64() -> Callable[[bytes, int], int]:
+    """Redis's checksum of some bytes, and of those before them."""
+    import crcmod  # late: it makes tables, which only files of Redis's need
+
+    return crcmod.mkCrcFun(_JONES, initCrc=0, rev=True, xorOut=0)

@@ -2,68 +2,82 @@
 
 asyncio and uvloop import ``ssl`` because of connections that are encrypted: OpenSSL takes 3 ms of
 the start and 4 MiB. asyncio copes with a Python that has none. uvloop wants a module to take names
-from, which it uses for such connections only, so it gets one whose names stand for nothing.
-msgspec copes without ``typing_extensions``, which is there where a tool has brought it.
-
-Whoever imports these modules later gets the true ones.
+from, which it uses for such connections only; msgspec takes the types of values that no block
+holds. So they get modules whose names stand for nothing, and whoever imports these modules later
+gets the true ones. msgspec copes without ``typing_extensions``, which is there where a tool has
+brought it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Final
+from typing import ClassVar, Final
 
-# What uvloop takes from ``ssl``.
-_CLASSES: Final = (
-    "CertificateError",
-    "MemoryBIO",
-    "SSLContext",
-    "SSLError",
-    "SSLSyscallError",
-    "SSLWantReadError",
-    "SSLZeroReturnError",
-    "create_default_context",
-)
-_NUMBERS: Final = ("SSL_ERROR_SYSCALL", "SSL_ERROR_WANT_READ", "SSL_ERROR_WANT_WRITE")
+
+class Nothing(Exception):
+    """No value is of this type, and nobody raises it."""
+
+    unknown: ClassVar[None] = None  # as a member of ``uuid.SafeUUID``
+
+
+# What is taken while a library is imported.
+_SSL: Final[dict[str, object]] = {
+    "CertificateError": Nothing,
+    "MemoryBIO": Nothing,
+    "SSLContext": Nothing,
+    "SSLError": Nothing,
+    "SSLSyscallError": Nothing,
+    "SSLWantReadError": Nothing,
+    "SSLZeroReturnError": Nothing,
+    "SSL_ERROR_SYSCALL": 0,
+    "SSL_ERROR_WANT_READ": 0,
+    "SSL_ERROR_WANT_WRITE": 0,
+    "create_default_context": Nothing,
+}
+_UUID: Final[dict[str, object]] = {"SafeUUID": Nothing, "UUID": Nothing}
+_DECIMAL: Final[dict[str, object]] = {"Decimal": Nothing}
 
 
 def import_libraries() -> None:
     """Import the event loop and what packs blocks, before anybody else does."""
-    _import_without("asyncio", "ssl", None)
+    _import_with("asyncio", {"ssl": None})
     with contextlib.suppress(ImportError):  # where it is missing, asyncio has a loop of its own
-        _import_without("uvloop", "ssl", _ssl_for_uvloop())
-    _import_without("msgspec", "typing_extensions", None)
+        _import_with("uvloop", {"ssl": _SSL})
+    _import_with("msgspec", {"decimal": _DECIMAL, "typing_extensions": None, "uuid": _UUID})
 
 
-def _import_without(library: str, module: str, instead: ModuleType | None) -> None:
-    """Import a library while a module that it asks for is another one; None is none at all."""
-    if module in sys.modules:
-        return  # then nothing is gained
+def _import_with(library: str, needless: Mapping[str, Mapping[str, object] | None]) -> None:
+    """Import a library while other modules hold a few names only, or are not there at all.
+
+    Args:
+        needless: the modules, with their names; None for what the library does without.
+    """
     modules: dict[str, ModuleType | None] = sys.modules  # type: ignore[assignment]  # None counts
-    modules[module] = instead
+    kept_out = [name for name in needless if name not in modules]
+    for name in kept_out:
+        names = needless[name]
+        modules[name] = None if names is None else _stand_in(name, names)
     try:
         import_module(library)
     finally:
-        del modules[module]
+        for name in kept_out:
+            del modules[name]
 
 
-def _ssl_for_uvloop() -> ModuleType:
-    instead = ModuleType("ssl")
-    for name in _CLASSES:
-        setattr(instead, name, type(name, (Exception,), {}))
-    for name in _NUMBERS:
-        setattr(instead, name, 0)
-    setattr(instead, "__getattr__", _from_ssl)  # noqa: B010  (a method, in the eyes of mypy)
-    return instead
+def _stand_in(module: str, names: Mapping[str, object]) -> ModuleType:
+    """A module of these names; another name, of another version's, is that of the true module."""
 
+    def from_the_true_one(name: str) -> object:
+        stand_in = sys.modules.pop(module)
+        try:
+            return getattr(import_module(module), name)
+        finally:
+            sys.modules[module] = stand_in
 
-def _from_ssl(name: str) -> object:
-    """A name that only some other version of uvloop takes: that of the true module."""
-    instead = sys.modules.pop("ssl")
-    try:
-        return getattr(import_module("ssl"), name)
-    finally:
-        sys.modules["ssl"] = instead
+    made = ModuleType(module)
+    vars(made).update(names, __getattr__=from_the_true_one)
+    return made
