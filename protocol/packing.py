@@ -38,6 +38,13 @@ _FOUR: Final = array_header(4)
 _NEVER_DELIVERED: Final = integer(0) + integer(0)
 
 
+class Name:
+    """A bulk string that is added again and again, as the names in a map are."""
+
+    def __init__(self, text: bytes) -> None:
+        self.wire: Final = bulk(text)
+
+
 @mypyc_attr(acyclic=True)
 class Packer:
     """Makes one packed reply, or several in a row."""
@@ -72,6 +79,10 @@ class Packer:
     def text(self, data: bytes) -> None:
         """Add a bulk string."""
         write_bulk(self._out, data)
+
+    def name(self, name: Name) -> None:
+        """Add a bulk string that is at hand."""
+        self._out.write(name.wire)
 
     def number(self, number: int) -> None:
         """Add an integer."""

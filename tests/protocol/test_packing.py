@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.packing import (
     UNTOLD,
+    Name,
     PackedArray,
     Packer,
     ids_in_sequence,
@@ -143,13 +144,15 @@ def test_every_part_is_the_value_it_names(resp3: bool) -> None:
     out.number(-(2**63))
     out.null()
     out.null_array()
-    out.map(1)
+    out.map(2)
     out.id(5, 1)
     out.number(2**63 - 1)
+    out.name(Name(b"lag"))
+    out.number(2)
     wire = encode(
         [
             *(b"", b"x" * 2000, 0, -(2**63), None, NULL_ARRAY),
-            Map([(b"5-1", 2**63 - 1)]),
+            Map([(b"5-1", 2**63 - 1), (b"lag", 2)]),
         ],
         resp3,
     )

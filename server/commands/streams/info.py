@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
-from headrace.protocol.packing import Packer
+from headrace.protocol.packing import Name, Packer
 from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import integer, stream_to_read
 from headrace.server.commands.streams.entries import add_entries, add_entries_array
@@ -33,6 +33,37 @@ from headrace.storage.stream.stream import Stream
 FULL_ENTRIES: Final = 10
 FIGURES: Final = 13  # pairs that tell of any stream
 POSITION: Final = 3  # pairs that tell how far a group has come
+# What the figures are called.
+_GROUPS: Final = Name(b"groups")
+_FIRST_ENTRY: Final = Name(b"first-entry")
+_LAST_ENTRY: Final = Name(b"last-entry")
+_LENGTH: Final = Name(b"length")
+_RADIX_TREE_KEYS: Final = Name(b"radix-tree-keys")
+_RADIX_TREE_NODES: Final = Name(b"radix-tree-nodes")
+_LAST_GENERATED_ID: Final = Name(b"last-generated-id")
+_MAX_DELETED_ENTRY_ID: Final = Name(b"max-deleted-entry-id")
+_ENTRIES_ADDED: Final = Name(b"entries-added")
+_RECORDED_FIRST_ENTRY_ID: Final = Name(b"recorded-first-entry-id")
+_IDMP_DURATION: Final = Name(b"idmp-duration")
+_IDMP_MAXSIZE: Final = Name(b"idmp-maxsize")
+_PIDS_TRACKED: Final = Name(b"pids-tracked")
+_IIDS_TRACKED: Final = Name(b"iids-tracked")
+_IIDS_ADDED: Final = Name(b"iids-added")
+_IIDS_DUPLICATES: Final = Name(b"iids-duplicates")
+_LAST_DELIVERED_ID: Final = Name(b"last-delivered-id")
+_LAG: Final = Name(b"lag")
+_MAX_PENDING: Final = Name(b"max-pending")
+_NAME: Final = Name(b"name")
+_PEL_COUNT: Final = Name(b"pel-count")
+_NACKED_COUNT: Final = Name(b"nacked-count")
+_SEEN_TIME: Final = Name(b"seen-time")
+_ACTIVE_TIME: Final = Name(b"active-time")
+_CONSUMERS: Final = Name(b"consumers")
+_PENDING: Final = Name(b"pending")
+_IDLE: Final = Name(b"idle")
+_INACTIVE: Final = Name(b"inactive")
+_ENTRIES: Final = Name(b"entries")
+_ENTRIES_READ: Final = Name(b"entries-read")
 
 container("XINFO")
 
@@ -64,19 +95,19 @@ def xinfo_stream(call: Call) -> object:
     out.map(FIGURES + (2 if full else 3))
     _add_figures(out, stream)
     if full:
-        out.text(b"entries")
+        out.name(_ENTRIES)
         add_entries_array(out, stream.parts(LEAST, GREATEST, count, False), False)
-        out.text(b"groups")
+        out.name(_GROUPS)
         out.array(len(stream.groups))
         for group in by_name(stream.groups):
             reclaim_listed(call, argv[2], group)
             _add_full_group(out, stream, group, count)
     else:
-        _add_number(out, b"groups", len(stream.groups))
+        _add_number(out, _GROUPS, len(stream.groups))
         ms, seq = stream.first_id()
-        _add_entry(out, b"first-entry", stream.one(ms, seq))
+        _add_entry(out, _FIRST_ENTRY, stream.one(ms, seq))
         ms, seq = stream.last_entry_id()
-        _add_entry(out, b"last-entry", stream.one(ms, seq))
+        _add_entry(out, _LAST_ENTRY, stream.one(ms, seq))
     return out.packed()
 
 
@@ -92,38 +123,38 @@ def _add_figures(out: Packer, stream: Stream) -> None:
     nodes = stream.node_count()
     first_ms, first_seq = stream.first_id()
     idmp = stream.idmp
-    _add_number(out, b"length", stream.length)
-    _add_number(out, b"radix-tree-keys", nodes)
-    _add_number(out, b"radix-tree-nodes", nodes + 1)
-    _add_id(out, b"last-generated-id", stream.last_ms, stream.last_seq)
-    _add_id(out, b"max-deleted-entry-id", stream.max_deleted_ms, stream.max_deleted_seq)
-    _add_number(out, b"entries-added", stream.entries_added)
-    _add_id(out, b"recorded-first-entry-id", first_ms, first_seq)
-    _add_number(out, b"idmp-duration", stream.idmp_duration_s)
-    _add_number(out, b"idmp-maxsize", stream.idmp_maxsize)
-    _add_number(out, b"pids-tracked", 0 if idmp is None else len(idmp.producers))
-    _add_number(out, b"iids-tracked", 0 if idmp is None else idmp.count)
-    _add_number(out, b"iids-added", stream.iids_added)
-    _add_number(out, b"iids-duplicates", stream.iids_duplicates)
+    _add_number(out, _LENGTH, stream.length)
+    _add_number(out, _RADIX_TREE_KEYS, nodes)
+    _add_number(out, _RADIX_TREE_NODES, nodes + 1)
+    _add_id(out, _LAST_GENERATED_ID, stream.last_ms, stream.last_seq)
+    _add_id(out, _MAX_DELETED_ENTRY_ID, stream.max_deleted_ms, stream.max_deleted_seq)
+    _add_number(out, _ENTRIES_ADDED, stream.entries_added)
+    _add_id(out, _RECORDED_FIRST_ENTRY_ID, first_ms, first_seq)
+    _add_number(out, _IDMP_DURATION, stream.idmp_duration_s)
+    _add_number(out, _IDMP_MAXSIZE, stream.idmp_maxsize)
+    _add_number(out, _PIDS_TRACKED, 0 if idmp is None else len(idmp.producers))
+    _add_number(out, _IIDS_TRACKED, 0 if idmp is None else idmp.count)
+    _add_number(out, _IIDS_ADDED, stream.iids_added)
+    _add_number(out, _IIDS_DUPLICATES, stream.iids_duplicates)
 
 
-def _add_number(out: Packer, name: bytes, number: int) -> None:
-    out.text(name)
+def _add_number(out: Packer, name: Name, number: int) -> None:
+    out.name(name)
     out.number(number)
 
 
-def _add_id(out: Packer, name: bytes, ms: int, seq: int) -> None:
-    out.text(name)
+def _add_id(out: Packer, name: Name, ms: int, seq: int) -> None:
+    out.name(name)
     out.id(ms, seq)
 
 
-def _add_text(out: Packer, name: bytes, text: bytes) -> None:
-    out.text(name)
+def _add_text(out: Packer, name: Name, text: bytes) -> None:
+    out.name(name)
     out.text(text)
 
 
-def _add_entry(out: Packer, name: bytes, part: Part | None) -> None:
-    out.text(name)
+def _add_entry(out: Packer, name: Name, part: Part | None) -> None:
+    out.name(name)
     if part is None:
         out.null()
     else:
@@ -132,13 +163,13 @@ def _add_entry(out: Packer, name: bytes, part: Part | None) -> None:
 
 def _add_position(out: Packer, stream: Stream, group: Group) -> None:
     """Add ``POSITION`` pairs: how far a group has come."""
-    _add_id(out, b"last-delivered-id", group.last_ms, group.last_seq)
-    out.text(b"entries-read")
+    _add_id(out, _LAST_DELIVERED_ID, group.last_ms, group.last_seq)
+    out.name(_ENTRIES_READ)
     if group.entries_read == UNKNOWN:
         out.null()
     else:
         out.number(group.entries_read)
-    _add_number(out, b"lag", lag(stream, group))
+    _add_number(out, _LAG, lag(stream, group))
 
 
 def _modes(group: Group) -> int:
@@ -149,17 +180,17 @@ def _modes(group: Group) -> int:
 def _add_mode(out: Packer, group: Group) -> None:
     """Add what was set with XGROUP SETMODE; nothing where that is nothing."""
     if group.max_pending:
-        _add_number(out, b"max-pending", group.max_pending)
+        _add_number(out, _MAX_PENDING, group.max_pending)
 
 
 def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> None:
     out.map(5 + POSITION + _modes(group))
-    _add_text(out, b"name", group.name)
+    _add_text(out, _NAME, group.name)
     _add_position(out, stream, group)
-    _add_number(out, b"pel-count", group.pel.size)
-    _add_number(out, b"nacked-count", group.zone)
+    _add_number(out, _PEL_COUNT, group.pel.size)
+    _add_number(out, _NACKED_COUNT, group.zone)
     _add_pending(out, group.pel.from_id(0, 0, count), True)
-    out.text(b"consumers")
+    out.name(_CONSUMERS)
     out.array(len(group.consumers))
     for consumer in by_name(group.consumers):
         _add_full_consumer(out, consumer, count)
@@ -168,15 +199,15 @@ def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> No
 
 def _add_full_consumer(out: Packer, consumer: Consumer, count: int) -> None:
     out.map(5)
-    _add_text(out, b"name", consumer.name)
-    _add_number(out, b"seen-time", consumer.seen_ms)
-    _add_number(out, b"active-time", consumer.active_ms)
-    _add_number(out, b"pel-count", consumer.pel.size)
+    _add_text(out, _NAME, consumer.name)
+    _add_number(out, _SEEN_TIME, consumer.seen_ms)
+    _add_number(out, _ACTIVE_TIME, consumer.active_ms)
+    _add_number(out, _PEL_COUNT, consumer.pel.size)
     _add_pending(out, consumer.pel.from_id(0, 0, count), False)
 
 
 def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
-    out.text(b"pending")
+    out.name(_PENDING)
     out.array(len(nacks))
     for nack in nacks:
         out.array(4 if with_owner else 3)
@@ -201,9 +232,9 @@ def xinfo_groups(call: Call) -> object:
     out.array(len(stream.groups))
     for group in by_name(stream.groups):
         out.map(3 + POSITION + _modes(group))
-        _add_text(out, b"name", group.name)
-        _add_number(out, b"consumers", len(group.consumers))
-        _add_number(out, b"pending", group.pel.size)
+        _add_text(out, _NAME, group.name)
+        _add_number(out, _CONSUMERS, len(group.consumers))
+        _add_number(out, _PENDING, group.pel.size)
         _add_position(out, stream, group)
         _add_mode(out, group)
     return out.packed()
@@ -232,10 +263,10 @@ def xinfo_consumers(call: Call) -> object:
         if consumer.active_ms != NEVER:
             inactive_ms = max(0, call.now_ms - consumer.active_ms)
         out.map(4)
-        _add_text(out, b"name", consumer.name)
-        _add_number(out, b"pending", consumer.pel.size)
-        _add_number(out, b"idle", max(0, call.now_ms - consumer.seen_ms))
-        _add_number(out, b"inactive", inactive_ms)
+        _add_text(out, _NAME, consumer.name)
+        _add_number(out, _PENDING, consumer.pel.size)
+        _add_number(out, _IDLE, max(0, call.now_ms - consumer.seen_ms))
+        _add_number(out, _INACTIVE, inactive_ms)
     return out.packed()
 
 
