@@ -28,7 +28,8 @@ JUDGES := .judges
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
 CONNECTOR_STAMP := $(VENV)/.installed-connector
-# What is installed beside what running needs, by the extras of pyproject.toml.
+# What is installed: for running and building, and more by the extras of pyproject.toml.
+TO_RUN := $(VENV)/requirements-$(KIND).txt
 TO_TEST := $(VENV)/requirements-test.txt $(VENV)/requirements-demo.txt \
 	$(if $(filter 1,$(SPARK)),$(VENV)/requirements-spark.txt)
 TO_LINT := $(VENV)/requirements-lint.txt
@@ -142,11 +143,13 @@ $(VENV)/bin/python:
 			"(Debian and Ubuntu: apt-get install python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Running and building: the build below uses this environment and needs no second one.
-$(VENV)/requirements-run.txt: pyproject.toml | $(VENV)/bin/python
+# Running and building: the build below uses this environment and needs no second one. The pure
+# build takes no more than setuptools.
+$(TO_RUN): pyproject.toml | $(VENV)/bin/python
 	@echo "headrace: fetching what running and building need"
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
-		print(*p["build-system"]["requires"], *p["project"]["dependencies"], sep="\n")' > $@.new
+		build = p["build-system"]["requires"][: 1 if "$(KIND)" == "pure" else None]; \
+		print(*build, *p["project"]["dependencies"], sep="\n")' > $@.new
 	$(PIP) install -r $@.new
 	@mv $@.new $@
 
@@ -156,7 +159,7 @@ $(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --quiet -r $@.new
 	@mv $@.new $@
 
-$(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/requirements-run.txt
+$(VENV)/requirements-%.txt: pyproject.toml | $(TO_RUN)
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
 		print(*p["project"]["optional-dependencies"]["$*"], sep="\n")' > $@.new
 	$(PIP) install --quiet -r $@.new
@@ -166,8 +169,8 @@ $(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/requirements-run.txt
 BUILD_WHEEL := from sys import argv; from setuptools.build_meta import build_wheel; \
 	build_wheel(argv[1], {"--global-option": "--quiet"})
 
-$(STAMP): $(VENV)/requirements-run.txt setup.py server/link_order.txt $(SOURCES)
-	@rm -rf $(VENV)/.installed-$(KIND) $(VENV)/.build-kind $(VENV)/wheel
+$(STAMP): $(TO_RUN) setup.py server/link_order.txt $(SOURCES)
+	@rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel
 	@mkdir $(VENV)/wheel
 	@[ "$$HEADRACE_PURE" = 1 ] || echo "headrace: HEADRACE_PURE=1 starts sooner and slower: it compiles nothing"
 	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel
@@ -190,5 +193,5 @@ wheel: ## wheels into dist/: headrace for each Python at hand, pyspark-headrace 
 	@$(PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist ./$(CONNECTOR)
 	@ls dist
 
-wheel-of-this: $(VENV)/requirements-run.txt
+wheel-of-this: $(TO_RUN)
 	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' dist

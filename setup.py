@@ -63,6 +63,7 @@ STAYS_PYTHON = {
         "server/commands/server/modules.py",
     ),
     "is for people, or for monitors that ask once a second": (
+        "server/commands/server/debug.py",
         "server/commands/server/debug_protocol.py",
         "server/commands/server/latency.py",
         "server/commands/server/lolwut.py",
@@ -301,72 +302,114 @@ class Compilation:
     headers, is not compiled again, as long as the compiler is called in the same way.
     """
 
-    def __init__(self, target: str, source: str, how: tuple[Any, ...]) -> None:
+    AT_LEAST = 4_000  # even an empty file takes as long as so many bytes of what mypyc writes
+
+    def __init__(self, target: str, source: str, how: list[Any]) -> None:
+        """``how`` is what else setuptools hands on: suffix, options, more options, definitions."""
         self.target = target
         self.source = source
         self.how = how
-        self.size = Path(source).stat().st_size
+        self.effort = self.AT_LEAST + Path(source).stat().st_size
         self._note = Path(f"{target}.how")
 
-    def is_needed(self, called: str, newest_header_ns: int) -> bool:
-        """Whether it has to run; ``called`` tells how the compiler is called."""
+    def begin_with(self, header: Path) -> None:
+        """Have the file include this before all else."""
+        self.how[2] = [*self.how[2], "-include", str(header)]
+
+    def is_needed(self, program: list[str], newest_header_ns: int) -> bool:
+        """Whether it has to run with this compiler."""
         newest_ns = max(newest_header_ns, Path(self.source).stat().st_mtime_ns)
-        same = self._note.exists() and self._note.read_text() == called
+        same = self._note.exists() and self._note.read_text() == self._called(program)
         return not (same and is_newer(self.target, newest_ns))
 
-    def run(self, compile_one: Any, called: str) -> None:
+    def run(self, compiler: Any) -> None:
         """Compile, and note how."""
         self._note.unlink(missing_ok=True)
-        compile_one(self.target, self.source, *self.how)
-        self._note.write_text(called)
+        compiler._compile(self.target, self.source, *self.how)
+        self._note.write_text(self._called(compiler.compiler_so))
+
+    def _called(self, program: list[str]) -> str:
+        return repr([version("mypy"), *flags(program, *self.how)])
+
+
+def precompiled(name: str, included: list[str], compilations: list[Compilation]) -> Compilation:
+    """Have all of these files begin with one header, which is compiled once: that is returned.
+
+    Most C files here are small, and reading what they include takes longer than all else.
+    """
+    header = Path(build_dir, "heads", f"{name}.h")
+    header.parent.mkdir(exist_ok=True)
+    text = "".join(f"#include {each}\n" for each in included)
+    if not header.exists() or header.read_text() != text:
+        header.write_text(text)
+    # Where the compiler is to include NAME it takes NAME.gch, if that was made in the same way.
+    head = Compilation(f"{header}.gch", str(header), list(compilations[0].how))
+    for each in compilations:
+        each.begin_with(header)
+    return head
 
 
 class ParallelBuildExt(build_ext):
     """Compiles and links on all processors; setuptools does one thing after another."""
 
+    LINKING = 10_000  # takes as long as compiling so many bytes
+
     def build_extensions(self) -> None:
         """Hear from setuptools what is to be done, then do it: the longest first."""
         compiler: Any = self.compiler
-        compile_one, link = compiler._compile, compiler.link
+        really = compiler._compile, compiler.link
         compilations: list[Compilation] = []
         links: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         compiler._compile = lambda target, source, *how: compilations.append(
-            Compilation(target, source, how)
+            Compilation(target, source, list(how))
         )
         compiler.link = lambda *arguments, **options: links.append((arguments, options))
         super().build_extensions()
+        compiler._compile, compiler.link = really
+        if compilations:
+            self._build(compiler, compilations, links)
 
-        headers = [path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h")]
-        called = {
-            each.target: repr([version("mypy"), *flags(compiler.compiler_so, *each.how)])
-            for each in compilations
-        }
+    def _build(self, compiler: Any, compilations: list[Compilation], links: list[Any]) -> None:
+        modules = [each for each in compilations if Path(each.source).name.startswith("__native")]
+        in_packages = [each for each in compilations if f"{build_dir}/c/headrace/" in each.source]
+        shims = [each for each in in_packages if each not in modules]
+        library = LIBRARY.rpartition(".")[2]
+        includes = [f'"__native_{library}.h"', f'"__native_internal_{library}.h"']
+        heads = [
+            precompiled("modules", includes, modules),
+            precompiled("shims", ["<Python.h>"], shims),
+        ]
+        newest_ns = max(path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h"))
+        for head in heads:
+            if head.is_needed(compiler.compiler_so, newest_ns):
+                head.run(compiler)
         needed = [
             each
-            for each in compilations
-            if each.is_needed(called[each.target], max(headers, default=0))
+            for each in sorted(compilations, key=lambda each: -each.effort)
+            if each.is_needed(compiler.compiler_so, newest_ns)
         ]
-        needed.sort(key=lambda each: -each.size)
-        progress = Progress("compiling", sum(each.size for each in needed))
+        total = sum(each.effort for each in needed) + len(links) * self.LINKING
+        progress = Progress("compiling", total)
         compiled: dict[str, Future[None]] = {}
 
-        def link_compiled(objects: list[str], call: tuple[Any, ...], options: Any) -> None:
-            for target in objects:
-                if target in compiled:
-                    compiled[target].result()
-            link(*call, **options)
+        def link(*arguments: Any, **options: Any) -> None:
+            for each in arguments[1]:  # the objects
+                if each in compiled:
+                    compiled[each].result()
+            compiler.link(*arguments, **options)
 
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for each in needed:
-                compiled[each.target] = pool.submit(each.run, compile_one, called[each.target])
+                compiled[each.target] = pool.submit(each.run, compiler)
             # Linking waits for what was begun before it, so the pool cannot come to a stand.
-            linked = [pool.submit(link_compiled, call[1], call, options) for call, options in links]
+            linked = [pool.submit(link, *arguments, **options) for arguments, options in links]
             try:
                 for each in needed:
                     compiled[each.target].result()
-                    progress.advance(each.size)
+                    progress.advance(each.effort)
                 for future in linked:
                     future.result()
+                    progress.advance(self.LINKING)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
