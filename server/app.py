@@ -15,9 +15,12 @@ from headrace.persistence.errors import PersistenceError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clock import monotonic_ms
 from headrace.server.cron.cron import Cron
-from headrace.server.dispatch.serving import serve_ready
-from headrace.server.durability.commit import Committer
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.serving import serve_ready, time_out_waiters
+from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
+from headrace.server.gate import LOADING_DATA
+from headrace.server.host import Host
 from headrace.server.loading.loading import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
@@ -26,7 +29,7 @@ from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.settings import Settings
-from headrace.server.state import LOADING_DATA, Host, Server
+from headrace.server.state import Server
 
 if TYPE_CHECKING:
     from headrace.server.config.config import Config
@@ -43,14 +46,15 @@ class App(Host):
         self.server: Final = Server(config)
         self.settings: Final = Settings(self.server)
         self.server.attach(self)
-        self.committer: Final = Committer(self.server)
+        self.durability: Final = Durability(self.server)
+        self.dispatcher: Final = Dispatcher(self.server, self.durability)
         self.config: Final = config
         self.exit_code = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect)
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
-        self._cron: Final = Cron(self.server)
+        self._cron: Final = Cron(self.dispatcher)
         self._supervision: Final = Supervision(config.supervised)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
@@ -80,8 +84,8 @@ class App(Host):
 
     def flush_now(self) -> None:
         """Flush before this turn of the loop ends."""
-        self.server.stats.turns += 1
-        self.committer.end_turn()
+        self.server.statistics.counters.turns += 1
+        self.durability.committer.end_turn()
 
     def answered(self) -> None:
         """Do not go to sleep at once: the next request may be on its way."""
@@ -114,18 +118,18 @@ class App(Host):
 
     def _time_out_waiters(self) -> None:
         self._timer = None
-        self.server.refresh_clock()
-        next_ms = self.server.time_out_waiters()
+        self.server.clock.refresh()
+        next_ms = time_out_waiters(self.server)
         if self.server.blocking.ready:
-            serve_ready(self.server)
+            serve_ready(self.dispatcher)
         if next_ms:
             self.wake_at(next_ms)
 
     def _end_turn(self) -> None:
         """Write what the turn did to the append-only file, then let its replies go."""
         self._flush_scheduled = False
-        self.server.stats.turns += 1
-        self.committer.end_turn()
+        self.server.statistics.counters.turns += 1
+        self.durability.committer.end_turn()
 
     # Life
 
@@ -134,30 +138,30 @@ class App(Host):
         loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
         self._signals.install(loop)
-        self.server.set_special(LOADING_DATA, True)
+        self.server.gate.set(LOADING_DATA, True)
         self._supervision.announce()
         self.tell_supervisor("Loading...")
         try:
             await self._listeners.open()
             write_pid_file(self.config)
-            await start_persistence(self.server)
+            await start_persistence(self.server, self.durability)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
             self._listeners.close()
-            for session in list(self.server.sessions.values()):
+            for session in list(self.server.clients.sessions.values()):
                 session.peer.abort()
             await asyncio.sleep(0)
             self._signals.ignore(loop)
             return 1
-        self.server.set_special(LOADING_DATA, False)
+        self.server.gate.set(LOADING_DATA, False)
         if not self.server.stopping:
             settle_heap()
-            gc.callbacks.append(self.server.latency.collector)
+            gc.callbacks.append(self.server.statistics.latency.collector)
             log.info("Ready to accept connections")
             self._supervision.ready()
             self._cron.start()
             await self._stopped.wait()
-            gc.callbacks.remove(self.server.latency.collector)
+            gc.callbacks.remove(self.server.statistics.latency.collector)
         code = await self._shut_down()
         self._signals.ignore(loop)
         return code
@@ -173,28 +177,30 @@ class App(Host):
             asked = config.shutdown_on_sigint
         words = asked.split()
         undo = self._signals.let_insist()
-        if ready_to_end(self.server, b"save" in words, b"nosave" in words, b"force" in words):
+        if ready_to_end(
+            self.server, self.durability, b"save" in words, b"nosave" in words, b"force" in words
+        ):
             self.stop(0)
             return
         undo()
-        rewriting = self.server.rewriting
-        if rewriting is not None and rewriting.recovery.will_end(number):
+        if self.durability.rewriting.recovery.will_end(number):
             log.warning("Everything is being written anew; the server ends when that is done")
             return
         log.warning("Not shut down, see above for the reason")
 
     def _connect(self) -> asyncio.Protocol:
-        return Connection(self.server)  # type: ignore[return-value]  # a protocol by its methods
+        return Connection(self.dispatcher)  # type: ignore[return-value]  # a protocol by its methods
 
     async def _shut_down(self) -> int:
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
         self._listeners.close()
-        if self.server.job is not None:
-            self.server.job.cancel()
-        failed = not self.committer.close()
-        self.server.worker.close()
-        for session in list(self.server.sessions.values()):
+        files = self.durability.files
+        if files.job is not None:
+            files.job.cancel()
+        failed = not self.durability.committer.close()
+        files.worker.close()
+        for session in list(self.server.clients.sessions.values()):
             if failed:  # no reply may promise what the disk does not hold
                 session.peer.abort()
                 continue
@@ -206,7 +212,7 @@ class App(Host):
 
     def _leave(self) -> None:
         """Clear away what would be left behind, because the process ends at once."""
-        discard_unfinished(self.server)
+        discard_unfinished(self.durability)
         remove_pid_file(self.config)
 
 

@@ -6,8 +6,11 @@ What lasts for a time is counted on a clock that nobody sets.
 from __future__ import annotations
 
 from time import monotonic_ns
+from typing import Final
 
 from librt.time import time
+
+STEP_MS: Final = 1000  # less is a clock that is corrected little by little
 
 
 def read_ns() -> int:
@@ -18,3 +21,32 @@ def read_ns() -> int:
 def monotonic_ms() -> int:
     """Milliseconds since some moment, whatever is done to the time of day meanwhile."""
     return monotonic_ns() // 1_000_000
+
+
+class Clock:
+    """The time as the server knows it.
+
+    Attributes:
+        now_ns: nanoseconds since 1970, read at the end of each command: the start of the next.
+        started_ms: when the server started, in milliseconds since 1970.
+        up_since_ms: the same moment of ``monotonic_ms``.
+        ahead_ms: by how much the time of day is ahead of ``monotonic_ms``.
+    """
+
+    def __init__(self) -> None:
+        self.now_ns = read_ns()
+        self.started_ms: Final = self.now_ns // 1_000_000
+        self.up_since_ms: Final = monotonic_ms()
+        self.ahead_ms = self.started_ms - self.up_since_ms
+
+    def refresh(self) -> int:
+        """Read the time; milliseconds since 1970."""
+        self.now_ns = read_ns()
+        return self.now_ns // 1_000_000
+
+    def without_step(self, spent_ns: int) -> int:
+        """How long something took that ends now, by a time of day that may have been set."""
+        step_ms = self.now_ns // 1_000_000 - monotonic_ms() - self.ahead_ms
+        if abs(step_ms) >= STEP_MS:
+            spent_ns -= step_ms * 1_000_000
+        return max(0, spent_ns)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headrace.server.clients.session import NEEDS_AUTH
+from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
-from headrace.server.state import MEMORY_LIMITED, NEVER_NS, NO_REPLICAS
+from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.stream.appending import NodeLimits
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class Settings:
     def take_memory_limit(self) -> str | None:
         """Look at memory before commands that need more of it only while there is a limit."""
         config = self._config
-        self._server.set_special(MEMORY_LIMITED, config.maxmemory > 0)
+        self._server.gate.set(MEMORY_LIMITED, config.maxmemory > 0)
         if config.maxmemory > 0 and config.maxmemory_policy != b"noeviction":
             log.warning(
                 "maxmemory-policy %s: no key is evicted. When maxmemory is reached, commands that "
@@ -76,7 +77,7 @@ class Settings:
         """Refuse writes where replicas are asked for, of which there are none."""
         config = self._config
         refused = config.min_replicas_to_write > 0 and config.min_replicas_max_lag > 0
-        self._server.set_special(NO_REPLICAS, refused)
+        self._server.gate.set(NO_REPLICAS, refused)
         if refused:
             log.warning(
                 "min-replicas-to-write %d: there are no replicas, so all writes are refused",
@@ -94,26 +95,26 @@ class Settings:
         slow_us = self._config.slowlog_log_slower_than
         slow_ns = slow_us * 1000 if slow_us >= 0 else NEVER_NS
         threshold_ms = self._config.latency_monitor_threshold
-        self._server.latency.threshold_ms = threshold_ms
+        self._server.statistics.latency.threshold_ms = threshold_ms
         if threshold_ms:
             slow_ns = min(slow_ns, threshold_ms * 1_000_000)
-        self._server.slow_ns = min(slow_ns, NEVER_NS)
+        self._server.statistics.slow_ns = min(slow_ns, NEVER_NS)
         return None
 
     def take_slowlog_length(self) -> str | None:
         """Forget what no longer fits into SLOWLOG."""
-        self._server.slowlog.trim(self._config.slowlog_max_len)
+        self._server.statistics.slowlog.trim(self._config.slowlog_max_len)
         return None
 
     def take_latency_tracking(self) -> str | None:
         """Measure commands, or stop it."""
-        self._server.track_latency = self._config.latency_tracking
+        self._server.statistics.track_latency = self._config.latency_tracking
         return None
 
     def take_node_limits(self) -> str | None:
         """Append to streams by the new limits."""
         config = self._config
-        self._server.node_limits = NodeLimits(
+        self._server.data.node_limits = NodeLimits(
             config.stream_node_max_bytes, config.stream_node_max_entries
         )
         return None
@@ -121,7 +122,7 @@ class Settings:
     def take_password(self) -> str | None:
         """Without a password nobody has to log in; with another one, who is in stays in."""
         if not self._config.requirepass:
-            for session in self._server.sessions.values():
+            for session in self._server.clients.sessions.values():
                 session.special &= ~NEEDS_AUTH
         return None
 
@@ -132,7 +133,7 @@ class Settings:
 
     def take_bulk_length(self) -> str | None:
         """Bound the words of connected clients too."""
-        for session in self._server.sessions.values():
+        for session in self._server.clients.sessions.values():
             session.peer.bound_words(self._config.proto_max_bulk_len)
         return None
 

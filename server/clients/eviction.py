@@ -28,7 +28,7 @@ def evict_clients(server: Server) -> None:
         return
     sizes: list[tuple[int, Session]] = []
     total = 0
-    for session in server.sessions.values():
+    for session in server.clients.sessions.values():
         size = session.peer.pending_output_bytes() + session.peer.pending_input_bytes()
         for piece in session.out:
             size += len(piece)
@@ -44,7 +44,7 @@ def evict_clients(server: Server) -> None:
         size, session = sizes.pop()
         total -= size
         log.info("client id=%d closed: maxmemory-clients reached", session.id)
-        server.stats.evicted_clients += 1
+        server.statistics.counters.evicted_clients += 1
         session.peer.abort()
         server.session_closed(session)
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import i64
 
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
+from headrace.server.statistics.calls import CallCounters
 from headrace.server.waiting.waiters import Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
-
-if TYPE_CHECKING:
-    from headrace.server.dispatch.rows import Command
 
 # Why a session's requests must take the slow path through ``admit``; zero is the fast path.
 NEEDS_AUTH: Final = 1 << 0
@@ -89,7 +87,7 @@ class Transaction:
     """The queue between MULTI and EXEC."""
 
     def __init__(self) -> None:
-        self.rows: list[Command] = []
+        self.rows: list[CallCounters] = []
         self.requests: list[list[bytes]] = []  # as many
         self.size_bytes = 0  # of all words queued
         self.failed = False  # a request was refused while queueing: EXEC must abort
@@ -120,7 +118,7 @@ class Session(Sleeper):
         self.fd = -1
         self.created_ms = now_ms
         self.active_ms: i64 = now_ms
-        self.last_row: Command | None = None  # what it ran last, is running or waits in
+        self.last_row: CallCounters | None = None  # what it ran last, is running or waits in
         self.bytes_in: i64 = 0
         self.bytes_out: i64 = 0
         self.commands: i64 = 0  # that were run; those of the last batch follow when it ends

@@ -15,14 +15,16 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.server.clock import monotonic_ms
+from headrace.server.clock import STEP_MS, monotonic_ms
 from headrace.server.commands.streams.idle_consumers import (
     find_group,
     keys_of_streams,
     names_of_groups,
 )
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.serving import serve_ready
-from headrace.server.state import LOADING_DATA, STEP_MS, Server
+from headrace.server.gate import LOADING_DATA
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -33,21 +35,23 @@ SLICE: Final = 5000  # pending entries in one tick; a page of keys counts as ten
 class ClockSteps:
     """Watches the time of day of one server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        server = dispatcher.server
+        self._dispatcher: Final = dispatcher
         self._server: Final = server
-        self._seen_ms = server.clock_ns // 1_000_000
+        self._seen_ms = server.clock.now_ns // 1_000_000
         self._round: Iterator[int] | None = None  # over groups, after the clock went back
 
     def look(self, now_ms: int) -> None:
         """Heed a step since the last look, and go on with what an earlier one left to do."""
         seen_ms = self._seen_ms
         ahead_ms = now_ms - monotonic_ms()
-        step_ms = ahead_ms - self._server.ahead_ms
+        step_ms = ahead_ms - self._server.clock.ahead_ms
         self._seen_ms = now_ms
-        self._server.ahead_ms = ahead_ms
+        self._server.clock.ahead_ms = ahead_ms
         if abs(step_ms) >= STEP_MS:
             self._heed(step_ms, seen_ms, now_ms)
-        if self._round is not None and not self._server.special & LOADING_DATA:
+        if self._round is not None and not self._server.gate.reasons & LOADING_DATA:
             self._go_on(self._round)
 
     def _heed(self, step_ms: int, seen_ms: int, now_ms: int) -> None:
@@ -59,7 +63,7 @@ class ClockSteps:
         server = self._server
         way = "back" if step_ms < 0 else "forward"
         log.warning("The time of day was set %s by %.1f seconds", way, abs(step_ms) / 1000)
-        for session in server.sessions.values():
+        for session in server.clients.sessions.values():
             session.created_ms = _moved(session.created_ms, step_ms, seen_ms, now_ms)
             session.active_ms = _moved(session.active_ms, step_ms, seen_ms, now_ms)
         server.host.wake_at(monotonic_ms())  # something may be claimed earlier than it could be
@@ -75,7 +79,7 @@ class ClockSteps:
                 break
             left -= cost
         if self._server.blocking.ready:
-            serve_ready(self._server)
+            serve_ready(self._dispatcher)
 
 
 def _moved(told_ms: int, step_ms: int, seen_ms: int, now_ms: int) -> int:
@@ -93,7 +97,7 @@ def settle_times(server: Server) -> Iterator[int]:
     Anything may change between two steps, so each of them finds its group anew. Nothing is
     recorded: whoever loads the file does the same.
     """
-    for db in server.dbs:
+    for db in server.data.dbs:
         cursor = 0
         while True:
             cursor, entries = db.scan(cursor, PAGE)
@@ -105,7 +109,7 @@ def settle_times(server: Server) -> Iterator[int]:
                         if group is None:
                             break
                         db.before_change(key)
-                        found = group.settle_times(server.clock_ns // 1_000_000, PAGE)
+                        found = group.settle_times(server.clock.now_ns // 1_000_000, PAGE)
                         yield 1 + found
                     server.blocking.key_ready(db.index, key)  # its alarms are to be set anew
             yield PAGE // 10

@@ -16,18 +16,19 @@ from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED
 from headrace.server.clock import monotonic_ms
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.clock_steps import ClockSteps
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
-from headrace.server.durability.sync_waits import serve_sync_waits
-from headrace.server.info.command_stats import calls_of_all
-from headrace.server.state import (
+from headrace.server.durability.durability import Durability
+from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
     MEMORY_LIMITED,
     PAUSED_ALL,
     PAUSED_WRITES,
-    Server,
 )
+from headrace.server.info.command_stats import calls_of_all
+from headrace.server.state import Server
 from headrace.server.statistics.memory import give_back
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
@@ -50,7 +51,10 @@ class Cron:
     Timers, not a coroutine: to cancel one that is compiled makes newer Pythons complain.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        server = dispatcher.server
+        self._dispatcher: Final = dispatcher
+        self._durability: Final = dispatcher.durability
         self._server: Final = server
         self._timer: asyncio.TimerHandle | None = None
         self._left_s = 0.0  # until the next tick
@@ -60,7 +64,7 @@ class Cron:
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
         self._idle_consumers: Final = Sweep(server)
-        self._clock_steps: Final = ClockSteps(server)
+        self._clock_steps: Final = ClockSteps(dispatcher)
 
     def start(self) -> None:
         """Begin to tick."""
@@ -78,7 +82,7 @@ class Cron:
         if self._server.stopping:
             return
         pause_s = self._left_s
-        if self._server.lazy_free or self._iids_due or self._keys_due:
+        if self._server.data.unused or self._iids_due or self._keys_due:
             pause_s = min(pause_s, FREE_PAUSE_S)
         self._left_s -= pause_s
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
@@ -91,7 +95,7 @@ class Cron:
             if due:
                 self.tick()
             else:
-                self._server.refresh_clock()
+                self._server.clock.refresh()
                 free_some(self._server)
                 self._forget_iids()
                 if self._keys_due:
@@ -102,14 +106,14 @@ class Cron:
     def tick(self) -> None:
         """One tick: expiry, idle clients and consumers, memory to free, samples."""
         server = self._server
-        day_ms = server.refresh_clock()
+        day_ms = server.clock.refresh()
         if server.cron_paused:
             return
         self._clock_steps.look(day_ms)
         now_ms = monotonic_ms()
         self._sample(now_ms)
-        server.stats.ticks += 1
-        serve_sync_waits(server)
+        server.statistics.counters.ticks += 1
+        self._durability.committer.serve_sync_waits()
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms, day_ms)
@@ -118,51 +122,50 @@ class Cron:
         self._expire_keys(EXPIRE_BUDGET_NS)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
-        if server.aof is not None or server.aof_status.lost:
-            look_at_folder(server)
-        if server.job is None and server.slicing is None and not server.stopping:
-            begin_job(server, now_ms // 1000)
+        files = self._durability.files
+        if (files.aof is not None or files.status.lost) and not server.stopping:
+            self._durability.rewriting.recovery.look()
+        if files.job is None and server.gate.work is None and not server.stopping:
+            begin_job(self._durability, now_ms // 1000)
 
     def _expire_keys(self, budget_ns: int) -> None:
         """Remove keys whose time has come, unless none may be removed now."""
         server = self._server
-        held_back = server.special & NO_EXPIRY_BY_ITSELF
-        if held_back or server.cron_paused or not server.active_expire:
+        held_back = server.gate.reasons & NO_EXPIRY_BY_ITSELF
+        if held_back or server.cron_paused or not server.data.active_expire:
             self._keys_due = False
         else:
-            self._keys_due = not expire_keys(server, budget_ns)
+            self._keys_due = not expire_keys(self._dispatcher, budget_ns)
 
     def _forget_iids(self) -> None:
         """Take iids that are too old out of the IDMP maps of streams."""
-        if not self._server.special & LOADING_DATA:
+        if not self._server.gate.reasons & LOADING_DATA:
             self._iids_due = not forget_iids(self._server)
 
     def _reclaim_consumers(self) -> None:
         """Remove some of the consumers that are idle, and make that known."""
         server = self._server
-        call = server.call
-        call.row = None
-        self._idle_consumers.run(server.refresh_clock())
+        self._idle_consumers.run(server.clock.refresh())
         if server.changes.unfinished:
-            finish(server, call)
+            finish(server, self._dispatcher.call, None)
 
     def _sample(self, now_ms: int) -> None:
         server = self._server
-        rates = server.rates
+        rates = server.statistics.rates
         if not rates.is_due(now_ms):
             return
-        counted = server.stats
+        counted = server.statistics.counters
         rates.sample(calls_of_all(), counted, now_ms)
-        server.sample_memory()
+        server.statistics.sample_memory()
         if (
-            server.special & MEMORY_LIMITED
-            and server.memory.used_bytes > server.config.maxmemory
+            server.gate.reasons & MEMORY_LIMITED
+            and server.statistics.memory.used_bytes > server.config.maxmemory
             and now_ms - self._trimmed_ms >= TRIM_PERIOD_MS
         ):
             # What was deleted may still be held by the allocator: the limit is on the process.
             self._trimmed_ms = now_ms
             give_back()
-            server.sample_memory()
+            server.statistics.sample_memory()
 
     def _look_at_clients(self, now_ms: int, day_ms: int) -> None:
         """Look at some clients, so that a round over all takes about a second.
@@ -173,34 +176,24 @@ class Cron:
         """
         server = self._server
         if not self._round:
-            self._round = list(server.sessions)
-        count = max(LEAST_CLIENTS, len(server.sessions) // server.config.hz)
+            self._round = list(server.clients.sessions)
+        count = max(LEAST_CLIENTS, len(server.clients.sessions) // server.config.hz)
         if now_ms - self._recent_since_ms > RECENT_MS:
             self._recent_since_ms = now_ms
-            server.recent_max_input_bytes = 0
-            server.recent_max_output_bytes = 0
+            server.clients.recent_max_input_bytes = 0
+            server.clients.recent_max_output_bytes = 0
         chosen = self._round[-count:]
         del self._round[-count:]
         for session_id in chosen:
-            session = server.sessions.get(session_id)
+            session = server.clients.sessions.get(session_id)
             if session is not None:
                 look_at_client(server, session, day_ms)
 
 
-def look_at_folder(server: Server) -> None:
-    """See that what is written to the append-only file can be found again."""
-    if server.rewriting is not None and not server.stopping:
-        server.rewriting.recovery.look()
-
-
-def begin_job(server: Server, now_s: int) -> None:
+def begin_job(durability: Durability, now_s: int) -> None:
     """Begin to write what is to be written now: the append-only file anew, or a snapshot."""
-    rewriting = server.rewriting
-    saving = server.saving
-    assert rewriting is not None
-    assert saving is not None
-    if not rewriting.tick(now_s) and saving.is_due(now_s):
-        saving.begin()
+    if not durability.rewriting.tick(now_s) and durability.saving.is_due(now_s):
+        durability.saving.begin()
 
 
 def look_at_client(server: Server, session: Session, now_ms: int) -> None:
@@ -219,26 +212,28 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
         return
     output_bytes = session.peer.pending_output_bytes()
     if output_bytes:
-        server.recent_max_output_bytes = max(server.recent_max_output_bytes, output_bytes)
+        server.clients.recent_max_output_bytes = max(
+            server.clients.recent_max_output_bytes, output_bytes
+        )
         session.peer.bound_output()
     input_bytes = session.peer.pending_input_bytes()
-    server.recent_max_input_bytes = max(server.recent_max_input_bytes, input_bytes)
+    server.clients.recent_max_input_bytes = max(server.clients.recent_max_input_bytes, input_bytes)
 
 
 def free_some(server: Server) -> None:
     """Let go of values that were deleted, as many as the budget of a tick allows."""
-    waiting = server.lazy_free
-    started_ns = server.clock_ns
+    waiting = server.data.unused
+    started_ns = server.clock.now_ns
     while waiting:
         value = waiting.pop()
         if not value.free_some(FREED_AT_ONCE):
             waiting.append(value)
         else:
-            server.lazy_freed += 1
-        server.refresh_clock()
-        if abs(server.clock_ns - started_ns) > FREE_BUDGET_NS:  # or the clock was set back
+            server.data.freed += 1
+        server.clock.refresh()
+        if abs(server.clock.now_ns - started_ns) > FREE_BUDGET_NS:  # or the clock was set back
             break
-    server.note_latency(b"free-cycle", server.clock_ns - started_ns)
+    server.statistics.note_latency(b"free-cycle", server.clock.now_ns - started_ns)
 
 
 def forget_iids(server: Server) -> bool:
@@ -246,48 +241,51 @@ def forget_iids(server: Server) -> bool:
 
     Nothing is recorded: whoever reads the append-only file comes to the same by its own clock.
     """
-    started_ns = server.clock_ns
-    while server.expiring.expire(server.clock_ns // 1_000_000, FORGET_BATCH) >= FORGET_BATCH:
-        server.refresh_clock()
-        if abs(server.clock_ns - started_ns) > FORGET_BUDGET_NS:
+    started_ns = server.clock.now_ns
+    while (
+        server.data.expiring.expire(server.clock.now_ns // 1_000_000, FORGET_BATCH) >= FORGET_BATCH
+    ):
+        server.clock.refresh()
+        if abs(server.clock.now_ns - started_ns) > FORGET_BUDGET_NS:
             return False
     return True
 
 
-def expire_keys(server: Server, budget_ns: int) -> bool:
+def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
     """Remove keys whose time has come; False when the time was up before the end."""
-    started_ns = server.clock_ns
+    server = dispatcher.server
+    started_ns = server.clock.now_ns
     expired_before = server.changes.expired_keys
-    done = _expire_all(server, started_ns, budget_ns)
-    server.stats.expired_actively += server.changes.expired_keys - expired_before
-    server.refresh_clock()
-    spent_ns = max(0, server.clock_ns - started_ns)
-    server.stats.expiry_ns += spent_ns
+    done = _expire_all(dispatcher, started_ns, budget_ns)
+    server.statistics.counters.expired_actively += server.changes.expired_keys - expired_before
+    server.clock.refresh()
+    spent_ns = max(0, server.clock.now_ns - started_ns)
+    server.statistics.counters.expiry_ns += spent_ns
     if not done:
-        server.stats.expiry_capped += 1
-    server.note_latency(b"expire-cycle", spent_ns)
+        server.statistics.counters.expiry_capped += 1
+    server.statistics.note_latency(b"expire-cycle", spent_ns)
     return done
 
 
-def _expire_all(server: Server, started_ns: int, budget_ns: int) -> bool:
+def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
     """Expire the keys of all databases; False when the time was up before the end."""
+    server = dispatcher.server
     now_ms = started_ns // 1_000_000
-    for db in server.dbs:
+    for db in server.data.dbs:
         while db.expire_due(now_ms, EXPIRE_BATCH) == EXPIRE_BATCH:
-            flush_expired(server)
-            server.refresh_clock()
-            if abs(server.clock_ns - started_ns) > budget_ns:
+            flush_expired(dispatcher)
+            server.clock.refresh()
+            if abs(server.clock.now_ns - started_ns) > budget_ns:
                 return False
-    flush_expired(server)
+    flush_expired(dispatcher)
     return True
 
 
-def flush_expired(server: Server) -> None:
+def flush_expired(dispatcher: Dispatcher) -> None:
     """Make known the keys that were found expired outside of a command."""
+    server = dispatcher.server
     if server.changes.expired:
-        call = server.call
-        call.row = None
         server.changes.report_expired()
-        finish(server, call)
+        finish(server, dispatcher.call, None)
         if server.blocking.ready:
-            serve_ready(server)
+            serve_ready(dispatcher)

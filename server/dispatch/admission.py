@@ -21,6 +21,7 @@ from headrace.server.clients.session import (
     SUBSCRIBED,
     Session,
 )
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -34,8 +35,7 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
-from headrace.server.settings import allowed_by
-from headrace.server.state import (
+from headrace.server.gate import (
     LOADING_DATA,
     MEMORY_LIMITED,
     NO_REPLICAS,
@@ -43,8 +43,9 @@ from headrace.server.state import (
     PAUSED_WRITES,
     SAVE_FAILED,
     WRITES_REFUSED,
-    Server,
 )
+from headrace.server.settings import allowed_by
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 MOST_NAMES: Final = 4096  # spellings of command names that are remembered
@@ -73,8 +74,11 @@ class Held:
 HELD: Final = Held()
 
 
-def find_row(server: Server, argv: list[bytes]) -> Command:
+def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
     """The row of a request, subcommand and arity checked.
+
+    Args:
+        met: takes the row of the first word, as long as it has room.
 
     Raises:
         CommandError: for an unknown command or subcommand, or a wrong number of words.
@@ -82,8 +86,8 @@ def find_row(server: Server, argv: list[bytes]) -> Command:
     row = TABLE.get(argv[0].lower())
     if row is None:
         raise CommandError(errors.unknown_command(argv))
-    if len(server.rows) < MOST_NAMES:
-        server.rows[argv[0]] = row
+    if len(met) < MOST_NAMES:
+        met[argv[0]] = row
     return _fitting(row, argv)
 
 
@@ -130,9 +134,9 @@ def is_of_http(name: bytes) -> bool:
 
 def cut_off(server: Server, session: Session) -> None:
     """Close a connection that speaks HTTP, unanswered, and warn of it now and then."""
-    now_ms = server.clock_ns // 1_000_000
-    if not 0 <= now_ms - server.http_warned_ms < _HTTP_WARNED_EVERY_MS:
-        server.http_warned_ms = now_ms
+    now_ms = server.clock.now_ns // 1_000_000
+    if not 0 <= now_ms - server.clients.http_warned_ms < _HTTP_WARNED_EVERY_MS:
+        server.clients.http_warned_ms = now_ms
         log.warning(
             "possible attack: a client sends HTTP (POST or Host:), as a web page can have a "
             "browser do to run commands here. Connection from %s closed.",
@@ -142,8 +146,11 @@ def cut_off(server: Server, session: Session) -> None:
     session.peer.abort()
 
 
-def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> object | None:
+def admit(
+    dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]
+) -> object | None:
     """What stands in the way of a request: a reply or ``HELD``; None lets it run."""
+    server = dispatcher.server
     special = session.special
     if special & CLOSING:
         return NO_REPLY
@@ -151,17 +158,17 @@ def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
         return refuse(server, session, row, argv, errors.NO_AUTH)
     if special & IN_MULTI and row.flags & NO_MULTI:
         return refuse(server, session, row, argv, errors.NOT_IN_MULTI)
-    if server.special:
-        line = _server_refuses(server, session, row)
+    if server.gate.reasons:
+        line = _server_refuses(dispatcher, session, row)
         if line:
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
         return refuse(server, session, row, argv, errors.not_in_subscriber(row.name))
     if special & MONITORING and row.flags & (READONLY | WRITE):
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
-    if server.special & LOADING_DATA and not row.flags & LOADING:
+    if server.gate.reasons & LOADING_DATA and not row.flags & LOADING:
         return refuse(server, session, row, argv, errors.LOADING)
-    if server.special & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
+    if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
@@ -171,7 +178,7 @@ def admit(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
         _queue(session, row, argv)
         _bound_queue(server, session)
         return QUEUED
-    if server.slicing is not None and server.slicing.holds_back(session, row, argv):
+    if dispatcher.slicing is not None and dispatcher.slicing.holds_back(session, row, argv):
         return HELD
     return None
 
@@ -194,24 +201,29 @@ def refuse(
         session.drop_transaction()
         server.watches.unwatch(session)
         line = errors.exec_refused(line)
-        if server.monitors:  # they were shown MULTI
-            server.feed_monitors(session, argv)
-    server.stats.count_error(line)
+        if server.clients.monitors:  # they were shown MULTI
+            server.clients.feed_monitors(session, argv, server.clock.now_ns)
+    server.statistics.counters.count_error(line)
     return ErrorReply(line)
 
 
-def _server_refuses(server: Server, session: Session, row: Command) -> bytes:
+def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> bytes:
+    server = dispatcher.server
     transaction = session.transaction
     writes = bool(row.flags & WRITE) or (
         row.name == b"exec" and transaction is not None and transaction.writes
     )
-    if server.special & MEMORY_LIMITED and _needs_memory(session, row) and server.over_maxmemory():
+    if (
+        server.gate.reasons & MEMORY_LIMITED
+        and _needs_memory(session, row)
+        and server.statistics.is_over(server.config.maxmemory)
+    ):
         return errors.OUT_OF_MEMORY
-    if server.special & SAVE_FAILED and (writes or row.name == b"ping"):
+    if server.gate.reasons & SAVE_FAILED and (writes or row.name == b"ping"):
         return errors.MISCONF_SNAPSHOT
-    if server.special & WRITES_REFUSED and (writes or row.name == b"ping"):
-        return errors.MISCONF_AOF % server.write_error
-    if server.special & NO_REPLICAS and writes:
+    if server.gate.reasons & WRITES_REFUSED and (writes or row.name == b"ping"):
+        return errors.MISCONF_AOF % dispatcher.durability.files.write_error
+    if server.gate.reasons & NO_REPLICAS and writes:
         return errors.NO_REPLICAS
     return b""
 
@@ -233,7 +245,7 @@ def _needs_memory(session: Session, row: Command) -> bool:
 
 
 def _is_paused(server: Server, session: Session, row: Command) -> bool:
-    if server.special & PAUSED_ALL:
+    if server.gate.reasons & PAUSED_ALL:
         return True
     if row.flags & WRITE or row.name in _REPLICATED_READS:
         return True
@@ -295,6 +307,6 @@ def _bound_queue(server: Server, session: Session) -> None:
     transaction = session.transaction
     limit_bytes = server.config.client_query_buffer_limit
     if transaction is not None and transaction.size_bytes > limit_bytes:
-        server.stats.query_buffer_disconnections += 1
+        server.statistics.counters.query_buffer_disconnections += 1
         log.warning("client id=%d closed: query buffer limit reached", session.id)
         session.peer.abort()

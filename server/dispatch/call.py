@@ -6,24 +6,23 @@ keeps no reference to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
 from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
-from headrace.server.clients.session import IN_MULTI, NO_TOUCH
+from headrace.server.clients.session import IN_MULTI, NO_TOUCH, Session
+from headrace.server.durability.durability import Durability
+from headrace.server.state import Server
+from headrace.server.statistics.calls import CallCounters
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
-
-if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
-    from headrace.server.dispatch.rows import Command
-    from headrace.server.state import Server
 
 
 class Call:
     """One command being run.
 
     Attributes:
-        server, session, row: who runs what for whom.
+        server, durability: what it works on.
+        session, row: for whom, and which command.
         argv: the request's words, the name included.
         db: the session's database.
         now_ms: the time of this command, in milliseconds since 1970.
@@ -32,10 +31,11 @@ class Call:
         stamp_s: while replaying, the second in which the command ran first; 0 where it is not told.
     """
 
-    def __init__(self, server: Server, session: Session) -> None:
-        self.server = server
+    def __init__(self, server: Server, durability: Durability, session: Session) -> None:
+        self.server: Final = server
+        self.durability: Final = durability
         self.session = session
-        self.row: Command | None = None
+        self.row: CallCounters | None = None
         self.db: Keyspace = session.db
         self.argv: list[bytes] = []
         self.now_ms = 0
@@ -58,7 +58,7 @@ class Call:
 
     def note_hits(self, found: Entry, count: int) -> None:
         """Count so many reads of a value that is there, as ``lookup`` does one."""
-        self.server.keyspace_hits += count
+        self.server.statistics.keyspace_hits += count
         self._touch(found)
 
     def _touch(self, found: Entry) -> None:
@@ -71,13 +71,13 @@ class Call:
         if found is None:
             self.missed(key)
         else:
-            self.server.keyspace_hits += 1
+            self.server.statistics.keyspace_hits += 1
         return found
 
     def missed(self, key: bytes) -> None:
         """Count a look at a key that is not there, and report it."""
         server = self.server
-        server.keyspace_misses += 1
+        server.statistics.keyspace_misses += 1
         if server.key_events.flags & MISSED.kind:
             self.changed(key, MISSED, None, 0)
 
@@ -126,12 +126,12 @@ class Call:
     def is_unheard(self) -> bool:
         """Whether nobody is to know of a change except the logs and who waits for the key."""
         server = self.server
-        return server.freezing is None and server.changes.is_unheard()
+        return server.data.freezing is None and server.changes.is_unheard()
 
     def is_unheeded(self, key: bytes) -> bool:
         """Whether, besides, nobody waits for a change to ``key``."""
         server = self.server
-        return server.freezing is None and server.changes.is_unheeded(self.db.index, key)
+        return server.data.freezing is None and server.changes.is_unheeded(self.db.index, key)
 
     def count(self, changes: int) -> None:
         """Count changes of commands that are run at once."""
@@ -162,6 +162,6 @@ class Call:
         """Remove ``key`` and report it, recorded as DEL; False when it was not there."""
         if self.db.entry(key, self.now_ms) is None:
             return False
-        self.server.free_later(self.db.remove(key))
+        self.server.data.free_later(self.db.remove(key))
         self.changed(key, DELETED, [b"DEL", key])
         return True

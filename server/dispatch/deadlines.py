@@ -21,7 +21,7 @@ def delete_expired(call: Call, key: bytes) -> None:
     """Remove a key that is there because its new deadline has passed already."""
     server = call.server
     name = b"UNLINK" if server.config.lazyfree_lazy_expire else b"DEL"
-    server.free_later(call.db.remove(key))
+    server.data.free_later(call.db.remove(key))
     call.changed(key, DELETED, [name, key])
 
 
@@ -40,7 +40,7 @@ def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
 
 def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
     """Free what a key held, and report that it holds another value now, maybe of another type."""
-    call.server.free_later(old)
+    call.server.data.free_later(old)
     call.changed_in(db, key, OVERWRITTEN, None, 0)
     if face(old).type_name() != face(new).type_name():
         call.changed_in(db, key, TYPE_CHANGED, None, 0)

@@ -21,6 +21,7 @@ from headrace.server.dispatch.admission import (
     queue_same,
     refuse,
 )
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import (
     alike_until,
     count_alike,
@@ -35,31 +36,32 @@ from headrace.server.dispatch.lengthy import LENGTHY_WORDS
 from headrace.server.dispatch.rows import NONE_ALIKE, Command
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
-from headrace.server.state import MONITORED, Server
+from headrace.server.gate import MONITORED
 from headrace.server.waiting.waiters import Parked
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
 
 
 def execute(
-    server: Server, session: Session, requests: list[list[bytes]], at: int, size: int
+    dispatcher: Dispatcher, session: Session, requests: list[list[bytes]], at: int, size: int
 ) -> int:
     """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
 
     The others are to be offered again: one was held back or made the session wait, or the answers
     have come to more than ``OUTPUT_PAUSE_BYTES``.
 
-    ``server.clock_ns`` is the time of the first command, and afterwards that when the last ended.
+    The clock has the time of the first command, and afterwards that when the last ended.
     """
+    server = dispatcher.server
     session.answered_bytes = 0
     while at < size and not (session.special & HOLD or session.answered_bytes > OUTPUT_PAUSE_BYTES):
         argv = requests[at]
         name = argv[0]
-        row = server.last_row
-        if row is None or name != server.last_name:
-            row = server.rows.get(name)
-            server.last_name = name
-            server.last_row = row
+        row = dispatcher.last_row
+        if row is None or name != dispatcher.last_name:
+            row = dispatcher.rows.get(name)
+            dispatcher.last_name = name
+            dispatcher.last_row = row
         end = size
         if row is not None and row.subcommands:
             if len(argv) > 1:
@@ -70,7 +72,7 @@ def execute(
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             end = at + 1
             try:
-                row = find_row(server, argv)
+                row = find_row(dispatcher.rows, argv)
             except CommandError as error:
                 if is_of_http(name):
                     cut_off(server, session)
@@ -79,23 +81,23 @@ def execute(
                 at = end
                 continue
         session.last_row = row
-        if not session.special and not server.special:
-            at = run(server, session, row, requests, at, end)
-        elif session.special == IN_MULTI and not server.special and is_queued_unseen(row):
+        if not session.special and not server.gate.reasons:
+            at = run(dispatcher, session, row, requests, at, end)
+        elif session.special == IN_MULTI and not server.gate.reasons and is_queued_unseen(row):
             at = queue_same(server, session, row, requests, at, end)
         else:
-            verdict = admit(server, session, row, argv)
+            verdict = admit(dispatcher, session, row, argv)
             if verdict is HELD:
                 break
             if verdict is None:
                 if (
                     session.special & LONG
                     and len(argv) >= LENGTHY_WORDS
-                    and begin(server, session, row, argv)
+                    and begin(dispatcher, session, row, argv)
                 ):
                     return at + 1
-                run(server, session, row, requests, at, at + 1)
-                if server.special & MONITORED:
+                run(dispatcher, session, row, requests, at, at + 1)
+                if server.gate.reasons & MONITORED:
                     pieces = len(session.out)
                     show_monitors(server, session, row, argv)
                     for line in session.out[pieces:]:
@@ -107,7 +109,12 @@ def execute(
 
 
 def run(
-    server: Server, session: Session, row: Command, requests: list[list[bytes]], at: int, end: int
+    dispatcher: Dispatcher,
+    session: Session,
+    row: Command,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
 ) -> int:
     """Run an admitted request and answer it, and those up to ``end`` that are alike.
 
@@ -117,10 +124,11 @@ def run(
 
     Returns: the place of the first request that was not run.
     """
-    call = server.call
+    server = dispatcher.server
+    call = dispatcher.call
     call.session = session
     call.db = session.db
-    call.now_ms = server.clock_ns // 1_000_000
+    call.now_ms = server.clock.now_ns // 1_000_000
     call.may_block = not session.special & IN_MULTI
     handler = row.run_alike
     until = at
@@ -144,26 +152,25 @@ def run(
         reply = invoke(call, row, argv)
         at += 1
         if isinstance(reply, Parked):
-            park(server, session, reply)
-            call.row = None  # it counts once, when it is served
+            park(server, session, reply, call.now_ms)
             reply = NO_REPLY
-            finish(server, call)
+            finish(server, call, None)  # it counts once, when it is served
         else:
             if server.changes.unfinished:
                 server.changes.end_command()
             count_call(server, call, row, lap(server))
         if ready:
-            serve_ready(server)
+            serve_ready(dispatcher)
             end = at
         if len(out) == pieces and not session.special:
             session.answered_bytes += write_reply(out, reply, session.resp3)
         else:
             session.answer(reply, pieces)
-        if at >= end or session.special or server.special:
+        if at >= end or session.special or server.gate.reasons:
             return at
         following = requests[at]
         if len(following) != len(argv) or following[0] != argv[0]:
             return at
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
-        call.now_ms = server.clock_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // 1_000_000

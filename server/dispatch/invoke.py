@@ -40,7 +40,7 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     call.argv = argv
     handler = row.run
     assert handler is not None
-    if server.freezing is not None and row.flags & WRITE:
+    if server.data.freezing is not None and row.flags & WRITE:
         for position in key_positions(row, argv):
             call.db.before_change(argv[position])
     try:
@@ -105,40 +105,40 @@ def run_alike(
 def failed(server: Server, row: Command, line: bytes) -> ErrorReply:
     """The reply to a command that was refused, which counts."""
     row.failed_calls += 1
-    server.stats.count_error(line)
+    server.statistics.counters.count_error(line)
     return ErrorReply(line)
 
 
 def crashed(server: Server, row: Command) -> ErrorReply:
     """A bug of ours: say so, and stop when the keyspace may have been left half changed."""
-    server.stats.unexpected_errors += 1
+    server.statistics.counters.unexpected_errors += 1
     if row.flags & WRITE:
         server.fail("a write failed half way: the append-only file is the truth")
     return failed(server, row, errors.INTERNAL)
 
 
-def finish(server: Server, call: Call) -> None:
-    """Make known what has been run and account for its time."""
+def finish(server: Server, call: Call, row: Command | None) -> None:
+    """Make known what has been run, and account for its time to a row; None is nobody's."""
     server.changes.end_command()
     spent_ns = lap(server)
-    if call.row is not None:
-        count_call(server, call, call.row, spent_ns)
+    if row is not None:
+        count_call(server, call, row, spent_ns)
 
 
 def lap(server: Server) -> int:
     """Set the time to now; how long it has been since it was set, in nanoseconds."""
     now_ns = read_ns()
-    spent_ns = now_ns - server.clock_ns
-    server.clock_ns = now_ns
+    spent_ns = now_ns - server.clock.now_ns
+    server.clock.now_ns = now_ns
     if 0 <= spent_ns < STEP_NS:
         return spent_ns
-    return server.without_step(spent_ns)
+    return server.clock.without_step(spent_ns)
 
 
 def count_call(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     """Put one call into the statistics of its row and, where it was slow, into the logs."""
     _count(server, row, 1, spent_ns)
-    if spent_ns >= server.slow_ns:
+    if spent_ns >= server.statistics.slow_ns:
         _note_slow(server, call, row, spent_ns)
 
 
@@ -154,11 +154,11 @@ def count_alike(
     """As ``count_call``, for requests that were run at once; ``spent_ns`` is what all took."""
     each_ns = spent_ns // count
     _count(server, row, count, each_ns)
-    if each_ns >= server.slow_ns:
+    if each_ns >= server.statistics.slow_ns:
         for argv in requests[at : at + count]:
             call.argv = argv
             _note_slow(server, call, row, each_ns)
-    elif spent_ns >= server.slow_ns:  # one of them has held up everybody: which is not known
+    elif spent_ns >= server.statistics.slow_ns:  # one has held up everybody: which is not known
         _note_slow(server, call, row, spent_ns)
 
 
@@ -166,7 +166,7 @@ def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
     """Put calls that took ``each_ns`` nanoseconds into the statistics of their row."""
     row.calls += count
     row.nsec += count * each_ns
-    if server.track_latency:
+    if server.statistics.track_latency:
         if each_ns < QUICK_NS:
             row.quick_calls += count
         else:
@@ -175,16 +175,16 @@ def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
 
 def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     usec = spent_ns // 1000
-    at_s = server.clock_ns // 1_000_000_000
+    at_s = server.clock.now_ns // 1_000_000_000
     config = server.config
     threshold_us = config.slowlog_log_slower_than
     if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
-        server.slowlog.add(call.argv, at_s, usec, call.session, config)
+        server.statistics.slowlog.add(call.argv, at_s, usec, call.session, config)
     event = b"fast-command" if row.flags & FAST else b"command"
-    server.latency.sample(event, at_s, usec // 1000)
+    server.statistics.latency.sample(event, at_s, usec // 1000)
 
 
 def show_monitors(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
     """Show a request that has been run to the clients that called MONITOR."""
     if not row.flags & (SKIP_MONITOR | ADMIN):
-        server.feed_monitors(session, redacted(row.name, argv))
+        server.clients.feed_monitors(session, redacted(row.name, argv), server.clock.now_ns)

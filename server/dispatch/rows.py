@@ -8,15 +8,12 @@ their own, declared as ``"CONFIG|GET"``; the container row itself needs no funct
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from librt.vecs import vec
-from mypy_extensions import i64
-
-if TYPE_CHECKING:
-    from headrace.protocol.replies import PackedReplies
-    from headrace.server.dispatch.call import Call
-    from headrace.server.dispatch.lengthy import Lengthy
+from headrace.protocol.replies import PackedReplies
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.lengthy import Lengthy
+from headrace.server.statistics.calls import CallCounters
 
 # Flags, with Redis's own names (``FLAG_NAMES`` spells them for COMMAND INFO).
 WRITE: Final = 1 << 0
@@ -60,9 +57,6 @@ FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
 ]
 
 
-_NO_CALLS: Final = [0] * 64
-
-
 class KeySpec:
     """Where a command's keys stand, as ``COMMAND INFO`` describes it.
 
@@ -96,14 +90,14 @@ class KeySpec:
         self.keynum: Final = keynum
 
 
-Handler = Callable[["Call"], object]
+Handler = Callable[[Call], object]
 NONE_ALIKE: Final = -1
-AlikeHandler = Callable[["Call", "list[list[bytes]]", int, int], "tuple[int, PackedReplies]"]
-LengthyMaker = Callable[["Call"], "Lengthy | None"]
+AlikeHandler = Callable[[Call, list[list[bytes]], int, int], tuple[int, PackedReplies]]
+LengthyMaker = Callable[[Call], Lengthy | None]
 KeyFinder = Callable[[list[bytes]], list[int]]
 
 
-class Command:
+class Command(CallCounters):
     """One row of the command table, and the counters kept for it."""
 
     def __init__(
@@ -117,7 +111,7 @@ class Command:
         tips: tuple[str, ...],
         find_keys: KeyFinder | None,
     ) -> None:
-        self.name: Final = name  # lower case; ``container|subcommand`` for a subcommand
+        super().__init__(name, "connection" in acl and not flags & BLOCKING)
         self.run = run
         self.arity: Final = arity
         self.flags: Final = flags
@@ -125,30 +119,14 @@ class Command:
         self.acl: Final = acl  # categories besides those that follow from the flags
         self.tips: Final = tips
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
-        self.of_connection: Final = "connection" in acl and not flags & BLOCKING  # not of data
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
-        self.calls = 0
-        self.nsec = 0
-        self.rejected_calls = 0
-        self.failed_calls = 0
-        self.quick_calls = 0  # calls that took less than two microseconds
-        self.histogram = vec[i64](_NO_CALLS)  # others, by the bit length of their microseconds
 
     def arity_fits(self, count: int) -> bool:
         """Whether a request of ``count`` words, the name included, has the right length."""
         return count == self.arity if self.arity >= 0 else count >= -self.arity
-
-    def reset_counters(self) -> None:
-        """Count its calls anew."""
-        self.calls = 0
-        self.nsec = 0
-        self.rejected_calls = 0
-        self.failed_calls = 0
-        self.quick_calls = 0
-        self.histogram = vec[i64](_NO_CALLS)
 
 
 TABLE: Final[dict[bytes, Command]] = {}  # by the names that clients use

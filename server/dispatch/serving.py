@@ -7,8 +7,10 @@ from typing import Final
 from headrace.protocol.replies import Packed
 from headrace.server.clients.session import BLOCKED, Session, session_of
 from headrace.server.clock import monotonic_ms
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish, invoke
-from headrace.server.dispatch.rows import READONLY
+from headrace.server.dispatch.pausing import unpause
+from headrace.server.dispatch.rows import READONLY, Command
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import (
     ExclusiveLine,
@@ -48,13 +50,13 @@ class _Answer:
         )
 
 
-def park(server: Server, session: Session, parked: Parked) -> None:
+def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
     """Let a client wait for what its request asks for.
 
     The request says how long; that is not counted by the time of day, which may be set meanwhile.
     """
     if parked.deadline_ms:
-        parked.deadline_ms += monotonic_ms() - server.call.now_ms
+        parked.deadline_ms += monotonic_ms() - now_ms
     waiter = server.blocking.park(session, session.db.index, parked)
     session.special |= BLOCKED
     if waiter.deadline_ms:
@@ -62,23 +64,24 @@ def park(server: Server, session: Session, parked: Parked) -> None:
     _set_alarms(server, waiter.lines)
 
 
-def serve_ready(server: Server) -> None:
+def serve_ready(dispatcher: Dispatcher) -> None:
     """Run the requests of clients whose keys have become ready, until nothing more changes."""
+    server = dispatcher.server
     ready = server.blocking.ready
     looked_at = 0
     try:
         while looked_at < len(ready):  # it grows on the way
             queue = ready[looked_at]
             looked_at += 1
-            if server.slicing is not None and server.slicing.postpones(queue):
+            if dispatcher.slicing is not None and dispatcher.slicing.postpones(queue):
                 continue
             queue.is_ready = False
             lines = list(queue.lines.values())
             for line in lines:
                 if isinstance(line, SharedLine):
-                    _serve_all(server, line)
+                    _serve_all(dispatcher, line)
                 elif isinstance(line, ExclusiveLine):
-                    _serve_in_turn(server, line)
+                    _serve_in_turn(dispatcher, line)
             _set_alarms(server, lines)
     finally:  # one that cannot be served keeps nobody else waiting
         del ready[:looked_at]
@@ -87,84 +90,121 @@ def serve_ready(server: Server) -> None:
 def _value_at(server: Server, line: Line) -> object | None:
     """What the key holds at which a line stands."""
     queue = line.queue
-    return server.dbs[queue.db_index].get(queue.key, server.clock_ns // 1_000_000)
+    return server.data.dbs[queue.db_index].get(queue.key, server.clock.now_ns // 1_000_000)
 
 
-def _serve_all(server: Server, line: SharedLine) -> None:
+def _serve_all(dispatcher: Dispatcher, line: SharedLine) -> None:
     """Serve all who can be; what one is given others may be given, too."""
+    server = dispatcher.server
     answer: _Answer | None = None
     for waiter in line.candidates(_value_at(server, line)):
         if waiter.active:
             if answer is not None and answer.fits(waiter):
-                _serve_alike(server, waiter, answer)
+                _serve_alike(dispatcher, waiter, answer)
             else:
-                answer = _serve(server, waiter)
+                answer = _serve(dispatcher, waiter)
 
 
-def _serve_in_turn(server: Server, line: ExclusiveLine) -> None:
+def _serve_in_turn(dispatcher: Dispatcher, line: ExclusiveLine) -> None:
     """Serve one after the other while there is something to give.
 
     Who has left is passed over: what one is given, nobody else is.
     """
+    server = dispatcher.server
     while not line.is_empty():
         value = _value_at(server, line)
-        waiter = line.next(value, server.clock_ns // 1_000_000)
+        waiter = line.next(value, server.clock.now_ns // 1_000_000)
         if waiter is None:
             return
         session = session_of(waiter)
         if session.peer.has_left():
             server.blocking.unpark(session)
             continue
-        _serve(server, waiter)
+        _serve(dispatcher, waiter)
         if waiter.active:
             return
 
 
-def _serve(server: Server, waiter: Waiter) -> _Answer | None:
+def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
     """Run the request of a client that waits; the answer, if others may be given it, too."""
+    server = dispatcher.server
     session = session_of(waiter)
     row = session.last_row
-    assert row is not None
-    call = server.call
+    assert isinstance(row, Command)
+    call = dispatcher.call
     call.session = session
-    call.db = server.dbs[waiter.db_index]
-    call.now_ms = server.clock_ns // 1_000_000
+    call.db = server.data.dbs[waiter.db_index]
+    call.now_ms = server.clock.now_ns // 1_000_000
     call.may_block = True
-    hits = server.keyspace_hits
-    misses = server.keyspace_misses
+    hits = server.statistics.keyspace_hits
+    misses = server.statistics.keyspace_misses
     reply = invoke(call, row, waiter.parked.argv)
     if isinstance(reply, Parked):
         server.blocking.park_again(waiter, reply)
         _set_alarms(server, waiter.lines)
-        call.row = None  # it counts once, when it is served
-        finish(server, call)
+        finish(server, call, None)  # it counts once, when it is served
         return None
     answer: _Answer | None = None
     if row.flags & READONLY and isinstance(reply, Packed) and not server.changes.unfinished:
-        hits = server.keyspace_hits - hits
-        answer = _Answer(waiter, reply, hits, server.keyspace_misses - misses)
-    finish(server, call)
-    server.unpark(session, reply)
+        hits = server.statistics.keyspace_hits - hits
+        answer = _Answer(waiter, reply, hits, server.statistics.keyspace_misses - misses)
+    finish(server, call, row)
+    server.clients.unpark(session, reply)
     return answer
 
 
-def _serve_alike(server: Server, waiter: Waiter, answer: _Answer) -> None:
+def _serve_alike(dispatcher: Dispatcher, waiter: Waiter, answer: _Answer) -> None:
     """As ``_serve``, with the answer to the request before."""
+    server = dispatcher.server
     session = session_of(waiter)
-    call = server.call
+    row = session.last_row
+    assert isinstance(row, Command)
+    call = dispatcher.call
     call.session = session
     call.argv = waiter.parked.argv
-    server.keyspace_hits += answer.hits
-    server.keyspace_misses += answer.misses
-    finish(server, call)
-    server.unpark(session, answer.reply)
+    server.statistics.keyspace_hits += answer.hits
+    server.statistics.keyspace_misses += answer.misses
+    finish(server, call, row)
+    server.clients.unpark(session, answer.reply)
 
 
 def _set_alarms(server: Server, lines: list[Line]) -> None:
     """See that lines are looked at when time alone has made something ready for them."""
     for line in lines:
         if line.ripens():
-            now_ms = server.clock_ns // 1_000_000
+            now_ms = server.clock.now_ns // 1_000_000
             for alarm in line.new_alarms(_value_at(server, line), now_ms):
                 server.blocking.set_alarm(alarm)
                 server.host.wake_at(monotonic_ms() + alarm.moment_ms - now_ms)
+
+
+def time_out_waiters(server: Server) -> int:
+    """Answer those who waited long enough, end a pause; when to look next, or 0.
+
+    All moments are of ``monotonic_ms``, except those at which something may be claimed: how long
+    it has been idle depends on the time of day.
+
+    Readers that may claim something by now are noted, to be served by the caller; while there is a
+    pause they are not, because they would write.
+    """
+    blocking = server.blocking
+    now_ms = monotonic_ms()
+    for waiter in blocking.due(now_ms):
+        server.end_wait(session_of(waiter), waiter.parked.timeout_reply)
+    next_ms = blocking.next_deadline_ms()
+    pause_end_ms = server.clients.pause_end_ms
+    if pause_end_ms:
+        if pause_end_ms <= now_ms:
+            unpause(server)
+        elif not next_ms or pause_end_ms < next_ms:
+            return pause_end_ms
+        else:
+            return next_ms
+    day_ms = server.clock.refresh()
+    blocking.ring(day_ms)
+    alarm_ms = blocking.next_alarm_ms()
+    if alarm_ms:
+        alarm_ms += now_ms - day_ms
+        if not next_ms or alarm_ms < next_ms:
+            return alarm_ms
+    return next_ms

@@ -23,10 +23,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.compat.errors import CommandError
-from headrace.server.clients.session import AT_WORK, PAUSED
+from headrace.server.clients.session import AT_WORK, PAUSED, Session
+from headrace.server.dispatch.dispatcher import Dispatcher, Slicing
 from headrace.server.dispatch.invoke import (
     count_call,
     crashed,
@@ -35,17 +36,11 @@ from headrace.server.dispatch.invoke import (
     show_monitors,
 )
 from headrace.server.dispatch.key_specs import has_keys, key_positions
-from headrace.server.dispatch.lengthy import LENGTHY_WORDS
-from headrace.server.dispatch.rows import PUBSUB
+from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
+from headrace.server.dispatch.rows import PUBSUB, Command
 from headrace.server.dispatch.serving import serve_ready
-from headrace.server.state import LENGTHY_AT_WORK, MONITORED, Slicing
-
-if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
-    from headrace.server.dispatch.lengthy import Lengthy
-    from headrace.server.dispatch.rows import Command
-    from headrace.server.state import Server
-    from headrace.server.waiting.waiters import Queue
+from headrace.server.gate import LENGTHY_AT_WORK, MONITORED
+from headrace.server.waiting.waiters import Queue
 
 log: Final = logging.getLogger("headrace")
 
@@ -71,14 +66,15 @@ _HARMLESS: Final = frozenset(  # they take no keys, and see none
 )
 
 
-def begin(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
+def begin(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bool:
     """Begin to run an admitted request in slices; False when it is to be run in one piece."""
-    if row.lengthy is None or server.slicing is not None:
+    if row.lengthy is None or dispatcher.slicing is not None:
         return False
-    call = server.call
+    server = dispatcher.server
+    call = dispatcher.call
     call.session = session
     call.db = session.db
-    call.now_ms = server.clock_ns // 1_000_000
+    call.now_ms = server.clock.now_ns // 1_000_000
     call.row = row
     call.argv = argv
     try:
@@ -87,9 +83,10 @@ def begin(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
         return False
     if lengthy is None:
         return False
-    run = _Run(server, session, row, lengthy)
-    server.slicing = run
-    server.set_special(LENGTHY_AT_WORK, True)
+    run = _Run(dispatcher, session, row, lengthy)
+    dispatcher.slicing = run
+    server.gate.work = run
+    server.gate.set(LENGTHY_AT_WORK, True)
     session.special |= AT_WORK
     run.go_on()
     return True
@@ -98,8 +95,11 @@ def begin(server: Server, session: Session, row: Command, argv: list[bytes]) -> 
 class _Run(Slicing):
     """A lengthy request being run."""
 
-    def __init__(self, server: Server, session: Session, row: Command, lengthy: Lengthy) -> None:
-        self._server: Final = server
+    def __init__(
+        self, dispatcher: Dispatcher, session: Session, row: Command, lengthy: Lengthy
+    ) -> None:
+        self._dispatcher: Final = dispatcher
+        self._server: Final = dispatcher.server
         self._session: Final = session
         self._db: Final = session.db
         self._row: Final = row
@@ -133,6 +133,7 @@ class _Run(Slicing):
         transaction = session.transaction
         if transaction is not None:
             for number, queued in enumerate(transaction.rows):
+                assert isinstance(queued, Command)
                 if self._touches(queued, transaction.requests[number]):
                     return True
         return False
@@ -188,11 +189,11 @@ class _Run(Slicing):
     def _slice(self, budget_ns: int) -> None:
         """Run a part of it."""
         server = self._server
-        call = server.call
-        server.refresh_clock()
+        call = self._dispatcher.call
+        server.clock.refresh()
         call.session = self._session
         call.db = self._db
-        call.now_ms = server.clock_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // 1_000_000
         call.row = self._row
         call.argv = self._lengthy.argv
         call.may_block = False
@@ -216,7 +217,7 @@ class _Run(Slicing):
 
     def _work(self, until_ns: int) -> bool:
         """Go through words until the time is up; True at the end of all."""
-        call = self._server.call
+        call = self._dispatcher.call
         lengthy = self._lengthy
         size = len(lengthy.argv)
         many = SLICE_WORDS // lengthy.step * lengthy.step
@@ -240,14 +241,15 @@ class _Run(Slicing):
         server = self._server
         session = self._session
         self._phase = _DONE
-        server.slicing = None
-        server.set_special(LENGTHY_AT_WORK, False)
-        call = server.call
+        self._dispatcher.slicing = None
+        server.gate.work = None
+        server.gate.set(LENGTHY_AT_WORK, False)
+        call = self._dispatcher.call
         count_call(server, call, self._row, self._spent_ns)
         session.special &= ~AT_WORK
         if not session.closed:
             session.answer(reply)
-            if server.special & MONITORED:
+            if server.gate.reasons & MONITORED:
                 show_monitors(server, session, self._row, self._lengthy.argv)
             if session.out and not session.flush_pending:
                 session.flush_pending = True
@@ -256,7 +258,7 @@ class _Run(Slicing):
         server.blocking.ready.extend(self._postponed)
         self._postponed.clear()
         if server.blocking.ready:
-            serve_ready(server)
+            serve_ready(self._dispatcher)
         for held in self._held:
             held.special &= ~PAUSED
             held.peer.resume_soon()

@@ -45,8 +45,10 @@ from typing import TYPE_CHECKING, Final
 from headrace.persistence.errors import advice
 from headrace.server.clients.session import Peer, Session
 from headrace.server.durability.aof_worker import AofWorker, as_os_error
-from headrace.server.durability.sync_waits import serve_sync_waits
-from headrace.server.state import WRITES_REFUSED, Server
+from headrace.server.durability.files import Files, Rewriter
+from headrace.server.durability.sync_waits import SyncWait
+from headrace.server.gate import WRITES_REFUSED
+from headrace.server.state import Server
 
 if TYPE_CHECKING:
     from headrace.persistence.aof.file import AppendOnlyFile
@@ -76,11 +78,14 @@ class Committer:
 
     Attributes:
         failed: under ``always`` the disk failed: nothing leaves any more.
+        rewriter: what writes the files anew when nobody knows what is in them.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, files: Files) -> None:
         self.failed = False
+        self.rewriter: Rewriter | None = None
         self._server: Final = server
+        self._files: Final = files
         self._sync: Final = AofWorker("aof-sync", _sync_file, self._synced)
         self._covered: list[Held] = []  # replies that the work under way covers
         self._waiting: list[Held] = []  # replies that need the one after it
@@ -102,14 +107,12 @@ class Committer:
         self._impatient = False  # the write under way takes too long: replies leave without it
         self._postponed_since_s = 0.0  # 0: no write has met the sync under way
         self._next_piece_s = 0.0  # not to be synced sooner
-        server.committer = self
 
     # A turn
 
     def end_turn(self) -> None:
         """Write what the turn did, and send or hold its replies."""
-        server = self._server
-        aof = server.aof
+        aof = self._files.aof
         if aof is None or self.failed:
             sessions = self._take_sessions()
             if not self.failed:
@@ -130,10 +133,8 @@ class Committer:
         Who is answered first asks first again, and would run away from the others: they all stay
         together this way, and what they share, as a part of a stream, stays in the processor.
         """
-        server = self._server
-        sessions = server.flushing
+        sessions = self._server.clients.take_flushing()
         sessions.reverse()
-        server.flushing = []
         return sessions
 
     def _write(self, aof: AppendOnlyFile) -> bool:
@@ -147,8 +148,8 @@ class Committer:
         return True
 
     def _write_succeeded(self, spent_ns: int) -> None:
-        self._server.note_latency(b"aof-write", spent_ns)
-        status = self._server.aof_status
+        self._server.statistics.note_latency(b"aof-write", spent_ns)
+        status = self._files.status
         if not status.write_ok:
             status.write_ok = True
             log.warning("The append-only file can be written again")
@@ -159,7 +160,7 @@ class Committer:
     def _gather(self, aof: AppendOnlyFile) -> bool:
         """Whether to draw the turn out, because more requests are on their way."""
         server = self._server
-        count = len(server.flushing) + len(self._covered)
+        count = len(server.clients.flushing) + len(self._covered)
         nothing = not aof.pending and aof.size_bytes <= aof.synced_bytes
         if nothing or self._sync.busy or count >= self._expected:
             self._gathering_since_ns = 0
@@ -238,7 +239,7 @@ class Committer:
 
     def _measure(self, spent_ns: int) -> None:
         """Choose where the next sync runs; one that is out of the ordinary changes nothing."""
-        self._server.note_latency(b"aof-fsync-always", spent_ns)
+        self._server.statistics.note_latency(b"aof-fsync-always", spent_ns)
         times = self._sync_times_ns
         times.append(spent_ns)
         if len(times) > SYNCS_KEPT:
@@ -250,19 +251,19 @@ class Committer:
 
     def _start_sync(self, aof: AppendOnlyFile) -> None:
         self._postponed_since_s = 0.0
-        self._server.aof_status.syncing = True
+        self._files.status.syncing = True
         self._sync.start(aof)
 
     def _synced(self, failure: OSError | None, spent_ns: int) -> None:
         """The sync under way has ended: let go what it covers, start the next one."""
         server = self._server
-        server.aof_status.syncing = False
+        self._files.status.syncing = False
         self._next_piece_s = time.monotonic() + SYNC_SHARE * spent_ns / 1e9
         if failure is not None:
             self._sync_failed(failure)
             return
         self._sync_succeeded()
-        aof = server.aof
+        aof = self._files.aof
         if aof is None or not self._is_strict():
             if not self._writer.busy:  # else they wait for the write
                 self._release_all()
@@ -291,7 +292,7 @@ class Committer:
     def _may_sync(self) -> bool:
         """False while a snapshot has the disk and ``no-appendfsync-on-rewrite`` says to wait."""
         server = self._server
-        return server.job is None or not server.config.no_appendfsync_on_rewrite
+        return self._files.job is None or not server.config.no_appendfsync_on_rewrite
 
     # Policies everysec and no
 
@@ -299,7 +300,7 @@ class Committer:
         """Let replies go once everything executed before them is written, or the disk is stuck."""
         if aof.pending or self._writer.busy:
             sessions = _flush_free(sessions)
-        if aof.pending and not self._server.write_error:
+        if aof.pending and not self._files.write_error:
             if self._sync.busy or self._writer.busy:
                 self._write_beside(aof)
             elif aof.large:
@@ -319,7 +320,7 @@ class Committer:
             self._postponed_since_s = now_s
         elif now_s - self._postponed_since_s >= STUCK_S:
             self._postponed_since_s = now_s
-            self._server.aof_status.delayed_syncs += 1
+            self._files.status.delayed_syncs += 1
             self._log_now_and_then(
                 "Syncing the append-only file takes long (is the disk busy?): "
                 "writing without waiting for it, which may slow the server down"
@@ -365,7 +366,7 @@ class Committer:
             self._write_failed(failure)
             return
         self._write_succeeded(spent_ns)
-        aof = self._server.aof
+        aof = self._files.aof
         if aof is None:
             return
         if self._is_strict():
@@ -396,7 +397,7 @@ class Committer:
 
     def _may_sync_piece(self) -> bool:
         """Whether a sync may begin before the period is over."""
-        if self.busy or self._server.write_error or not self._may_sync():
+        if self.busy or self._files.write_error or not self._may_sync():
             return False
         return time.monotonic() >= self._next_piece_s
 
@@ -408,15 +409,15 @@ class Committer:
         """Try again what failed, sync what is due."""
         self._timer = None
         server = self._server
-        aof = server.aof
+        aof = self._files.aof
         if aof is None or self.failed:
             return
         if self._sync.busy or self._writer.busy or not self._may_sync():
-            self._arm(RETRY_S if server.write_error else SYNC_PERIOD_S)
+            self._arm(RETRY_S if self._files.write_error else SYNC_PERIOD_S)
             return
-        if aof.pending and server.write_error and not self._write(aof):
+        if aof.pending and self._files.write_error and not self._write(aof):
             return
-        if not server.aof_status.sync_ok or (
+        if not self._files.status.sync_ok or (
             server.config.appendfsync != b"no" and aof.size_bytes > aof.synced_bytes
         ):
             self._start_sync(aof)
@@ -424,26 +425,43 @@ class Committer:
     # Trouble
 
     def _write_failed(self, error: OSError) -> None:
-        self._server.aof_status.write_ok = False
+        self._files.status.write_ok = False
         self._trouble("write", error)
 
     def _sync_failed(self, error: OSError) -> None:
-        self._server.aof_status.sync_ok = False
+        self._files.status.sync_ok = False
         self._trouble("sync", error)
 
     def _sync_succeeded(self) -> None:
-        serve_sync_waits(self._server)
-        status = self._server.aof_status
+        self.serve_sync_waits()
+        status = self._files.status
         if not status.sync_ok:
             status.sync_ok = True
             log.warning("The append-only file can be synced again; it is written anew to be sure")
             self.show_trouble(b"")
-            if self._server.rewriting is not None:
-                self._server.rewriting.rewrite_soon()
+            if self.rewriter is not None:
+                self.rewriter.rewrite_soon()
+
+    def serve_sync_waits(self) -> None:
+        """Answer the clients of WAITAOF whose writes have reached the disk."""
+        files = self._files
+        if not files.sync_waits:
+            return
+        still: list[SyncWait] = []
+        for wait in files.sync_waits:
+            if wait.over:
+                continue
+            if not wait.is_synced(files.aof):
+                still.append(wait)
+            elif wait.wants_replicas:
+                wait.parked.timeout_reply = [1, 0]
+            else:
+                self._server.end_wait(wait.session, [1, 0])
+        files.sync_waits[:] = still
 
     def _trouble(self, action: str, error: OSError) -> None:
         reason = error.strerror or str(error)
-        aof = self._server.aof
+        aof = self._files.aof
         assert aof is not None
         start = aof.size_bytes if action == "write" else aof.synced_bytes
         where = f"{os.fsdecode(aof.path)}, from offset {start}: {advice(error)}"
@@ -458,19 +476,19 @@ class Committer:
     def show_trouble(self, reason: bytes) -> None:
         """Refuse writes, or take them again when all is well."""
         server = self._server
-        status = server.aof_status
+        status = self._files.status
         if reason or status.lost:
-            server.write_error = reason or status.lost
+            self._files.write_error = reason or status.lost
         elif status.write_ok and status.sync_ok:
-            server.write_error = b""
-        server.set_special(WRITES_REFUSED, bool(server.write_error))
+            self._files.write_error = b""
+        server.gate.set(WRITES_REFUSED, bool(self._files.write_error))
 
     def _fail(self, reason: str) -> None:
         """Stop before any reply leaves that promises what the disk does not hold."""
         self.failed = True
         self._covered = []
         self._waiting = []
-        for session in list(self._server.sessions.values()):
+        for session in list(self._server.clients.sessions.values()):
             session.out.clear()
             session.peer.abort()
         self._server.fail(reason)
@@ -490,7 +508,7 @@ class Committer:
 
     def sync_soon(self) -> bool:
         """Begin to sync in the thread what is not on the disk; False when there is nothing."""
-        aof = self._server.aof
+        aof = self._files.aof
         if aof is None or self.busy or aof.size_bytes <= aof.synced_bytes:
             return False
         self._start_sync(aof)
@@ -498,7 +516,7 @@ class Committer:
 
     def settle(self) -> bool:
         """Write and sync everything and let all held replies go, now; False when that fails."""
-        aof = self._server.aof
+        aof = self._files.aof
         if aof is None or self.failed:
             return not self.failed
         aof.end_command()  # it may have more to do, but what it did is to be in the file
@@ -506,7 +524,7 @@ class Committer:
             return False
         if self._sync.busy:
             failure = self._sync.wait()
-            self._server.aof_status.syncing = False
+            self._files.status.syncing = False
             if failure is not None:
                 self._sync_failed(failure)
                 return False
@@ -528,20 +546,19 @@ class Committer:
 
     def let_go(self) -> None:
         """Close the file and its folder, which have been settled."""
-        server = self._server
         for timer in (self._timer, self._patience):
             if timer is not None:
                 timer.cancel()
         self._timer = None
         self._patience = None
-        if server.aof is not None:
-            server.aof.close()
-            server.record_to(None)
-        if server.aof_directory is not None:
-            server.aof_directory.close()
-            server.aof_directory = None
-        server.aof_status.write_ok = True
-        server.aof_status.sync_ok = True
+        if self._files.aof is not None:
+            self._files.aof.close()
+            self._files.record_to(None)
+        if self._files.directory is not None:
+            self._files.directory.close()
+            self._files.directory = None
+        self._files.status.write_ok = True
+        self._files.status.sync_ok = True
         self.show_trouble(b"")
 
 

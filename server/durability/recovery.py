@@ -21,11 +21,13 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.aof.directory import AofDirectory
+from headrace.server.durability.commit import Committer
+from headrace.server.durability.files import Files, Rewriter
 from headrace.server.durability.worker import failure_text
+from headrace.server.state import Server
 
 if TYPE_CHECKING:
     from headrace.persistence.aof.file import AppendOnlyFile
-    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -40,9 +42,14 @@ class Recovery:
         directory: the folder that is to be filled anew; None while all is well.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(
+        self, server: Server, files: Files, committer: Committer, rewriter: Rewriter
+    ) -> None:
         self.directory: AofDirectory | None = None
         self._server: Final = server
+        self._files: Final = files
+        self._committer: Final = committer
+        self._rewriter: Final = rewriter
         self._left: AppendOnlyFile | None = None  # the file that was written to
         self._next_try_s = 0.0
         self._asked_to_end = 0  # the signal that found it at work
@@ -52,18 +59,16 @@ class Recovery:
         if self.directory is not None:
             self._try_again()
             return True
-        server = self._server
-        rewriting = server.rewriting
-        aof = server.aof
-        directory = server.aof_directory
-        if aof is None or directory is None or not aof.named or rewriting is None:
+        rewriter = self._rewriter
+        aof = self._files.aof
+        directory = self._files.directory
+        if aof is None or directory is None or not aof.named:
             return False
-        committer = server.committer
-        assert committer is not None
+        committer = self._committer
         missing = aof.path
         if aof.is_in_place() and aof.is_whole(not committer.busy):
             missing = b""
-            if not rewriting.is_running():  # which changes the others
+            if not rewriter.is_running():  # which changes the others
                 missing = directory.missing(aof.path)
         if not missing:
             return False
@@ -77,18 +82,15 @@ class Recovery:
 
     def _begin(self, directory: AofDirectory) -> None:
         """Leave the files that there are, if there are any."""
-        server = self._server
-        committer = server.committer
-        rewriting = server.rewriting
-        assert committer is not None
-        assert rewriting is not None
-        assert server.aof is not None
-        if rewriting.is_running() and server.job is not None:
-            server.job.cancel()
-        server.aof.named = False  # what waits for its syncs waits for the new base
-        server.aof_status.lost = REASON
+        committer = self._committer
+        rewriter = self._rewriter
+        assert self._files.aof is not None
+        if rewriter.is_running() and self._files.job is not None:
+            self._files.job.cancel()
+        self._files.aof.named = False  # what waits for its syncs waits for the new base
+        self._files.status.lost = REASON
         self.directory = directory
-        self._left = server.aof
+        self._left = self._files.aof
         self._next_try_s = 0.0
         committer.settle()  # lets replies go; what cannot be written is in memory
         if not committer.failed:
@@ -96,15 +98,13 @@ class Recovery:
             self._try_again()
 
     def _try_again(self) -> None:
-        server = self._server
-        rewriting = server.rewriting
+        rewriter = self._rewriter
         directory = self.directory
         left = self._left
-        assert rewriting is not None
         assert directory is not None
         assert left is not None
         now_s = time.monotonic()
-        if rewriting.first is not None or server.job is not None or now_s < self._next_try_s:
+        if rewriter.first is not None or self._files.job is not None or now_s < self._next_try_s:
             return
         self._next_try_s = now_s + RETRY_S
         self._asked_to_end = 0
@@ -113,16 +113,16 @@ class Recovery:
         except Exception as error:
             log.warning("The append-only folder cannot be made anew: %s", failure_text(error))
             return
-        rewriting.first = directory
-        rewriting.rewrite_soon()
+        rewriter.first = directory
+        rewriter.rewrite_soon()
 
     def will_end(self, number: int) -> bool:
         """Have a signal come again when all is in its place; False where nothing is under way.
 
         An attempt that fails drops it: the server does not end by itself some hours later.
         """
-        rewriting = self._server.rewriting
-        if self.directory is None or rewriting is None or rewriting.first is None:
+        rewriter = self._rewriter
+        if self.directory is None or rewriter.first is None:
             return False
         self._asked_to_end = number
         return True
@@ -132,10 +132,8 @@ class Recovery:
         if self.directory is not None:
             self.directory = None
             self._left = None
-            self._server.aof_status.lost = b""
-            committer = self._server.committer
-            assert committer is not None
-            committer.show_trouble(b"")
+            self._files.status.lost = b""
+            self._committer.show_trouble(b"")
             if self._asked_to_end:
                 loop = asyncio.get_running_loop()
                 loop.call_soon(self._server.host.ask_to_end, self._asked_to_end)

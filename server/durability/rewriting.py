@@ -22,7 +22,7 @@ import asyncio
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.aof.directory import (
     COMMANDS_SUFFIX,
@@ -33,14 +33,14 @@ from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
+from headrace.server.durability.commit import Committer
+from headrace.server.durability.files import Files, Rewriter
 from headrace.server.durability.recovery import Recovery
 from headrace.server.durability.saving import snapshot_encoder
 from headrace.server.durability.snapshot_job import JobTask, SnapshotJob
-from headrace.server.durability.sync_waits import serve_sync_waits
 from headrace.server.durability.worker import failure_text
-
-if TYPE_CHECKING:
-    from headrace.server.state import Server
+from headrace.server.gate import LENGTHY_AT_WORK
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -50,26 +50,28 @@ MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
 MOST_DELAY_S: Final = 3600
 
 
-class Rewriting:
+class Rewriting(Rewriter):
     """What changes the append-only folder of one server at run time.
 
     Attributes:
-        first: the folder, while the file is being turned on and its first base is not there yet.
+        recovery: what fills a folder anew that has vanished.
     """
 
-    def __init__(self, server: Server) -> None:
-        self.first: AofDirectory | None = None
-        self.recovery: Final = Recovery(server)
+    def __init__(self, server: Server, files: Files, committer: Committer) -> None:
+        super().__init__()
+        self.recovery: Final = Recovery(server, files, committer, self)
         self._server: Final = server
+        self._files: Final = files
+        self._committer: Final = committer
+        committer.rewriter = self
         self._delay_s = 0  # before the next attempt, after many failures
         self._not_before_s = 0
-        server.rewriting = self
 
     @property
     def is_on(self) -> bool:
         """Whether the append-only file is on, or is being turned on, or recovered."""
         recovers = self.recovery.directory is not None
-        return self._server.aof is not None or self.first is not None or recovers
+        return self._files.aof is not None or self.first is not None or recovers
 
     # CONFIG SET
 
@@ -85,7 +87,7 @@ class Rewriting:
 
     def timestamps_changed(self) -> str | None:
         """Annotate what is written from now on, or no longer."""
-        aof = self._server.aof
+        aof = self._files.aof
         if aof is not None:
             aof.annotate = self._server.config.aof_timestamp_enabled
         return None
@@ -93,7 +95,7 @@ class Rewriting:
     def _turn_on(self) -> str | None:
         """Begin; a text says why it cannot be."""
         server = self._server
-        job = server.job
+        job = self._files.job
         if isinstance(job, RewriteJob):  # it keeps no record of what is written meanwhile
             job.cancel()
         config = server.config
@@ -109,13 +111,11 @@ class Rewriting:
         return None
 
     def _turn_off(self) -> None:
-        server = self._server
-        committer = server.committer
-        assert committer is not None
-        job = server.job
+        committer = self._committer
+        job = self._files.job
         if isinstance(job, RewriteJob):
             job.cancel()
-        server.aof_status.rewrite_scheduled = False
+        self._files.status.rewrite_scheduled = False
         if self.first is not None:
             self.drop_first()
         elif not committer.settle():
@@ -127,9 +127,8 @@ class Rewriting:
     def drop_first(self) -> None:
         """Nothing comes of the records that were to follow the first base."""
         directory = self.first
-        committer = self._server.committer
+        committer = self._committer
         assert directory is not None
-        assert committer is not None
         committer.settle()
         committer.let_go()
         try:
@@ -143,13 +142,12 @@ class Rewriting:
 
     def is_running(self) -> bool:
         """Whether a base is being written."""
-        return isinstance(self._server.job, RewriteJob)
+        return isinstance(self._files.job, RewriteJob)
 
     def rewrite_soon(self) -> bool:
         """Begin, or see that it begins when it can; False when it has to wait for that."""
-        server = self._server
-        status = server.aof_status
-        if server.job is not None:
+        status = self._files.status
+        if self._files.job is not None:
             status.rewrite_scheduled = True
             return False
         self.begin()
@@ -165,11 +163,11 @@ class Rewriting:
         if self.first is None and self.recovery.look():
             return self.is_running()
         server = self._server
-        status = server.aof_status
+        status = self._files.status
         status.rewrite_scheduled = False
         directory = self.first
         if directory is None:
-            directory = server.aof_directory
+            directory = self._files.directory
         if directory is None:
             config = server.config
             directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
@@ -178,14 +176,14 @@ class Rewriting:
         status.rewrite_started_s = int(time.time())
         job: RewriteJob
         if self.first is not None:
-            job = FirstBaseJob(server, self, directory)
-        elif server.aof is not None:
-            job = RewriteJob(server, self, directory)
+            job = FirstBaseJob(self._server, self._files, self._committer, self, directory)
+        elif self._files.aof is not None:
+            job = RewriteJob(self._server, self._files, self._committer, self, directory)
         else:
-            job = LoneBaseJob(server, self, directory)
-        server.job = job
+            job = LoneBaseJob(self._server, self._files, self._committer, self, directory)
+        self._files.job = job
         try:
-            server.worker.give(_Prepare(job))
+            self._files.worker.give(_Prepare(job))
         except Exception as error:
             job.break_off(error)
             return False
@@ -193,7 +191,7 @@ class Rewriting:
 
     def job_ended(self, job: RewriteJob, failure: str) -> None:
         """A base is in its place, or is not."""
-        status = self._server.aof_status
+        status = self._files.status
         status.rewriting = False
         status.last_rewrite_s = max(0, int(time.time()) - job.started_s)
         status.last_rewrite_ok = not failure
@@ -211,8 +209,7 @@ class Rewriting:
 
     def tick(self, now_s: int) -> bool:
         """Begin a rewrite that is scheduled or due; there is no job. Whether one has begun."""
-        server = self._server
-        scheduled = server.aof_status.rewrite_scheduled
+        scheduled = self._files.status.rewrite_scheduled
         if not (scheduled or self._has_grown()) or self._is_limited(now_s):
             return False
         if not scheduled:
@@ -223,7 +220,7 @@ class Rewriting:
     def _has_grown(self) -> bool:
         """Whether the files are long enough, by themselves and beside the base."""
         config = self._server.config
-        aof = self._server.aof
+        aof = self._files.aof
         percentage = config.auto_aof_rewrite_percentage
         if aof is None or self.first is not None or not percentage:
             return False
@@ -233,7 +230,7 @@ class Rewriting:
 
     def _is_limited(self, now_s: int) -> bool:
         """Whether so many attempts failed that the next one has to wait: 1, 2, 4 ... 60 minutes."""
-        if self._server.aof_status.failures_in_a_row < MANY_FAILURES:
+        if self._files.status.failures_in_a_row < MANY_FAILURES:
             self._delay_s = 0
             self._not_before_s = 0
             return False
@@ -254,10 +251,20 @@ class Rewriting:
 class RewriteJob(SnapshotJob):
     """A base on its way to the disk, to follow those files that there are."""
 
-    def __init__(self, server: Server, rewriting: Rewriting, directory: AofDirectory) -> None:
-        super().__init__(server, directory.temporary_base(), "Rewriting the append-only file")
+    def __init__(
+        self,
+        server: Server,
+        files: Files,
+        committer: Committer,
+        rewriting: Rewriting,
+        directory: AofDirectory,
+    ) -> None:
+        super().__init__(
+            server, files, directory.temporary_base(), "Rewriting the append-only file"
+        )
         self.directory: Final = directory
         self.rewriting: Final = rewriting
+        self.committer: Final = committer
         self.suffix = COMMANDS_SUFFIX
         self._incr_path = b""
         self._retry: asyncio.TimerHandle | None = None
@@ -277,7 +284,7 @@ class RewriteJob(SnapshotJob):
             self.fail(failure)
             return
         try:
-            if self.server.slicing is not None or self._has_to_wait():
+            if self.server.gate.reasons & LENGTHY_AT_WORK or self._has_to_wait():
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
                 return
             self.switch()
@@ -292,8 +299,7 @@ class RewriteJob(SnapshotJob):
 
         What has not been synced for long is synced there first; then there is little left to do.
         """
-        committer = self.server.committer
-        assert committer is not None
+        committer = self.committer
         if self._retries >= MOST_RETRIES:
             return False
         self._retries += 1
@@ -307,10 +313,9 @@ class RewriteJob(SnapshotJob):
         Raises:
             OSError, PersistenceError: they go where they went before.
         """
-        aof = self.server.aof
-        committer = self.server.committer
+        aof = self.files.aof
+        committer = self.committer
         assert aof is not None
-        assert committer is not None
         if not committer.settle():
             raise PersistenceError("the present file cannot be written")
         aof.switch(self._incr_path, aof.total_bytes)
@@ -329,7 +334,7 @@ class RewriteJob(SnapshotJob):
 
     def ended(self, failure: str) -> None:
         """Account for the new sizes."""
-        aof = self.server.aof
+        aof = self.files.aof
         if not failure and aof is not None:
             aof.older_bytes = self.size_bytes
             aof.base_bytes = aof.total_bytes
@@ -341,7 +346,7 @@ class RewriteJob(SnapshotJob):
         if self._retry is not None:
             self._retry.cancel()
         if self.cancelled:
-            self.server.aof_status.rewriting = False
+            self.files.status.rewriting = False
             log.warning("Rewriting the append-only file is given up")
 
 
@@ -354,11 +359,10 @@ class FirstBaseJob(RewriteJob):
 
     def switch(self) -> None:
         """Begin to record."""
-        server = self.server
         aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
         aof.named = False
-        server.record_to(aof)
-        server.aof_directory = self.directory
+        self.files.record_to(aof)
+        self.files.directory = self.directory
         self.rewriting.timestamps_changed()
 
     def install(self) -> None:
@@ -372,25 +376,25 @@ class FirstBaseJob(RewriteJob):
         super().ended(failure)
         if not failure:
             rewriting.first = None
-            if server.aof is not None:
-                server.aof.path = self.directory.file_path(self.directory.manifest.incrs[-1])
-                server.aof.named = True
+            if self.files.aof is not None:
+                self.files.aof.path = self.directory.file_path(self.directory.manifest.incrs[-1])
+                self.files.aof.named = True
             rewriting.recovery.done()
-            serve_sync_waits(server)
+            self.committer.serve_sync_waits()
             path = os.fsdecode(self.directory.path)
             log.info("The append-only file is turned on, in %s", path)
             return
-        server.aof_status.rewrite_scheduled = True
+        self.files.status.rewrite_scheduled = True
         rewriting.drop_first()
         if rewriting.recovery.directory is not None:  # which tries again
-            server.aof_status.rewrite_scheduled = False
+            self.files.status.rewrite_scheduled = False
             return
         try:
             self.directory.open()
         except Exception as error:
             log.warning("The append-only file cannot be turned on: %s", failure_text(error))
             server.config.appendonly = False
-            server.aof_status.rewrite_scheduled = False
+            self.files.status.rewrite_scheduled = False
             return
         rewriting.first = self.directory
 

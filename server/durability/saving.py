@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
@@ -20,14 +20,13 @@ from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.server.build import VERSION
 from headrace.server.clock import monotonic_ms
+from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from headrace.server.durability.worker import failure_text
+from headrace.server.gate import SAVE_FAILED
 from headrace.server.process.signals import heed_signals
-from headrace.server.state import SAVE_FAILED
+from headrace.server.state import Server
 from headrace.storage.freezing import frozen_key
-
-if TYPE_CHECKING:
-    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -56,14 +55,12 @@ class SaveStatus:
 class Saving:
     """Writes the snapshot of one server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, files: Files) -> None:
         self._server: Final = server
+        self._files: Final = files
         self.status: Final = SaveStatus()
         self._saved_s = monotonic_ms() // 1000  # when save points began to count
         self._tried_s = 0  # when the last snapshot in the background began
-        server.saving = self
-        server.config.on_change["save"] = self.settings_changed
-        server.config.on_change["stop-writes-on-bgsave-error"] = self.settings_changed
 
     @property
     def path(self) -> bytes:
@@ -79,7 +76,7 @@ class Saving:
 
     def is_running(self) -> bool:
         """Whether a snapshot is being written in the background."""
-        return isinstance(self._server.job, DumpJob)
+        return isinstance(self._files.job, DumpJob)
 
     # At once
 
@@ -117,13 +114,12 @@ class Saving:
 
         There is no job yet.
         """
-        server = self._server
         status = self.status
         status.saves += 1
         status.scheduled = False
         self._tried_s = monotonic_ms() // 1000
-        job = DumpJob(server, self)
-        server.job = job
+        job = DumpJob(self._server, self._files, self)
+        self._files.job = job
         log.info("Background saving started")
         return job.begin()
 
@@ -144,7 +140,7 @@ class Saving:
 
     def cancel(self) -> None:
         """Stop writing in the background; the file on the disk stays what it was."""
-        job = self._server.job
+        job = self._files.job
         if isinstance(job, DumpJob):
             log.warning("Background saving is given up")
             job.cancel()
@@ -168,7 +164,7 @@ class Saving:
         return False
 
     def _saved(self, path: bytes, size: int, spent_ns: int) -> None:
-        self._server.last_save_s = int(time.time())
+        self._files.last_save_s = int(time.time())
         self._saved_s = monotonic_ms() // 1000
         self.status.last_ok = True
         self.status.failures_in_a_row = 0
@@ -179,15 +175,15 @@ class Saving:
         """Refuse writes after a failure where that is asked for, or take them again."""
         config = self._server.config
         refuse = config.stop_writes_on_bgsave_error and bool(config.save)
-        self._server.set_special(SAVE_FAILED, refuse and not self.status.last_ok)
+        self._server.gate.set(SAVE_FAILED, refuse and not self.status.last_ok)
         return None
 
 
 class DumpJob(SnapshotJob):
     """A snapshot on its way to the disk."""
 
-    def __init__(self, server: Server, saving: Saving) -> None:
-        super().__init__(server, saving.temporary_path, "Background saving")
+    def __init__(self, server: Server, files: Files, saving: Saving) -> None:
+        super().__init__(server, files, saving.temporary_path, "Background saving")
         self.target: Final = saving.path
         self.dirty_before: Final = server.changes.dirty
         self._saving: Final = saving
@@ -207,8 +203,8 @@ class DumpJob(SnapshotJob):
 
 def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
     """What makes a snapshot of the state of this moment."""
-    now_ms = server.refresh_clock()
-    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(server.dbs))
+    now_ms = server.clock.refresh()
+    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(server.data.dbs))
 
 
 def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
@@ -219,7 +215,7 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
     """
     encoder.begin()
     delay_us = server.config.rdb_key_save_delay
-    for db in server.dbs:
+    for db in server.data.dbs:
         for entry in db.slots:
             more = encoder.add(frozen_key(db.index, entry))
             while more:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.files import remove_file
-from headrace.server.state import LOADING_DATA
-
-if TYPE_CHECKING:
-    from headrace.server.state import Server
+from headrace.server.durability.commit import Committer
+from headrace.server.durability.durability import Durability
+from headrace.server.gate import LOADING_DATA
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
 
-def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
+def ready_to_end(
+    server: Server, durability: Durability, save: bool, nosave: bool, force: bool
+) -> bool:
     """Save what is to be saved; False when the server has to stay, for data would be lost.
 
     Args:
@@ -23,12 +25,12 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
             are save points.
         force: say True whatever fails.
     """
-    saving = server.saving
-    rewriting = server.rewriting
-    if saving is None or rewriting is None or server.special & LOADING_DATA:
+    saving = durability.saving
+    rewriting = durability.rewriting
+    if not durability.is_on or server.gate.reasons & LOADING_DATA:
         return True  # a snapshot of half of the data would take the place of the whole
-    if server.slicing is not None:
-        server.slicing.finish_now()  # a snapshot would have a part of it
+    if server.gate.work is not None:
+        server.gate.work.finish_now()  # a snapshot would have a part of it
     saving.cancel()
     if not force:
         rewriting.recovery.look()  # what is in the files is not all that there was, then
@@ -38,7 +40,7 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
             server.host.tell_supervisor("The first append-only file is being written, not ending")
             return False
         log.warning("The first append-only file is being written: ending anyway")
-    if not force and not _is_recorded(server):
+    if not force and not _is_recorded(server, durability.committer):
         log.warning("Not all that was answered is in the append-only file: not ending now")
         server.host.tell_supervisor("The append-only file cannot be written, so the server stays")
         return False
@@ -53,19 +55,17 @@ def ready_to_end(server: Server, save: bool, nosave: bool, force: bool) -> bool:
     return False
 
 
-def _is_recorded(server: Server) -> bool:
+def _is_recorded(server: Server, committer: Committer) -> bool:
     """Whether all that was answered is in the append-only file, where there is one.
 
     Under ``appendfsync always`` it is, or the server has failed.
     """
-    committer = server.committer
-    if committer is None or server.config.appendfsync == b"always":
+    if server.config.appendfsync == b"always":
         return True
     return committer.settle()
 
 
-def discard_unfinished(server: Server) -> None:
+def discard_unfinished(durability: Durability) -> None:
     """Remove the snapshot under way: the process ends at once."""
-    if server.saving is not None:
-        with contextlib.suppress(OSError):
-            remove_file(server.saving.temporary_path)
+    with contextlib.suppress(OSError):
+        remove_file(durability.saving.temporary_path)

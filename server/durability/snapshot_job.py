@@ -15,15 +15,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import NewFile
+from headrace.server.durability.files import Files, Job
 from headrace.server.durability.worker import Task, Worker, failure_text
+from headrace.server.state import Server
 from headrace.storage.freezing import Freezing, FrozenKey
-
-if TYPE_CHECKING:
-    from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -37,7 +36,7 @@ DELAY_STEP_S: Final = 0.05  # between two looks whether the delay still holds
 REPORT_NS: Final = 1_000_000_000
 
 
-class SnapshotJob:
+class SnapshotJob(Job):
     """One file on its way to the disk.
 
     Subclasses say what is to be done before, what the file is, and what becomes of it.
@@ -57,7 +56,7 @@ class SnapshotJob:
         placed: the file has been put in its place.
     """
 
-    def __init__(self, server: Server, path: bytes, name: str) -> None:
+    def __init__(self, server: Server, files: Files, path: bytes, name: str) -> None:
         self.keys_total = 0
         self.keys_done = 0
         self.size_bytes = 0
@@ -65,7 +64,8 @@ class SnapshotJob:
         self.cancelled = False
         self.placed = False
         self.server: Final = server
-        self._worker: Final[Worker] = server.worker
+        self.files: Final = files
+        self._worker: Final[Worker] = files.worker
         self._name: Final = name
         self.file: Final = NewFile(path, True)
         self._encoder: Encoder | None = None
@@ -108,9 +108,9 @@ class SnapshotJob:
 
     def _freeze(self) -> None:
         server = self.server
-        server.epoch += 1
-        freezing = Freezing(server.dbs, server.epoch)
-        server.freezing = freezing
+        server.data.epoch += 1
+        freezing = Freezing(server.data.dbs, server.data.epoch)
+        server.data.freezing = freezing
         self._freezing = freezing
         self.keys_total = freezing.total
         encoder = self.encoder()
@@ -125,7 +125,7 @@ class SnapshotJob:
         """
         self.cancelled = True
         self._worker.drain()
-        if self.server.job is not self:
+        if self.files.job is not self:
             self.cancelled = False
             return
         self._stop()
@@ -174,25 +174,24 @@ class SnapshotJob:
 
     def _stop(self) -> None:
         """Slices no more; the databases may change as they like."""
-        server = self.server
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if server.job is self:
-            server.job = None
+        if self.files.job is self:
+            self.files.job = None
         self._thaw()
 
     def _thaw(self) -> None:
         """Let the databases change as they like."""
         freezing = self._freezing
         if freezing is not None:
-            self.server.freezing = None
+            self.server.data.freezing = None
             self._keys = []
             try:
-                freezing.end(self.server.lazy_free)
+                freezing.end(self.server.data.unused)
             except Exception:
                 log.exception("%s: a value could not be freed", self._name)
 
@@ -208,14 +207,14 @@ class SnapshotJob:
 
     def _make_slice(self) -> None:
         server = self.server
-        busy = server.stats.net_input_bytes != self._seen_bytes
+        busy = server.statistics.counters.net_input_bytes != self._seen_bytes
         now_ns = time.perf_counter_ns()
         delay_us = server.config.rdb_key_save_delay
         if delay_us > 0 and now_ns < self._rests_until_ns:
             self._later(min(DELAY_STEP_S, (self._rests_until_ns - now_ns) / 1e9))
             return
-        server.refresh_clock()
-        started_ns = server.clock_ns
+        server.clock.refresh()
+        started_ns = server.clock.now_ns
         stop_ns = now_ns + (SLICE_NS if busy else IDLE_SLICE_NS)
         while self._queued_bytes < QUEUED_MAX_BYTES:
             done = self.keys_done
@@ -226,9 +225,9 @@ class SnapshotJob:
             if now_ns >= stop_ns or (delay_us > 0 and self.keys_done > done):
                 break
         self._report(now_ns)
-        server.refresh_clock()
-        server.note_latency(b"snapshot-slice", server.clock_ns - started_ns)
-        self._seen_bytes = server.stats.net_input_bytes
+        server.clock.refresh()
+        server.statistics.note_latency(b"snapshot-slice", server.clock.now_ns - started_ns)
+        self._seen_bytes = server.statistics.counters.net_input_bytes
         if self._queued_bytes >= QUEUED_MAX_BYTES:
             self._waiting = True
         elif delay_us > 0:
@@ -260,7 +259,7 @@ class SnapshotJob:
             self._next = 0
             return True
         if not self._more:
-            freezing.let_go(self._keys[self._next - 1], self.server.lazy_free)
+            freezing.let_go(self._keys[self._next - 1], self.server.data.unused)
         if encoder.size_bytes >= BATCH_BYTES:
             self._hand_over(encoder)
         return True

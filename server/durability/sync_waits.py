@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.clients.session import Session
-from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
 
 
@@ -46,21 +45,3 @@ class SyncWait:
 def end_of(aof: AppendOnlyFile) -> int:
     """Where the file at hand ends once all that is pending has been written."""
     return aof.size_bytes + aof.buffer_bytes
-
-
-def serve_sync_waits(server: Server) -> None:
-    """Answer the clients whose writes have reached the disk."""
-    waits = server.sync_waits
-    if not waits:
-        return
-    still: list[SyncWait] = []
-    for wait in waits:
-        if wait.over:
-            continue
-        if not wait.is_synced(server.aof):
-            still.append(wait)
-        elif wait.wants_replicas:
-            wait.parked.timeout_reply = [1, 0]
-        else:
-            server.end_wait(wait.session, [1, 0])
-    server.sync_waits = still

@@ -89,7 +89,7 @@ def _age(seconds: int) -> bytes:
 
 def doctor(server: Server) -> bytes:
     """What was slow, and what may help, in plain words."""
-    monitor = server.latency
+    monitor = server.statistics.latency
     if not monitor.events:
         if not monitor.threshold_ms:
             return (

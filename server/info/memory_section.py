@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.server.clients.client_line import CLIENT_BYTES
+from headrace.server.durability.files import Files
+from headrace.server.state import Server
 from headrace.server.statistics.memory import human, system_bytes
-
-if TYPE_CHECKING:
-    from headrace.server.state import Server
 
 _SYSTEM_BYTES: Final = system_bytes()
 ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them
@@ -18,16 +17,16 @@ EXPIRY_BYTES: Final = 200  # a deadline: measured likewise
 class MemoryFigures:
     """What is known of the memory in use, in bytes; everything is part of ``used``."""
 
-    def __init__(self, server: Server) -> None:
-        self.used: Final = server.sample_memory()
-        self.peak: Final = server.memory.peak_bytes
-        self.startup: Final = server.memory.startup_bytes
-        self.clients: Final = CLIENT_BYTES * len(server.sessions)
-        self.aof_buffer: Final = server.aof.buffer_bytes if server.aof is not None else 0
+    def __init__(self, server: Server, files: Files) -> None:
+        self.used: Final = server.statistics.sample_memory()
+        self.peak: Final = server.statistics.memory.peak_bytes
+        self.startup: Final = server.statistics.memory.startup_bytes
+        self.clients: Final = CLIENT_BYTES * len(server.clients.sessions)
+        self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
         self.keys = 0
         self.databases: Final[list[tuple[int, int, int]]] = []
         tables = 0
-        for db in server.dbs:
+        for db in server.data.dbs:
             if len(db):
                 table = ENTRY_BYTES * len(db)
                 expiries = EXPIRY_BYTES * len(db.heap)
@@ -56,12 +55,14 @@ class MemoryFigures:
 
 def unread_bytes(server: Server) -> int:
     """What clients have not read of their replies."""
-    return sum([session.peer.pending_output_bytes() for session in server.sessions.values()])
+    return sum(
+        [session.peer.pending_output_bytes() for session in server.clients.sessions.values()]
+    )
 
 
-def memory(server: Server) -> list[bytes]:
+def memory(server: Server, files: Files) -> list[bytes]:
     """The lines of the section; allocated, active and resident are all the resident set."""
-    figures = MemoryFigures(server)
+    figures = MemoryFigures(server, files)
     config = server.config
     used = figures.used
     return [
@@ -71,7 +72,7 @@ def memory(server: Server) -> list[bytes]:
         b"used_memory_rss_human:" + human(used),
         b"used_memory_peak:%d" % figures.peak,
         b"used_memory_peak_human:" + human(figures.peak),
-        b"used_memory_peak_time:%d" % server.memory.peak_s,
+        b"used_memory_peak_time:%d" % server.statistics.memory.peak_s,
         b"used_memory_peak_perc:%.2f%%" % figures.peak_percentage,
         b"used_memory_overhead:%d" % figures.overhead,
         b"used_memory_startup:%d" % figures.startup,
@@ -125,6 +126,6 @@ def memory(server: Server) -> list[bytes]:
         b"mem_allocator:libc",
         b"mem_overhead_db_hashtable_rehashing:0",
         b"active_defrag_running:0",
-        b"lazyfree_pending_objects:%d" % len(server.lazy_free),
-        b"lazyfreed_objects:%d" % server.lazy_freed,
+        b"lazyfree_pending_objects:%d" % len(server.data.unused),
+        b"lazyfreed_objects:%d" % server.data.freed,
     ]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from headrace.server.durability.saving import SaveStatus
-from headrace.server.state import LOADING_DATA, Server
+from headrace.server.durability.durability import Durability
+from headrace.server.gate import LOADING_DATA
+from headrace.server.state import Server
 
 
-def persistence(server: Server) -> list[bytes]:
+def persistence(server: Server, durability: Durability) -> list[bytes]:
     """The lines of the section: loading, what is being written, snapshots, the append-only file."""
-    status = server.aof_status
-    saving = server.saving
-    saves = SaveStatus() if saving is None else saving.status
-    job = server.job
-    dumping = saving is not None and saving.is_running()
-    aof_is_on = server.rewriting is not None and server.rewriting.is_on
+    files = durability.files
+    status = files.status
+    saves = durability.saving.status
+    job = durability.job()
+    dumping = durability.saving.is_running()
+    aof_is_on = durability.rewriting.is_on
     copied = 0 if job is None else job.copied_bytes
-    loading = bool(server.special & LOADING_DATA)
-    now_s = server.clock_ns // 1_000_000_000
+    loading = bool(server.gate.reasons & LOADING_DATA)
+    now_s = server.clock.now_ns // 1_000_000_000
     lines = [
         b"loading:%d" % loading,
         b"async_loading:0",
@@ -28,7 +29,7 @@ def persistence(server: Server) -> list[bytes]:
         b"current_save_keys_total:%d" % (0 if job is None else job.keys_total),
         b"rdb_changes_since_last_save:%d" % server.changes.dirty,
         b"rdb_bgsave_in_progress:%d" % dumping,
-        b"rdb_last_save_time:%d" % server.last_save_s,
+        b"rdb_last_save_time:%d" % files.last_save_s,
         b"rdb_last_bgsave_status:" + _word(saves.last_ok),
         b"rdb_last_bgsave_time_sec:%d" % saves.last_duration_s,
         b"rdb_current_bgsave_time_sec:%d"
@@ -53,7 +54,7 @@ def persistence(server: Server) -> list[bytes]:
         b"module_fork_in_progress:0",
         b"module_fork_last_cow_size:0",
     ]
-    aof = server.aof
+    aof = files.aof
     if aof is not None:
         lines += [
             b"aof_current_size:%d" % aof.total_bytes,

@@ -18,16 +18,17 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.clients.client_line import is_subscriber
 from headrace.server.clients.session import PAUSED
 from headrace.server.clock import monotonic_ms
+from headrace.server.dispatch.call import Call
+from headrace.server.gate import NO_REPLICAS
 from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
 from headrace.server.info.persistence_section import persistence
-from headrace.server.state import NO_REPLICAS
 
 if TYPE_CHECKING:
-    from headrace.server.state import Server
+    pass
 
 Lines = list[bytes]
-Section = Callable[["Server"], Lines]
+Section = Callable[[Call], Lines]
 
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
@@ -37,10 +38,10 @@ ACTIVE_MS: Final = 1000  # who sent something since then counts as active
 _NO_REPLICATION_ID: Final = b"0" * 40
 
 
-def server_section(server: Server) -> Lines:
+def server_section(call: Call) -> Lines:
     """Section ``server``: versions, process, clock."""
-    config = server.config
-    uptime_s = (monotonic_ms() - server.up_since_ms) // 1000
+    config = call.server.config
+    uptime_s = (monotonic_ms() - call.server.clock.up_since_ms) // 1000
     lines = [
         b"redis_version:" + REDIS_VERSION.encode(),
         b"redis_git_sha1:00000000",
@@ -50,7 +51,7 @@ def server_section(server: Server) -> Lines:
         b"headrace_version:" + VERSION.encode(),
         b"headrace_build:" + build_kind().encode(),
         b"headrace_python:" + PYTHON_VERSION.encode(),
-        b"headrace_event_loop:" + server.host.loop_name(),
+        b"headrace_event_loop:" + call.server.host.loop_name(),
         b"os:" + _OS,
         b"arch_bits:%d" % (sys.maxsize.bit_length() + 1),
         b"monotonic_clock:POSIX clock_gettime",
@@ -58,24 +59,24 @@ def server_section(server: Server) -> Lines:
         b"atomicvar_api:none",  # one thread runs all commands
         b"gcc_version:" + _COMPILER,
         b"process_id:%d" % os.getpid(),
-        b"process_supervised:" + server.host.supervisor(),
-        b"run_id:" + server.run_id,
+        b"process_supervised:" + call.server.host.supervisor(),
+        b"run_id:" + call.server.run_id,
         b"tcp_port:%d" % config.port,
-        b"server_time_usec:%d" % (server.clock_ns // 1000),
+        b"server_time_usec:%d" % (call.server.clock.now_ns // 1000),
         b"uptime_in_seconds:%d" % uptime_s,
         b"uptime_in_days:%d" % (uptime_s // 86400),
         b"hz:%d" % config.hz,
         b"configured_hz:%d" % config.hz,
-        b"lru_clock:%d" % (server.clock_ns // 1_000_000_000 & 0xFFFFFF),
+        b"lru_clock:%d" % (call.server.clock.now_ns // 1_000_000_000 & 0xFFFFFF),
         b"executable:" + os.fsencode(os.path.abspath(sys.argv[0] or sys.executable)),
         b"config_file:" + config.file,
         b"io_threads_active:0",
     ]
-    return lines + _listeners(server)
+    return lines + _listeners(call)
 
 
-def _listeners(server: Server) -> Lines:
-    config = server.config
+def _listeners(call: Call) -> Lines:
+    config = call.server.config
     lines: Lines = []
     if config.port:
         bound = b"".join([b",bind=" + address for address in config.bind])
@@ -85,11 +86,11 @@ def _listeners(server: Server) -> Lines:
     return lines
 
 
-def clients(server: Server) -> Lines:
+def clients(call: Call) -> Lines:
     """Section ``clients``: who is connected, who waits for what."""
     watching = subscribed = paused = active = 0
-    since_ms = server.clock_ns // 1_000_000 - ACTIVE_MS
-    for session in server.sessions.values():
+    since_ms = call.server.clock.now_ns // 1_000_000 - ACTIVE_MS
+    for session in call.server.clients.sessions.values():
         if session.watched:
             watching += 1
         if is_subscriber(session):
@@ -98,29 +99,29 @@ def clients(server: Server) -> Lines:
             paused += 1
         if session.active_ms > since_ms:
             active += 1
-    blocking = server.blocking
+    blocking = call.server.blocking
     return [
-        b"connected_clients:%d" % len(server.sessions),
+        b"connected_clients:%d" % len(call.server.clients.sessions),
         b"cluster_connections:0",
-        b"maxclients:%d" % server.config.maxclients,
-        b"client_recent_max_input_buffer:%d" % server.recent_max_input_bytes,
-        b"client_recent_max_output_buffer:%d" % server.recent_max_output_bytes,
+        b"maxclients:%d" % call.server.config.maxclients,
+        b"client_recent_max_input_buffer:%d" % call.server.clients.recent_max_input_bytes,
+        b"client_recent_max_output_buffer:%d" % call.server.clients.recent_max_output_bytes,
         b"blocked_clients:%d" % (blocking.client_count + paused),
         b"tracking_clients:0",
         b"pubsub_clients:%d" % subscribed,
         b"watching_clients:%d" % watching,
         b"clients_in_timeout_table:%d" % blocking.deadline_count,
         b"active_clients:%d" % active,
-        b"total_watched_keys:%d" % server.watches.key_count,
+        b"total_watched_keys:%d" % call.server.watches.key_count,
         b"total_blocking_keys:%d" % blocking.key_count,
         b"total_blocking_keys_on_nokey:%d" % blocking.needed_key_count,
     ]
 
 
-def stats(server: Server) -> Lines:
+def stats(call: Call) -> Lines:
     """Section ``stats``: counters since the start or CONFIG RESETSTAT."""
-    counted = server.stats
-    rates = server.rates
+    counted = call.server.statistics.counters
+    rates = call.server.statistics.rates
     return [
         b"total_connections_received:%d" % counted.connections_received,
         b"total_commands_processed:%d" % command_stats.calls_of_all(),
@@ -139,7 +140,7 @@ def stats(server: Server) -> Lines:
         b"sync_partial_err:0",
         b"expired_subkeys:0",
         b"expired_subkeys_active:0",
-        b"expired_keys:%d" % server.changes.expired_keys,
+        b"expired_keys:%d" % call.server.changes.expired_keys,
         b"expired_keys_active:%d" % counted.expired_actively,
         b"expired_stale_perc:0.00",
         b"expired_time_cap_reached_count:%d" % counted.expiry_capped,
@@ -149,11 +150,11 @@ def stats(server: Server) -> Lines:
         b"evicted_scripts:0",
         b"total_eviction_exceeded_time:0",
         b"current_eviction_exceeded_time:0",
-        b"keyspace_hits:%d" % server.keyspace_hits,
-        b"keyspace_misses:%d" % server.keyspace_misses,
-        b"pubsub_channels:%d" % len(server.pubsub.channels),
-        b"pubsub_patterns:%d" % len(server.pubsub.patterns),
-        b"pubsubshard_channels:%d" % len(server.pubsub.shard_channels),
+        b"keyspace_hits:%d" % call.server.statistics.keyspace_hits,
+        b"keyspace_misses:%d" % call.server.statistics.keyspace_misses,
+        b"pubsub_channels:%d" % len(call.server.clients.pubsub.channels),
+        b"pubsub_patterns:%d" % len(call.server.clients.pubsub.patterns),
+        b"pubsubshard_channels:%d" % len(call.server.clients.pubsub.shard_channels),
         b"latest_fork_usec:0",
         b"total_forks:0",
         b"migrate_cached_sockets:0",
@@ -180,10 +181,10 @@ def stats(server: Server) -> Lines:
         b"client_output_buffer_limit_disconnections:%d" % counted.output_buffer_disconnections,
         b"reply_buffer_shrinks:0",
         b"reply_buffer_expands:0",
-        *_turns(server),
-        b"slowlog_commands_count:%d" % server.slowlog.count,
-        b"slowlog_commands_time_ms_max:%.2f" % (server.slowlog.longest_us / 1000),
-        b"slowlog_commands_time_ms_sum:%.2f" % (server.slowlog.sum_us / 1000),
+        *_turns(call),
+        b"slowlog_commands_count:%d" % call.server.statistics.slowlog.count,
+        b"slowlog_commands_time_ms_max:%.2f" % (call.server.statistics.slowlog.longest_us / 1000),
+        b"slowlog_commands_time_ms_sum:%.2f" % (call.server.statistics.slowlog.sum_us / 1000),
         b"hash_templates:0",
         b"hash_template_keys:0",
         b"acl_access_denied_auth:%d" % counted.denied_authentications,
@@ -194,14 +195,14 @@ def stats(server: Server) -> Lines:
     ]
 
 
-def _turns(server: Server) -> Lines:
+def _turns(call: Call) -> Lines:
     """Turns of the event loop: those in which something was done, and what they took.
 
     A turn takes the processor's time of the thread that runs everything. A batch of a client is
     what it had sent when it was its turn.
     """
-    counted = server.stats
-    rates = server.rates
+    counted = call.server.statistics.counters
+    rates = call.server.statistics.rates
     cycles = rates.cycles.per_second
     batches = counted.batches
     return [
@@ -219,15 +220,15 @@ def _turns(server: Server) -> Lines:
     ]
 
 
-def replication(server: Server) -> Lines:
+def replication(call: Call) -> Lines:
     """Section ``replication``: a master without replicas."""
-    good = [b"min_slaves_good_slaves:0"] if server.special & NO_REPLICAS else []
+    good = [b"min_slaves_good_slaves:0"] if call.server.gate.reasons & NO_REPLICAS else []
     return [
         b"role:master",
         b"connected_slaves:0",
         *good,
         b"master_failover_state:no-failover",
-        b"master_replid:" + server.replication_id,
+        b"master_replid:" + call.server.replication_id,
         b"master_replid2:" + _NO_REPLICATION_ID,
         b"master_repl_offset:0",
         b"second_repl_offset:-1",
@@ -238,7 +239,7 @@ def replication(server: Server) -> Lines:
     ]
 
 
-def cpu(server: Server) -> Lines:
+def cpu(call: Call) -> Lines:
     """Section ``cpu``: seconds that the process and its children took."""
     own = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -255,70 +256,78 @@ def cpu(server: Server) -> Lines:
     return lines
 
 
-def threads(server: Server) -> Lines:
+def threads(call: Call) -> Lines:
     """Section ``threads``: the one that serves clients."""
-    counted = server.stats
+    counted = call.server.statistics.counters
     return [
         b"io_thread_0:clients=%d,reads=%d,writes=%d"
-        % (len(server.sessions), counted.reads, counted.writes)
+        % (len(call.server.clients.sessions), counted.reads, counted.writes)
     ]
 
 
-def hot_keys(server: Server) -> Lines:
+def hot_keys(call: Call) -> Lines:
     """Section ``hotkeys``: none are looked for."""
     return []
 
 
-def key_sizes(server: Server) -> Lines:
+def key_sizes(call: Call) -> Lines:
     """Section ``keysizes``: sizes are not counted."""
     return []
 
 
-def modules(server: Server) -> Lines:
+def modules(call: Call) -> Lines:
     """Section ``modules``: none."""
     return []
 
 
-def command_statistics(server: Server) -> Lines:
+def command_statistics(call: Call) -> Lines:
     """Section ``commandstats``."""
     return command_stats.stats_lines()
 
 
-def error_statistics(server: Server) -> Lines:
+def error_statistics(call: Call) -> Lines:
     """Section ``errorstats``: error replies by code."""
-    by_code = server.stats.errors_by_code
+    by_code = call.server.statistics.counters.errors_by_code
     return [b"errorstat_%b:count=%d" % (code, by_code[code]) for code in sorted(by_code)]
 
 
-def latency_statistics(server: Server) -> Lines:
+def latency_statistics(call: Call) -> Lines:
     """Section ``latencystats``: percentiles by command."""
-    if not server.track_latency:
+    if not call.server.statistics.track_latency:
         return []
-    return command_stats.latency_lines(server.config.latency_tracking_info_percentiles)
+    return command_stats.latency_lines(call.server.config.latency_tracking_info_percentiles)
 
 
-def cluster(server: Server) -> Lines:
+def cluster(call: Call) -> Lines:
     """Section ``cluster``: there is none."""
     return [b"cluster_enabled:0"]
 
 
-def keyspace(server: Server) -> Lines:
+def keyspace(call: Call) -> Lines:
     """Section ``keyspace``: the databases that hold keys."""
-    now_ms = server.clock_ns // 1_000_000
+    now_ms = call.server.clock.now_ns // 1_000_000
     return [
         b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=0"
         % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms))
-        for db in server.dbs
+        for db in call.server.data.dbs
         if len(db)
     ]
+
+
+def _memory(call: Call) -> Lines:
+    return memory(call.server, call.durability.files)
+
+
+def _persistence(call: Call) -> Lines:
+    return persistence(call.server, call.durability)
 
 
 # In the order in which Redis shows them: (name to ask for, title, what it says, shown by default).
 SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"server", b"Server", server_section, True),
     (b"clients", b"Clients", clients, True),
-    (b"memory", b"Memory", memory, True),
-    (b"persistence", b"Persistence", persistence, True),
+    (b"memory", b"Memory", _memory, True),
+    (b"persistence", b"Persistence", _persistence, True),
     (b"threads", b"Threads", threads, True),
     (b"stats", b"Stats", stats, True),
     (b"replication", b"Replication", replication, True),
@@ -334,7 +343,7 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
 ]
 
 
-def info_text(server: Server, words: list[bytes]) -> bytes:
+def info_text(call: Call, words: list[bytes]) -> bytes:
     """The sections that ``words`` ask for, the default ones without words."""
     asked = {word.lower() for word in words}
     everything = b"all" in asked or b"everything" in asked
@@ -342,6 +351,6 @@ def info_text(server: Server, words: list[bytes]) -> bytes:
     parts: list[bytes] = []
     for name, title, section, is_default in SECTIONS:
         if everything or name in asked or (default and is_default):
-            lines = [b"# " + title, *section(server)]
+            lines = [b"# " + title, *section(call)]
             parts.append(b"".join([line + b"\r\n" for line in lines]))
     return b"\r\n".join(parts)

@@ -39,8 +39,8 @@ from headrace.server.dispatch.admission import find_recorded_row
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import invoke
 from headrace.server.dispatch.rows import WRITE, Command
-from headrace.server.durability.rewriting import RewriteJob, Rewriting
-from headrace.server.durability.saving import Saving
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.rewriting import RewriteJob
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -58,19 +58,19 @@ _SELECT: Final = b"select"  # a time that stands before it is that of the comman
 class Replayer:
     """Runs recorded commands."""
 
-    def __init__(self, server: Server) -> None:
-        session = Session(0, server.dbs[0], server.clock_ns // 1_000_000, Peer())
+    def __init__(self, server: Server, durability: Durability) -> None:
+        session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
         session.special = REPLAY
         self._server: Final = server
         self._session: Final = session
-        self._call: Final = Call(server, session)
+        self._call: Final = Call(server, durability, session)
         self._call.may_block = False
         self._call.replaying = True
         self._rows: Final[dict[bytes, Command]] = {}  # by name as it stands in the files
 
     def select_first(self) -> None:
         """Forget the database that was selected."""
-        self._session.db = self._server.dbs[0]
+        self._session.db = self._server.data.dbs[0]
 
     def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
         """Run one command; the line of the error it failed with, else empty.
@@ -90,7 +90,7 @@ class Replayer:
         if not row.flags & WRITE and row.name not in _CONTROLS:
             return b""  # such as SAVE: it has no part in what the data is
         call.db = self._session.db
-        call.now_ms = server.clock_ns // 1_000_000
+        call.now_ms = server.clock.now_ns // 1_000_000
         reply = invoke(call, row, argv)
         server.changes.end_command()
         return reply.text if isinstance(reply, ErrorReply) else b""
@@ -111,12 +111,18 @@ class Loader:
     """
 
     def __init__(
-        self, server: Server, paths: list[bytes], size_bytes: int, drop_expired: bool
+        self,
+        server: Server,
+        durability: Durability,
+        paths: list[bytes],
+        size_bytes: int,
+        drop_expired: bool,
     ) -> None:
         self._server: Final = server
+        self._status: Final = durability.files.status
         self._files: Final = paths
         self._drop_expired: Final = drop_expired
-        self._replayer: Final = Replayer(server)
+        self._replayer: Final = Replayer(server, durability)
         self._file = 0  # index of the file at hand
         self._reader: AofReader | None = None
         self._snapshot: SnapshotLoader | None = None
@@ -131,7 +137,7 @@ class Loader:
         self._started_ns = time.perf_counter_ns()
         self._reported_ns = self._started_ns
         self.commands = 0
-        status = server.aof_status
+        status = self._status
         status.loading_started_s = int(time.time())
         status.total_bytes = size_bytes
         status.loaded_bytes = 0
@@ -142,7 +148,7 @@ class Loader:
         Raises:
             PersistenceError: a file cannot be read or trusted.
         """
-        self._server.refresh_clock()
+        self._server.clock.refresh()
         stop_ns = time.perf_counter_ns() + budget_ns
         while self._file < len(self._files):
             self._load_part()
@@ -153,7 +159,7 @@ class Loader:
 
     def _load_part(self) -> None:
         """Load a part of the file at hand."""
-        status = self._server.aof_status
+        status = self._status
         if self._reader is None and self._snapshot is None:
             self._open(self._files[self._file])
         reader = self._reader
@@ -183,7 +189,7 @@ class Loader:
                     f"{os.fsdecode(path)} is a snapshot, but the manifest names it as a file of "
                     "commands. Put the manifest back that belongs to these files."
                 )
-            now_ms = self._server.clock_ns // 1_000_000
+            now_ms = self._server.clock.now_ns // 1_000_000
             drop_before_ms = now_ms if self._drop_expired else KEEP_ALL
             self._snapshot = SnapshotLoader(path, self._decoder(now_ms, drop_before_ms))
             return
@@ -195,7 +201,7 @@ class Loader:
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         """What puts the keys of a snapshot into the databases."""
-        return Decoder(self._server.dbs, now_ms, drop_before_ms)
+        return Decoder(self._server.data.dbs, now_ms, drop_before_ms)
 
     def _load_some(self, reader: AofReader) -> bool:
         """Run the next commands of a file; False at its end."""
@@ -321,7 +327,7 @@ class Loader:
         if now_ns - self._reported_ns < REPORT_NS:
             return
         self._reported_ns = now_ns
-        status = self._server.aof_status
+        status = self._status
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
         snapshot = self._snapshot
@@ -338,7 +344,7 @@ class Loader:
 
     def finish(self) -> None:
         """Say what was loaded."""
-        keys = sum([len(db) for db in self._server.dbs])
+        keys = sum([len(db) for db in self._server.data.dbs])
         spent_s = (time.perf_counter_ns() - self._started_ns) / 1e9
         log.info(
             "Loaded %d keys from %d commands and %d entries of snapshots in %d files of %s: "
@@ -352,29 +358,27 @@ class Loader:
         )
 
 
-async def start_persistence(server: Server) -> None:
+async def start_persistence(server: Server, durability: Durability) -> None:
     """Load what is on the disk and open the append-only file, as configured.
 
     Raises:
         PersistenceError: the server must not start.
     """
-    Saving(server)
-    rewriting = Rewriting(server)
+    durability.begin()
+    files = durability.files
     config = server.config
-    config.on_change["appendonly"] = rewriting.appendonly_changed
-    config.on_change["aof-timestamp-enabled"] = rewriting.timestamps_changed
     if not config.appendonly:
-        await load_dump(server)
+        await load_dump(server, durability)
         return
     directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
     directory.open()
-    server.aof_directory = directory
+    files.directory = directory
     adopt_dump(server, directory)
-    if await load(server, directory_loader(server, directory)):
+    if await load(server, directory_loader(server, durability, directory)):
         try:
             directory.sync()
-            server.record_to(directory.open_last())
-            rewriting.timestamps_changed()
+            files.record_to(directory.open_last())
+            durability.rewriting.timestamps_changed()
             directory.delete_history()
         except OSError as error:
             raise os_refusal(directory.path, "written", error) from error
@@ -396,7 +400,7 @@ def adopt_dump(server: Server, directory: AofDirectory) -> None:
         log.info("%s is the base of the new append-only file", os.fsdecode(dump))
 
 
-async def load_dump(server: Server) -> None:
+async def load_dump(server: Server, durability: Durability) -> None:
     """Load the snapshot that SAVE writes, if there is one.
 
     Raises:
@@ -412,7 +416,7 @@ async def load_dump(server: Server) -> None:
             f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
             f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
         )
-    await load(server, Loader(server, [path], size_bytes, True))
+    await load(server, Loader(server, durability, [path], size_bytes, True))
 
 
 def warn_of_rdb(server: Server) -> None:
@@ -443,11 +447,11 @@ def dump_path(server: Server) -> bytes:
     return os.path.join(os.path.abspath(server.config.dir), server.config.dbfilename)
 
 
-def directory_loader(server: Server, directory: AofDirectory) -> Loader:
+def directory_loader(server: Server, durability: Durability, directory: AofDirectory) -> Loader:
     """What loads an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
-    return Loader(server, paths, directory.size_of(files), False)
+    return Loader(server, durability, paths, directory.size_of(files), False)
 
 
 async def load(server: Server, loader: Loader) -> bool:
@@ -467,7 +471,7 @@ async def load(server: Server, loader: Loader) -> bool:
     return True
 
 
-def reload_aof(server: Server) -> None:
+def reload_aof(server: Server, durability: Durability) -> None:
     """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
 
     With the append-only file off, what a rewrite has left in the folder is loaded.
@@ -475,20 +479,19 @@ def reload_aof(server: Server) -> None:
     Raises:
         PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
     """
-    aof = server.aof
-    directory = server.aof_directory
-    committer = server.committer
-    assert committer is not None
-    if server.rewriting is not None and server.rewriting.recovery.look():
+    files = durability.files
+    aof = files.aof
+    directory = files.directory
+    if durability.rewriting.recovery.look():
         raise PersistenceError("the append-only folder has vanished, and is written anew")
     if server.config.appendonly and (aof is None or not aof.named):
         raise PersistenceError("the append-only file is still being turned on")
-    if isinstance(server.job, RewriteJob):
-        server.job.cancel()  # it changes the folder
+    if isinstance(files.job, RewriteJob):
+        files.job.cancel()  # it changes the folder
     if directory is not None:
-        if not committer.settle():
+        if not durability.committer.settle():
             raise PersistenceError("the append-only file cannot be written")
-        _load_anew(server, directory)
+        _load_anew(server, durability, directory)
         return
     config = server.config
     directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
@@ -496,24 +499,25 @@ def reload_aof(server: Server) -> None:
     try:
         if not directory.manifest.to_load():
             raise PersistenceError(f"{os.fsdecode(directory.path)} holds nothing to load")
-        _load_anew(server, directory)
+        _load_anew(server, durability, directory)
     finally:
         directory.close()
 
 
-def _load_anew(server: Server, directory: AofDirectory) -> None:
+def _load_anew(server: Server, durability: Durability, directory: AofDirectory) -> None:
     """Let the keyspace be what a folder says, and keep no record of how that came."""
-    aof = server.aof
-    loader = directory_loader(server, directory)
+    files = durability.files
+    aof = files.aof
+    loader = directory_loader(server, durability, directory)
     empty(server)
     set_expiry(server, False)
-    server.record_to(None)
+    files.record_to(None)
     try:
         while loader.load_slice(SLICE_NS):
             pass
         loader.finish()
     finally:
-        server.record_to(aof)
+        files.record_to(aof)
         set_expiry(server, True)
     server.changes.dirty = 0
 
@@ -528,8 +532,8 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     Raises:
         PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
-    now_ms = server.refresh_clock()
-    decoder = Decoder(server.dbs, now_ms, now_ms)
+    now_ms = server.clock.refresh()
+    decoder = Decoder(server.data.dbs, now_ms, now_ms)
     decoder.replaces = merge
     loader = SnapshotLoader(path, decoder)
     try:
@@ -545,13 +549,13 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
 
 def empty(server: Server) -> None:
     """Drop all keys without a record."""
-    now_ms = server.clock_ns // 1_000_000
-    for db in server.dbs:
+    now_ms = server.clock.now_ns // 1_000_000
+    for db in server.data.dbs:
         server.changes.replace_database(db, None, now_ms)
         db.clear()
 
 
 def set_expiry(server: Server, enabled: bool) -> None:
     """Let keys expire, or keep them while files are read that say themselves what expired."""
-    for db in server.dbs:
+    for db in server.data.dbs:
         db.expire_enabled = enabled

@@ -37,9 +37,9 @@ from headrace.server.clients.session import (
     Session,
 )
 from headrace.server.clock import monotonic_ms
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
-from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -59,7 +59,9 @@ _one_socket: Final = select.poll()  # made once, and empty between two looks
 class Connection(Peer):
     """The asyncio protocol of one client, and its session's peer."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        server = dispatcher.server
+        self._dispatcher: Final = dispatcher
         self._server: Final = server
         self._transport: asyncio.Transport | None = None
         self._parser: Final = RequestParser(server.config.proto_max_bulk_len)
@@ -74,7 +76,7 @@ class Connection(Peer):
         self._waits_alone = False  # for the answer to that, and nobody else is at work
         self._ended = False  # the peer sends no more: close once it has its replies
         self._held = 0  # pieces of output taken out and not sent yet
-        self.session: Session = Session(0, server.dbs[0], 0, self)
+        self.session: Session = Session(0, server.data.dbs[0], 0, self)
 
     # Called by the event loop
 
@@ -86,30 +88,30 @@ class Connection(Peer):
             transport.abort()
             self.session.closed = True
             return
-        now_ms = server.refresh_clock()
-        server.stats.connections_received += 1
-        if len(server.sessions) >= server.config.maxclients:
-            server.stats.rejected_connections += 1
+        now_ms = server.clock.refresh()
+        server.statistics.counters.connections_received += 1
+        if len(server.clients.sessions) >= server.config.maxclients:
+            server.statistics.counters.rejected_connections += 1
             transport.write(encode(ErrorReply(errors.TOO_MANY_CLIENTS)))
             transport.close()
             self.session.closed = True
             return
         config = server.config
         if config.protected_mode and not config.requirepass and is_remote(transport):
-            server.stats.rejected_connections += 1
+            server.statistics.counters.rejected_connections += 1
             transport.write(encode(ErrorReply(errors.PROTECTED_MODE)))
             transport.close()
             self.session.closed = True
             return
         keep_alive(transport, config.tcp_keepalive)
-        session = Session(server.next_session_id, server.dbs[0], now_ms, self)
-        server.next_session_id += 1
+        session = Session(server.clients.next_id, server.data.dbs[0], now_ms, self)
+        server.clients.next_id += 1
         describe_endpoints(session, transport)
         if server.config.requirepass:
             session.special |= NEEDS_AUTH
             self._parser.trusted = False
         self.session = session
-        server.sessions[session.id] = session
+        server.clients.sessions[session.id] = session
 
     def data_received(self, data: bytes) -> None:
         """Parse and run what arrived."""
@@ -117,10 +119,10 @@ class Connection(Peer):
         session = self.session
         session.bytes_in += len(data)
         session.reads += 1
-        server.stats.net_input_bytes += len(data)
-        server.stats.reads += 1
-        server.refresh_clock()
-        session.active_ms = server.clock_ns // 1_000_000
+        server.statistics.counters.net_input_bytes += len(data)
+        server.statistics.counters.reads += 1
+        server.clock.refresh()
+        session.active_ms = server.clock.now_ns // 1_000_000
         self._parser.feed(data)
         if self._queue or self._is_full() or session.special & HOLD:
             self._bound_input()
@@ -180,9 +182,9 @@ class Connection(Peer):
     def flush_soon(self) -> None:
         """Join the sessions that are flushed at the end of this turn."""
         server = self._server
-        if not server.flushing:
+        if not server.clients.flushing:
             server.host.flush_soon()
-        server.flushing.append(self.session)
+        server.clients.flushing.append(self.session)
 
     def flush(self) -> None:
         """Send what is pending, in one write."""
@@ -246,7 +248,7 @@ class Connection(Peer):
                 self._drop_reader()
                 return
         session.bytes_out += size
-        self._server.stats.note_write(size)
+        self._server.statistics.counters.note_write(size)
         transport.write(wire)
         if self._waits_alone:
             self._waits_alone = False
@@ -325,7 +327,7 @@ class Connection(Peer):
             self._drop_reader()
 
     def _drop_reader(self) -> None:
-        self._server.stats.output_buffer_disconnections += 1
+        self._server.statistics.counters.output_buffer_disconnections += 1
         log.warning("client id=%d closed: output buffer limit reached", self.session.id)
         self._leave_now()
 
@@ -341,14 +343,14 @@ class Connection(Peer):
         session = self.session
         if session.closed or self._is_full() or session.special & HOLD:
             return
-        self._server.refresh_clock()
+        self._server.clock.refresh()
         self._run()
 
     def _run(self) -> None:
         """Run all that can be run now, then send the replies."""
         session = self.session
         parser = self._parser
-        started_ns = self._server.clock_ns
+        started_ns = self._server.clock.now_ns
         try:
             while not self._is_full() and not session.special & HOLD:
                 requests = self._queue
@@ -364,17 +366,17 @@ class Connection(Peer):
                     count = len(requests)
                     session.batches += 1
                     session.requests += count
-                    self._server.stats.batches += 1
-                    self._server.stats.requests += count
+                    self._server.statistics.counters.batches += 1
+                    self._server.statistics.counters.requests += count
                     self._asked_once = count == 1 or _are_a_transaction(requests)
                 if not self._run_batch(requests, at) or parser.is_drained:
                     break
-                if self._server.clock_ns - started_ns >= TURN_NS:
+                if self._server.clock.now_ns - started_ns >= TURN_NS:
                     self._pausing = True
                     break
         except ProtocolError as error:
             line = errors.PROTOCOL % error.text
-            self._server.stats.count_error(line)
+            self._server.statistics.counters.count_error(line)
             write_reply(session.out, ErrorReply(line), session.resp3)
             session.special |= CLOSING
         if self._ended:
@@ -410,7 +412,7 @@ class Connection(Peer):
         if is_long:
             session.special |= LONG
         if size - at <= PIECE:
-            done = execute(self._server, session, requests, at, size)
+            done = execute(self._dispatcher, session, requests, at, size)
         else:
             done = self._run_pieces(requests, at)
         if is_long:
@@ -428,15 +430,15 @@ class Connection(Peer):
         """Run many requests from a place on until others are to have their turn; where it ended."""
         server = self._server
         session = self.session
-        until_ns = server.clock_ns + TURN_NS
+        until_ns = server.clock.now_ns + TURN_NS
         size = len(requests)
         answered_bytes = 0
         end = at
         while at == end and at < size:
             end = min(size, at + PIECE)
-            at = execute(server, session, requests, at, end)
+            at = execute(self._dispatcher, session, requests, at, end)
             answered_bytes += session.answered_bytes
-            if answered_bytes > OUTPUT_PAUSE_BYTES or server.clock_ns >= until_ns:
+            if answered_bytes > OUTPUT_PAUSE_BYTES or server.clock.now_ns >= until_ns:
                 break
         session.answered_bytes = answered_bytes
         return at
@@ -452,16 +454,16 @@ class Connection(Peer):
         if session.flush_pending or not (session.out or session.special & CLOSING):
             return
         server = self._server
-        alone = server.sender_id == session.id
-        server.sender_id = session.id
+        alone = server.clients.sender_id == session.id
+        server.clients.sender_id = session.id
         self._waits_alone = alone and self._asked_once
-        if alone and server.aof is None:
-            server.stats.turns += 1
+        if alone and not server.changes.recorded:
+            server.statistics.counters.turns += 1
             self.flush()
             return
         session.flush_pending = True
-        if alone and not server.flushing:
-            server.flushing.append(session)
+        if alone and not server.clients.flushing:
+            server.clients.flushing.append(session)
             server.host.flush_now()
         else:
             self.flush_soon()
@@ -469,11 +471,11 @@ class Connection(Peer):
     def _bound_input(self) -> bool:
         """Drop a peer of which more than client-query-buffer-limit is held; True when it was."""
         held = self._parser.pending_bytes
-        if held > self._server.recent_max_input_bytes:
-            self._server.recent_max_input_bytes = held
+        if held > self._server.clients.recent_max_input_bytes:
+            self._server.clients.recent_max_input_bytes = held
         if held <= self._server.config.client_query_buffer_limit:
             return False
-        self._server.stats.query_buffer_disconnections += 1
+        self._server.statistics.counters.query_buffer_disconnections += 1
         log.warning("client id=%d closed: query buffer limit reached", self.session.id)
         self._leave_now()
         return True

@@ -18,7 +18,7 @@ def thread_us() -> int:
     return time.thread_time_ns() // 1000
 
 
-class Stats:
+class Counters:
     """Counted since start or since CONFIG RESETSTAT.
 
     What each read touches is a machine integer.

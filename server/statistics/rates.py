@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.statistics.counters import Stats
+from headrace.server.statistics.counters import Counters
 
 _SAMPLES: Final = 16
 SAMPLE_MS: Final = 100  # the least time between two samples
@@ -58,7 +58,7 @@ class Rates:
         """Whether the last sample is old enough for a new one."""
         return now_ms - self.sampled_ms >= SAMPLE_MS or now_ms < self.sampled_ms
 
-    def sample(self, commands: int, counted: Stats, now_ms: int) -> None:
+    def sample(self, commands: int, counted: Counters, now_ms: int) -> None:
         """Note all counters."""
         self.sampled_ms = now_ms
         self.commands.sample(commands, now_ms)

@@ -20,6 +20,7 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
+from headrace.server.durability.durability import Durability
 from headrace.server.loading.loading import Loader, set_expiry
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
@@ -53,6 +54,7 @@ class Workspace:
         config = Config()
         config.databases = DATABASES
         self.server: Final = Server(config)
+        self._durability: Final = Durability(self.server)
         self.left: dict[str, Left] = {}
         self.keys = 0
         self.entries = 0
@@ -76,14 +78,14 @@ class Workspace:
                     size_bytes -= start
                     files = files[1:]
                     start = 0
-            loader = _TolerantLoader(server, files, size_bytes, self.left)
+            loader = _TolerantLoader(server, self._durability, files, size_bytes, self.left)
             loader.mends = False
             loader.start = start
             while loader.load_slice(SLICE_NS):
-                progress.reach(server.aof_status.loaded_bytes)
+                progress.reach(self._durability.files.status.loaded_bytes)
         finally:
             progress.close()
-        for db in server.dbs:
+        for db in server.data.dbs:
             self.keys += len(db)
 
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
@@ -92,7 +94,7 @@ class Workspace:
             "stream-idmp-duration": config.stream_idmp_duration,
             "stream-idmp-maxsize": config.stream_idmp_maxsize,
         }
-        reader = RdbReader(path, self.server.dbs, rdb_values(), defaults)
+        reader = RdbReader(path, self.server.data.dbs, rdb_values(), defaults)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)
@@ -104,7 +106,7 @@ class Workspace:
     def values_of(self, form: Form) -> list[object]:
         """All values of one type."""
         found: list[object] = []
-        for db in self.server.dbs:
+        for db in self.server.data.dbs:
             for entry in db.slots:
                 if form_of(entry.value) is form:
                     found.append(entry.value)
@@ -112,7 +114,7 @@ class Workspace:
 
     def databases(self) -> int:
         """How many databases a server needs for it, as many as it has by default at least."""
-        used = [db.index + 1 for db in self.server.dbs if len(db)]
+        used = [db.index + 1 for db in self.server.data.dbs if len(db)]
         return max([16, *used])
 
     def write(self, encoder: Encoder, file: NewFile) -> None:
@@ -125,7 +127,7 @@ class Workspace:
         done = 0
         encoder.begin()
         try:
-            for db in self.server.dbs:
+            for db in self.server.data.dbs:
                 for entry in db.slots:
                     more = encoder.add(frozen_key(db.index, entry))
                     while more:
@@ -201,13 +203,18 @@ class _TolerantLoader(Loader):
     """Notes commands that are not known here, and goes on."""
 
     def __init__(
-        self, server: Server, paths: list[bytes], size_bytes: int, left: dict[str, Left]
+        self,
+        server: Server,
+        durability: Durability,
+        paths: list[bytes],
+        size_bytes: int,
+        left: dict[str, Left],
     ) -> None:
-        super().__init__(server, paths, size_bytes, False)
+        super().__init__(server, durability, paths, size_bytes, False)
         self._left: Final = left
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
-        return SoundDecoder(self._server.dbs, now_ms, drop_before_ms)
+        return SoundDecoder(self._server.data.dbs, now_ms, drop_before_ms)
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         line = self._replayer.run(argv)

@@ -15,6 +15,7 @@ from conftest import Factory
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.aof.reader import AofReader
 from headrace.server.build import build_kind
+from headrace.server.durability.durability import Durability
 from headrace.server.loading.loading import Replayer, start_persistence
 from headrace.server.start import load_config
 from headrace.server.state import Server
@@ -51,7 +52,7 @@ def write_history(client: RawClient) -> None:
 def state_of(server: Server) -> dict[tuple[int, bytes], object]:
     """All that there is, but for the times of loading."""
     found: dict[tuple[int, bytes], object] = {}
-    for db in server.dbs:
+    for db in server.data.dbs:
         for key, entry in db.entries.items():
             value = entry.value
             if isinstance(value, Stream):
@@ -73,7 +74,7 @@ def new_server(directory: Path) -> Server:
 def states_by_offset(directory: Path) -> dict[int, object]:
     """The state behind each command of the file, and behind each transaction."""
     server = new_server(directory)
-    replayer = Replayer(server)
+    replayer = Replayer(server, Durability(server))
     path = bytes(directory / FOLDER / INCR)
     reader = AofReader(path, path)
     states: dict[int, object] = {0: state_of(server)}
@@ -94,13 +95,15 @@ def states_by_offset(directory: Path) -> dict[int, object]:
 def loaded(directory: Path) -> tuple[object, int]:
     """What a start makes of the folder: the state, and how long the file is afterwards."""
     server = new_server(directory)
-    asyncio.run(start_persistence(server))
-    assert server.aof is not None
-    assert server.aof_directory is not None
-    size_bytes = server.aof.size_bytes
-    server.aof.close()
-    server.aof_directory.close()
-    server.worker.close()
+    durability = Durability(server)
+    asyncio.run(start_persistence(server, durability))
+    files = durability.files
+    assert files.aof is not None
+    assert files.directory is not None
+    size_bytes = files.aof.size_bytes
+    files.aof.close()
+    files.directory.close()
+    files.worker.close()
     return state_of(server), size_bytes
 
 

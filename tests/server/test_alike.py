@@ -21,9 +21,11 @@ from headrace.protocol.requests import RequestParser
 from headrace.server.clients.session import NOBODY, Session
 from headrace.server.config.config import Config
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.invoke import MOST_ALIKE, alike_until, run_alike
 from headrace.server.dispatch.rows import NONE_ALIKE, TABLE
+from headrace.server.durability.durability import Durability
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.stream.entry_log import SCATTERED_BLOCKS
@@ -123,9 +125,12 @@ class Side:
     def __init__(self, aof_path: str | None = None) -> None:
         self.server = Server(Config())
         Settings(self.server)
+        durability = Durability(self.server)
+        self.files = durability.files
+        self.dispatcher = Dispatcher(self.server, durability)
         if aof_path is not None:
-            self.server.aof = AppendOnlyFile(os.fsencode(aof_path), 0, 0)
-        self.session = Session(1, self.server.dbs[0], 0, NOBODY)
+            self.files.record_to(AppendOnlyFile(os.fsencode(aof_path), 0, 0))
+        self.session = Session(1, self.server.data.dbs[0], 0, NOBODY)
         self.run([[b"CONFIG", b"SET", b"stream-node-max-entries", b"5"]])
         for db in (b"1", b"0"):
             self.run([[b"SELECT", db], [b"SET", b"text", b"x"]])
@@ -135,13 +140,13 @@ class Side:
         """What the client gets."""
         self.session.out.clear()
         copies = [list(words) for words in requests]
-        assert execute(self.server, self.session, copies, 0, len(copies)) == len(copies)
+        assert execute(self.dispatcher, self.session, copies, 0, len(copies)) == len(copies)
         return b"".join(self.session.out)
 
     def streams(self) -> list[object]:
         """All there is of the streams, what has a time left out."""
         found: list[object] = []
-        for db in self.server.dbs[:2]:
+        for db in self.server.data.dbs[:2]:
             for key in KEYS[:2]:
                 stream = db.entries[key].value
                 assert isinstance(stream, Stream)
@@ -161,7 +166,7 @@ class Side:
 
     def records(self) -> list[list[bytes]]:
         """What the append-only file has of the entries that were added, and of transactions."""
-        aof = self.server.aof
+        aof = self.files.aof
         if aof is None:
             return []
         aof.write()
@@ -227,8 +232,8 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
         assert got == b"".join([by_one.run([words]) for words in requests])
     assert at_once.streams() == by_one.streams()
     assert at_once.server.changes.dirty == by_one.server.changes.dirty
-    assert at_once.server.keyspace_hits == by_one.server.keyspace_hits
-    assert at_once.server.keyspace_misses == by_one.server.keyspace_misses
+    assert at_once.server.statistics.keyspace_hits == by_one.server.statistics.keyspace_hits
+    assert at_once.server.statistics.keyspace_misses == by_one.server.statistics.keyspace_misses
     assert calls == by_one.calls(start)
 
 
@@ -237,7 +242,7 @@ def count_at_once(side: Side, requests: list[list[bytes]]) -> int:
     row = TABLE[requests[0][0].lower()]
     assert row.run_alike is not None
     until = alike_until(requests, 0, len(requests))
-    return run_alike(side.server, side.server.call, row, row.run_alike, requests, 0, until)[0]
+    return run_alike(side.server, side.dispatcher.call, row, row.run_alike, requests, 0, until)[0]
 
 
 def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
@@ -317,7 +322,7 @@ def _scattered() -> Side:
     last = b"%d-%d" % (ID_MAX, ID_MAX)
     side.run([[b"XADD", b"s", ms, b"f", ms] for ms in (*even, *apart, last)])
     side.run([[b"XDEL", b"s", *even[:9], *even[20:400:7], apart[3], last]])
-    stream = side.server.dbs[0].entries[b"s"].value
+    stream = side.server.data.dbs[0].entries[b"s"].value
     assert isinstance(stream, Stream)
     assert stream.is_scattered()
     return side
@@ -337,7 +342,7 @@ def test_entries_of_one_group_are_acknowledged_at_once() -> None:
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
     side = Side()
-    entry = side.server.dbs[0].entries[b"s"]
+    entry = side.server.data.dbs[0].entries[b"s"]
     entry.access_ms = 1
     wrong = [b"XADD", b"s", b"MAXLEN", b"~", b"3", b"*"]
     assert side.run([wrong, wrong]).count(b"-ERR wrong number of arguments") == 2
@@ -353,9 +358,9 @@ def test_time_stands_still_in_a_transaction() -> None:
 def test_what_a_client_sees_of_itself_counts_before_it_is_sent() -> None:
     side = Side()
     big = [b"ECHO", b"x" * 100_000]
-    assert execute(side.server, side.session, [big] * 30, 0, 30) == 11
+    assert execute(side.dispatcher, side.session, [big] * 30, 0, 30) == 11
     side.run([[b"MONITOR"]])
-    assert execute(side.server, side.session, [big] * 30, 0, 30) == 6
+    assert execute(side.dispatcher, side.session, [big] * 30, 0, 30) == 6
 
 
 def entries(count: int, key: str = "s") -> list[tuple[Argument, ...]]:

@@ -105,7 +105,7 @@ Connect = Callable[[], Awaitable[Client]]
 async def serving(config: Config, folder: Path) -> AsyncIterator[tuple[BusyPoll, Connect]]:
     config.dir = bytes(folder)
     app = App(config)
-    await start_persistence(app.server)
+    await start_persistence(app.server, app.durability)
     listener = await asyncio.get_running_loop().create_server(app._connect, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     writers = []
@@ -122,8 +122,8 @@ async def serving(config: Config, folder: Path) -> AsyncIterator[tuple[BusyPoll,
             writer.close()
             await writer.wait_closed()
         listener.close()
-        app.committer.close()
-        app.server.worker.close()
+        app.durability.committer.close()
+        app.durability.files.worker.close()
 
 
 async def test_who_is_alone_and_waits_for_each_answer_is_looked_for(tmp_path: Path) -> None:

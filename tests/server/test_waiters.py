@@ -15,8 +15,10 @@ from headrace.server.clients.session import NOBODY, Session
 from headrace.server.commands.streams.waiting import MANY_IDS, EntryAfter, Readers
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
 from headrace.server.dispatch.serving import serve_ready
+from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 from headrace.server.waiting.arrivals import SPARE_TICKETS, Arrivals
 from headrace.server.waiting.waiters import Parked, Queue, Waiter
@@ -26,8 +28,8 @@ from headrace.storage.stream.stream import Stream
 def test_deadlines_of_those_who_were_served_are_forgotten() -> None:
     """A client that reads with a long timeout, again and again, leaves nothing behind."""
     server = Server(Config())
-    session = Session(1, server.dbs[0], 0, NOBODY)
-    other = Session(2, server.dbs[0], 0, NOBODY)
+    session = Session(1, server.data.dbs[0], 0, NOBODY)
+    other = Session(2, server.data.dbs[0], 0, NOBODY)
     wanted = EntryAfter([(0, 0)])
     server.blocking.park(other, 0, Parked([b"s"], 5000, [b"XREAD"], None, wanted))
     for number in range(10_000):
@@ -44,7 +46,7 @@ _SERVER = Server(Config())
 
 def waiter(ticket: int, after: tuple[int, int] = (0, 0)) -> Waiter:
     parked = Parked([b"s"], 0, [b"XREAD"], None, EntryAfter([after]))
-    session = Session(ticket, _SERVER.dbs[0], 0, NOBODY)
+    session = Session(ticket, _SERVER.data.dbs[0], 0, NOBODY)
     return Waiter(session, 0, parked, ticket)
 
 
@@ -105,31 +107,34 @@ def test_readers_are_woken_whose_id_was_passed(
         assert readers.candidates(None) == readers.candidates(b"a string") == []
 
 
-def run_all(server: Server, session: Session, *lines: str) -> None:
+def run_all(dispatcher: Dispatcher, session: Session, *lines: str) -> None:
     for line in lines:
-        server.refresh_clock()
+        dispatcher.server.clock.refresh()
         session.out.clear()
-        assert execute(server, session, [line.encode().split()], 0, 1) == 1
+        assert execute(dispatcher, session, [line.encode().split()], 0, 1) == 1
         assert not b"".join(session.out).startswith(b"-"), (line, session.out)
 
 
 def test_where_nothing_is_pending_nobody_looks_what_can_be_claimed() -> None:
     """Readers that claim at once would else be looked at without end."""
     server = Server(Config())
-    actor, reader = (Session(number, server.dbs[0], 0, NOBODY) for number in (1, 2))
-    run_all(server, actor, "XADD s 1-0 f v", "XGROUP CREATE s g $")
-    run_all(server, reader, "XREADGROUP GROUP g a BLOCK 0 CLAIM 50 STREAMS s >")
+    dispatcher = Dispatcher(server, Durability(server))
+    actor, reader = (Session(number, server.data.dbs[0], 0, NOBODY) for number in (1, 2))
+    run_all(dispatcher, actor, "XADD s 1-0 f v", "XGROUP CREATE s g $")
+    run_all(dispatcher, reader, "XREADGROUP GROUP g a BLOCK 0 CLAIM 50 STREAMS s >")
     assert server.blocking.client_count == 1
     assert server.blocking.next_alarm_ms() == 0
-    started_ms = server.refresh_clock()
-    run_all(server, actor, "XCLAIM s g dead 0 1-0 FORCE")
-    assert started_ms + 50 <= server.blocking.next_alarm_ms() <= server.refresh_clock() + 50
-    run_all(server, actor, "XACK s g 1-0")
+    started_ms = server.clock.refresh()
+    run_all(dispatcher, actor, "XCLAIM s g dead 0 1-0 FORCE")
+    assert started_ms + 50 <= server.blocking.next_alarm_ms() <= server.clock.refresh() + 50
+    run_all(dispatcher, actor, "XACK s g 1-0")
     server.blocking.ring(server.blocking.next_alarm_ms())
-    serve_ready(server)
+    serve_ready(dispatcher)
     assert server.blocking.next_alarm_ms() == 0
     assert server.blocking.client_count == 1
-    run_all(server, actor, "MULTI", "XADD s 2-0 f v", "XREADGROUP GROUP g b STREAMS s >", "EXEC")
+    run_all(
+        dispatcher, actor, "MULTI", "XADD s 2-0 f v", "XREADGROUP GROUP g b STREAMS s >", "EXEC"
+    )
     assert server.blocking.client_count == 1
     assert server.blocking.next_alarm_ms() > started_ms
 
@@ -150,8 +155,8 @@ def test_a_tick_that_fails_is_not_the_last() -> None:
         server = Server(Config())
         server.config.hz = 500
         # What is no session makes each round of the cron fail, which no correct type would.
-        server.sessions[1] = "no session"  # type: ignore[assignment]
-        cron = Cron(server)
+        server.clients.sessions[1] = "no session"  # type: ignore[assignment]
+        cron = Cron(Dispatcher(server, Durability(server)))
         cron.start()
         await asyncio.wait_for(failed_twice.wait(), 10)
         cron.stop()
@@ -163,24 +168,27 @@ def test_a_tick_that_fails_is_not_the_last() -> None:
 def test_one_that_cannot_be_served_keeps_nobody_else_waiting() -> None:
     """A block that cannot be decoded, as a file that is taken as it is may hold one."""
     server = Server(Config())
-    actor, claimer, reader = (Session(number, server.dbs[0], 0, NOBODY) for number in (1, 2, 3))
-    run_all(
-        server, actor, *(f"XADD bad {number}-0 f {number * number}" for number in range(1, 151))
+    dispatcher = Dispatcher(server, Durability(server))
+    actor, claimer, reader = (
+        Session(number, server.data.dbs[0], 0, NOBODY) for number in (1, 2, 3)
     )
-    run_all(server, actor, "XGROUP CREATE bad g 0", "XGROUP CREATE good g 0 MKSTREAM")
-    run_all(server, actor, "XREADGROUP GROUP g a STREAMS bad >")
-    run_all(server, claimer, "XREADGROUP GROUP g b BLOCK 0 CLAIM 9000000 STREAMS bad >")
-    run_all(server, reader, "XREADGROUP GROUP g c BLOCK 0 STREAMS good >")
-    stream = server.dbs[0].get(b"bad", 0)
+    run_all(
+        dispatcher, actor, *(f"XADD bad {number}-0 f {number * number}" for number in range(1, 151))
+    )
+    run_all(dispatcher, actor, "XGROUP CREATE bad g 0", "XGROUP CREATE good g 0 MKSTREAM")
+    run_all(dispatcher, actor, "XREADGROUP GROUP g a STREAMS bad >")
+    run_all(dispatcher, claimer, "XREADGROUP GROUP g b BLOCK 0 CLAIM 9000000 STREAMS bad >")
+    run_all(dispatcher, reader, "XREADGROUP GROUP g c BLOCK 0 STREAMS good >")
+    stream = server.data.dbs[0].get(b"bad", 0)
     assert isinstance(stream, Stream)
     block = stream.index.blocks[0]
     block.payload = block.payload[: block.ids_bytes] + b"\xc1" * 20
     block.run = None
-    run_all(server, actor, "MULTI", "XCLAIM bad g a 0 150-0", "XADD good 1-0 f v")
+    run_all(dispatcher, actor, "MULTI", "XCLAIM bad g a 0 150-0", "XADD good 1-0 f v")
     with pytest.raises((IndexError, MsgspecError)):
-        run_all(server, actor, "EXEC")
+        run_all(dispatcher, actor, "EXEC")
     assert server.blocking.client_count == 2
-    run_all(server, actor, "PING")
+    run_all(dispatcher, actor, "PING")
     assert server.blocking.client_count == 1
     assert b"$3\r\n1-0\r\n" in b"".join(reader.out)
     assert server.blocking.ready == []

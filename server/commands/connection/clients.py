@@ -35,6 +35,7 @@ from headrace.server.commands.connection.connection import is_plain
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.pausing import pause, unpause
 from headrace.server.dispatch.rows import (
     ADMIN,
     LOADING,
@@ -74,7 +75,7 @@ def client_list(call: Call) -> object:
     Raises: a type that there is not, an ID that is no integer, any other word.
     """
     argv = call.argv
-    sessions = call.server.sessions
+    sessions = call.server.clients.sessions
     option = argv[2].lower() if len(argv) > 2 else b""
     if option == b"type" and len(argv) == 4:
         wanted = CLIENT_TYPES.get(argv[3].lower())
@@ -96,7 +97,7 @@ def _by_ids(call: Call, words: list[bytes]) -> list[Session]:
         number = parse_integer(word)
         if number is None:
             raise CommandError(BAD_CLIENT_ID)
-        session = call.server.sessions.get(number)
+        session = call.server.clients.sessions.get(number)
         if session is not None:
             found.append(session)
     return found
@@ -194,14 +195,14 @@ def client_pause(call: Call) -> object:
     if mode not in (b"write", b"all"):
         raise CommandError(BAD_PAUSE_MODE)
     end_ms = deadline_of(argv[2], call.now_ms)
-    call.server.pause(end_ms - call.now_ms if end_ms else 0, mode == b"write")
+    pause(call.server, end_ms - call.now_ms if end_ms else 0, mode == b"write")
     return OK
 
 
 @command("CLIENT|UNPAUSE", arity=2, flags=_OTHERS, acl=_ACL)
 def client_unpause(call: Call) -> object:
     """Let the requests run that CLIENT PAUSE holds back. Reply: OK."""
-    call.server.unpause()
+    unpause(call.server)
     return OK
 
 
@@ -217,7 +218,7 @@ def client_unblock(call: Call) -> object:
     reason = argv[3].lower() if len(argv) == 4 else b"timeout"
     if reason not in (b"timeout", b"error"):
         raise CommandError(BAD_UNBLOCK_REASON)
-    session = call.server.sessions.get(Args(argv, 2).integer())
+    session = call.server.clients.sessions.get(Args(argv, 2).integer())
     if session is None or session.waiter is None:
         return 0
     if reason == b"error":
@@ -248,7 +249,7 @@ def client_tracking(call: Call) -> object:
     args = Args(call.argv, 3)
     while args.left:
         if args.left > 1 and args.flag(b"REDIRECT"):
-            if args.integer() not in call.server.sessions:
+            if args.integer() not in call.server.clients.sessions:
                 raise CommandError(NO_REDIRECT_CLIENT)
         elif args.left > 1 and args.flag(b"PREFIX"):
             args.word()

@@ -46,7 +46,8 @@ from headrace.server.dispatch.rows import (
     STALE,
     command,
 )
-from headrace.server.state import MONITORED, Server
+from headrace.server.gate import MONITORED
+from headrace.server.state import Server
 
 DEFAULT_USER: Final = b"default"
 _RESET: Final = Status(b"RESET")
@@ -104,10 +105,10 @@ def reset(call: Call) -> object:
     session = call.session
     stop_monitoring(server, session)
     server.watches.unwatch(session)
-    server.pubsub.drop_session(session)
+    server.clients.pubsub.drop_session(session)
     session.drop_transaction()
     session.special &= ~_FORGOTTEN_BY_RESET
-    session.db = server.dbs[0]
+    session.db = server.data.dbs[0]
     session.resp3 = False
     session.name = b""
     session.user = DEFAULT_USER
@@ -189,9 +190,9 @@ def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes
 def select(call: Call) -> object:
     """Reply: OK."""
     index = Args(call.argv).int32()
-    if not 0 <= index < len(call.server.dbs):
+    if not 0 <= index < len(call.server.data.dbs):
         raise CommandError(DB_OUT_OF_RANGE)
-    call.session.db = call.server.dbs[index]
+    call.session.db = call.server.data.dbs[index]
     call.db = call.session.db
     return OK
 
@@ -203,7 +204,7 @@ def authenticate(call: Call, user: bytes, password: bytes) -> None:
     """
     wanted = call.server.config.requirepass
     if user != DEFAULT_USER or (wanted and not _compare_digest(password, wanted)):
-        call.server.stats.denied_authentications += 1
+        call.server.statistics.counters.denied_authentications += 1
         raise CommandError(WRONG_PASSWORD)
     call.session.user = DEFAULT_USER
     call.session.special &= ~NEEDS_AUTH
@@ -213,8 +214,8 @@ def stop_monitoring(server: Server, session: Session) -> None:
     """Show a session no more commands of others."""
     if session.special & MONITORING:
         session.special &= ~MONITORING
-        del server.monitors[session]
-        server.set_special(MONITORED, bool(server.monitors))
+        del server.clients.monitors[session]
+        server.gate.set(MONITORED, bool(server.clients.monitors))
 
 
 def is_plain(word: bytes) -> bool:

@@ -107,7 +107,7 @@ def restore(call: Call) -> object:
             call.delete(key)
         return OK
     if there:
-        call.server.free_later(db.remove(key))
+        call.server.data.free_later(db.remove(key))
     call.created(key)
     db.put(key, value, call.now_ms)
     if moment_ms:

@@ -77,7 +77,7 @@ def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
     deleted: list[bytes] = []
     for key in keys:
         if db.entry(key, call.now_ms) is not None:
-            call.server.free_later(db.remove(key))
+            call.server.data.free_later(db.remove(key))
             deleted.append(key)
             call.changed(key, DELETED, None)
     return deleted
@@ -271,9 +271,9 @@ def move(call: Call) -> object:
 
 
 def _database(call: Call, index: int) -> Keyspace:
-    if not 0 <= index < len(call.server.dbs):
+    if not 0 <= index < len(call.server.data.dbs):
         raise CommandError(DB_OUT_OF_RANGE)
-    return call.server.dbs[index]
+    return call.server.data.dbs[index]
 
 
 container("OBJECT")
@@ -353,9 +353,9 @@ def _inspect(call: Call) -> Entry | None:
     """The entry asked about: no access, but a hit or a miss."""
     found = call.db.entry(call.argv[2], call.now_ms)
     if found is None:
-        call.server.keyspace_misses += 1
+        call.server.statistics.keyspace_misses += 1
     else:
-        call.server.keyspace_hits += 1
+        call.server.statistics.keyspace_hits += 1
     return found
 
 

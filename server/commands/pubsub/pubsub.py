@@ -30,7 +30,7 @@ def subscribe(call: Call) -> object:
     """Reply: for each channel (subscribe, channel, subscriptions)."""
     told: list[object] = []
     for channel in call.argv[1:]:
-        call.server.pubsub.subscribe(call.session, channel)
+        call.server.clients.pubsub.subscribe(call.session, channel)
         told.append(Push([b"subscribe", channel, call.session.subscriptions]))
     return Replies(told)
 
@@ -40,7 +40,7 @@ def psubscribe(call: Call) -> object:
     """Reply: for each pattern (psubscribe, pattern, subscriptions)."""
     told: list[object] = []
     for pattern in call.argv[1:]:
-        call.server.pubsub.subscribe_pattern(call.session, pattern)
+        call.server.clients.pubsub.subscribe_pattern(call.session, pattern)
         told.append(Push([b"psubscribe", pattern, call.session.subscriptions]))
     return Replies(told)
 
@@ -60,7 +60,7 @@ def ssubscribe(call: Call) -> object:
         raise CommandError(SSUBSCRIBE_IN_MULTI)
     told: list[object] = []
     for channel in call.argv[1:]:
-        call.server.pubsub.subscribe_shard(call.session, channel)
+        call.server.clients.pubsub.subscribe_shard(call.session, channel)
         told.append(Push([b"ssubscribe", channel, len(call.session.shard_channels)]))
     return Replies(told)
 
@@ -75,7 +75,7 @@ def unsubscribe(call: Call) -> object:
     session = call.session
     told: list[object] = []
     for channel in call.argv[1:] or list(session.channels):
-        call.server.pubsub.unsubscribe(session, channel)
+        call.server.clients.pubsub.unsubscribe(session, channel)
         told.append(Push([b"unsubscribe", channel, session.subscriptions]))
     return Replies(told or [Push([b"unsubscribe", None, session.subscriptions])])
 
@@ -86,7 +86,7 @@ def punsubscribe(call: Call) -> object:
     session = call.session
     told: list[object] = []
     for pattern in call.argv[1:] or list(session.patterns):
-        call.server.pubsub.unsubscribe_pattern(session, pattern)
+        call.server.clients.pubsub.unsubscribe_pattern(session, pattern)
         told.append(Push([b"punsubscribe", pattern, session.subscriptions]))
     return Replies(told or [Push([b"punsubscribe", None, session.subscriptions])])
 
@@ -102,7 +102,7 @@ def sunsubscribe(call: Call) -> object:
     session = call.session
     told: list[object] = []
     for channel in call.argv[1:] or list(session.shard_channels):
-        call.server.pubsub.unsubscribe_shard(session, channel)
+        call.server.clients.pubsub.unsubscribe_shard(session, channel)
         told.append(Push([b"sunsubscribe", channel, len(session.shard_channels)]))
     return Replies(told or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
 
@@ -110,13 +110,13 @@ def sunsubscribe(call: Call) -> object:
 @command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
 def publish(call: Call) -> object:
     """Reply: how many times it was delivered."""
-    return call.server.pubsub.publish(call.argv[1], call.argv[2])
+    return call.server.clients.pubsub.publish(call.argv[1], call.argv[2])
 
 
 @command("SPUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST, keys=(KeySpec("NOT_KEY"),))
 def spublish(call: Call) -> object:
     """Reply: how many times it was delivered."""
-    return call.server.pubsub.publish_shard(call.argv[1], call.argv[2])
+    return call.server.clients.pubsub.publish_shard(call.argv[1], call.argv[2])
 
 
 container("PUBSUB")
@@ -125,31 +125,31 @@ container("PUBSUB")
 @command("PUBSUB|CHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_channels(call: Call) -> object:
     """Reply: list of channels with a subscriber."""
-    return _names(call, call.server.pubsub.channels)
+    return _names(call, call.server.clients.pubsub.channels)
 
 
 @command("PUBSUB|SHARDCHANNELS", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardchannels(call: Call) -> object:
     """Reply: list of shard channels with a subscriber."""
-    return _names(call, call.server.pubsub.shard_channels)
+    return _names(call, call.server.clients.pubsub.shard_channels)
 
 
 @command("PUBSUB|NUMPAT", arity=2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numpat(call: Call) -> object:
     """Reply: how many different patterns somebody listens to."""
-    return len(call.server.pubsub.patterns)
+    return len(call.server.clients.pubsub.patterns)
 
 
 @command("PUBSUB|NUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_numsub(call: Call) -> object:
     """Reply: flat list of channels and their subscribers."""
-    return _counts(call, call.server.pubsub.channels)
+    return _counts(call, call.server.clients.pubsub.channels)
 
 
 @command("PUBSUB|SHARDNUMSUB", arity=-2, flags=PUBSUB | LOADING | STALE)
 def pubsub_shardnumsub(call: Call) -> object:
     """As NUMSUB, for shard channels."""
-    return _counts(call, call.server.pubsub.shard_channels)
+    return _counts(call, call.server.clients.pubsub.shard_channels)
 
 
 command("PUBSUB|HELP", arity=2, flags=LOADING | STALE)(show_help)

@@ -29,8 +29,8 @@ from headrace.server.dispatch.rows import (
     container,
 )
 from headrace.server.durability.shutdown import ready_to_end
+from headrace.server.gate import MONITORED
 from headrace.server.info.sections import info_text
-from headrace.server.state import MONITORED
 
 
 @command(
@@ -42,13 +42,13 @@ from headrace.server.state import MONITORED
 )
 def info(call: Call) -> object:
     """Reply: text, a line ``# Title`` and then lines ``name:value`` for each section."""
-    return Verbatim(info_text(call.server, call.argv[1:]))
+    return Verbatim(info_text(call, call.argv[1:]))
 
 
 @command("TIME", arity=1, flags=LOADING | STALE | FAST, tips=("nondeterministic_output",))
 def time_now(call: Call) -> object:
     """Reply: list of seconds since 1970 and the microseconds beyond them."""
-    usec = call.server.clock_ns // 1000
+    usec = call.server.clock.now_ns // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
 
@@ -60,8 +60,8 @@ def monitor(call: Call) -> object:
         raise CommandError(MONITOR_IN_MULTI)
     if not session.special & MONITORING:
         session.special |= MONITORING
-        call.server.monitors[session] = None
-        call.server.set_special(MONITORED, True)
+        call.server.clients.monitors[session] = None
+        call.server.gate.set(MONITORED, True)
     return OK
 
 
@@ -115,7 +115,9 @@ def shutdown(call: Call) -> object:
     if b"abort" in words:
         raise CommandError(NO_SHUTDOWN)
     server = call.server
-    if not ready_to_end(server, b"save" in words, b"nosave" in words, b"force" in words):
+    if not ready_to_end(
+        server, call.durability, b"save" in words, b"nosave" in words, b"force" in words
+    ):
         raise CommandError(SHUTDOWN_FAILED)
     call.session.special |= CLOSING
     server.host.stop(0)

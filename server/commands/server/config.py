@@ -26,8 +26,8 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
+from headrace.server.gate import LOADING_DATA
 from headrace.server.settings import allowed_by
-from headrace.server.state import LOADING_DATA
 
 log: Final = logging.getLogger("headrace")
 
@@ -60,7 +60,7 @@ def config_set(call: Call) -> object:
     pairs = [(argv[at], argv[at + 1]) for at in range(2, len(argv), 2)]
     server = call.server
     allowed = allowed_by(server.config.enable_protected_configs, call.session)
-    server.config.set_many(pairs, allowed, bool(server.special & LOADING_DATA))
+    server.config.set_many(pairs, allowed, bool(server.gate.reasons & LOADING_DATA))
     return OK
 
 
@@ -68,13 +68,13 @@ def config_set(call: Call) -> object:
 def config_resetstat(call: Call) -> object:
     """Set the counters that INFO shows to zero. Reply: OK."""
     server = call.server
-    server.stats.reset()
-    server.rates.reset()
-    server.slowlog.reset_counters()
-    server.keyspace_hits = 0
-    server.keyspace_misses = 0
+    server.statistics.counters.reset()
+    server.statistics.rates.reset()
+    server.statistics.slowlog.reset_counters()
+    server.statistics.keyspace_hits = 0
+    server.statistics.keyspace_misses = 0
     server.changes.expired_keys = 0
-    server.lazy_freed = 0
+    server.data.freed = 0
     for row in TABLE.values():
         row.reset_counters()
         for child in row.subcommands.values():

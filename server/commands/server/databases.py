@@ -46,10 +46,10 @@ def flushall(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
     removed = 0
-    for db in call.server.dbs:
+    for db in call.server.data.dbs:
         removed += _flush(call, db)
-    saving = call.server.saving
-    if saving is not None and not call.replaying and saving.flushed():
+    durability = call.durability
+    if durability.is_on and not call.replaying and durability.saving.flushed():
         removed = 0  # they are not counted as changes since the snapshot
     # Recorded even where there was nothing: what a file that is read again holds is not known.
     call.record([b"FLUSHALL"], removed)
@@ -77,10 +77,10 @@ def swapdb(call: Call) -> object:
     first = args.int32(INVALID_FIRST_DB)
     second = args.int32(INVALID_SECOND_DB)
     server = call.server
-    if not (0 <= first < len(server.dbs) and 0 <= second < len(server.dbs)):
+    if not (0 <= first < len(server.data.dbs) and 0 <= second < len(server.data.dbs)):
         raise CommandError(DB_OUT_OF_RANGE)
     if first != second:
-        one, other = server.dbs[first], server.dbs[second]
+        one, other = server.data.dbs[first], server.data.dbs[second]
         server.changes.replace_database(one, other, call.now_ms)
         server.changes.replace_database(other, one, call.now_ms)
         one.swap(other)

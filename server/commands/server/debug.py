@@ -103,7 +103,7 @@ def _sleep(call: Call) -> object:
 
 
 def _set_active_expire(call: Call) -> object:
-    call.server.active_expire = _loose(call.argv[2]) != 0
+    call.server.data.active_expire = _loose(call.argv[2]) != 0
     return OK
 
 
@@ -143,7 +143,7 @@ def _object(call: Call) -> object:
 
 
 def _digest(call: Call) -> object:
-    return Status(data_digest(call.server.dbs))
+    return Status(data_digest(call.server.data.dbs))
 
 
 def _digest_value(call: Call) -> object:
@@ -177,8 +177,7 @@ def _reload(call: Call) -> object:
     if options - {b"MERGE", b"NOFLUSH", b"NOSAVE"}:
         raise CommandError(BAD_RELOAD_OPTION)
     server = call.server
-    saving = server.saving
-    assert saving is not None
+    saving = call.durability.saving
     if b"NOSAVE" not in options:
         saving.cancel()  # it would take the place of the newer one
         if not saving.save_now():
@@ -194,7 +193,7 @@ def _reload(call: Call) -> object:
 
 def _loadaof(call: Call) -> object:
     try:
-        reload_aof(call.server)
+        reload_aof(call.server, call.durability)
     except PersistenceError as error:
         log.warning("DEBUG LOADAOF failed: %s", error)
         raise CommandError(LOADAOF_FAILED) from None

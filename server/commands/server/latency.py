@@ -34,14 +34,14 @@ def latency_latest(call: Call) -> object:
     """
     return [
         [event, series.samples[-1][0], series.samples[-1][1], series.highest_ms]
-        for event, series in call.server.latency.events.items()
+        for event, series in call.server.statistics.latency.events.items()
     ]
 
 
 @command("LATENCY|HISTORY", arity=3, flags=_FLAGS, tips=_TIPS)
 def latency_history(call: Call) -> object:
     """Reply: list of (second, milliseconds), oldest first."""
-    series = call.server.latency.events.get(call.argv[2])
+    series = call.server.statistics.latency.events.get(call.argv[2])
     if series is None:
         return []
     return [[at_s, ms] for at_s, ms in series.samples]
@@ -51,7 +51,7 @@ def latency_history(call: Call) -> object:
 def latency_graph(call: Call) -> object:
     """Reply: text, the samples drawn. Raises: an event without samples."""
     event = call.argv[2]
-    series = call.server.latency.events.get(event)
+    series = call.server.statistics.latency.events.get(event)
     if series is None:
         raise CommandError(no_latency_samples(event))
     return Verbatim(graph(event, series, call.now_ms // 1000))
@@ -74,7 +74,7 @@ def latency_reset(call: Call) -> object:
 
     Reply: how many events were forgotten.
     """
-    events = call.server.latency.events
+    events = call.server.statistics.latency.events
     named = {word.lower() for word in call.argv[2:]}
     gone = [event for event in events if not named or event.lower() in named]
     for event in gone:

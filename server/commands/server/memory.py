@@ -57,7 +57,7 @@ def memory_usage(call: Call) -> object:
 @command("MEMORY|STATS", arity=2, tips=_TIPS)
 def memory_stats(call: Call) -> object:
     """Reply: map of names to bytes, counts and ratios."""
-    figures = MemoryFigures(call.server)
+    figures = MemoryFigures(call.server, call.durability.files)
     used = figures.used
     pairs: list[tuple[object, object]] = [
         (b"peak.allocated", figures.peak),
@@ -104,7 +104,7 @@ def memory_stats(call: Call) -> object:
 def memory_doctor(call: Call) -> object:
     """Reply: text, what looks odd and what may help."""
     server = call.server
-    figures = MemoryFigures(server)
+    figures = MemoryFigures(server, call.durability.files)
     if figures.used - figures.startup < _SMALL_BYTES and figures.peak < 2 * figures.startup:
         return Verbatim(b"There is too little data here to say anything about its memory.\n")
     reports: list[bytes] = []
@@ -113,7 +113,7 @@ def memory_doctor(call: Call) -> object:
             b" * Peak: up to %b were in use once, much more than now. New data will use what the "
             b"allocator kept; MEMORY PURGE gives some of it back.\n" % human(figures.peak)
         )
-    clients = list(server.sessions.values())
+    clients = list(server.clients.sessions.values())
     waiting = sum([each.peer.pending_output_bytes() for each in clients])
     if clients and waiting // len(clients) > _LARGE_CLIENT_BYTES:
         reports.append(
@@ -139,7 +139,7 @@ def memory_malloc_stats(call: Call) -> object:
         for number, count in enumerate(gc.get_count())
     ]
     lines.append(b"frozen: %d objects" % gc.get_freeze_count())
-    lines.append(b"resident: %d bytes" % call.server.sample_memory())
+    lines.append(b"resident: %d bytes" % call.server.statistics.sample_memory())
     return Verbatim(b"\n".join(lines) + b"\n")
 
 
@@ -151,7 +151,7 @@ def memory_malloc_stats(call: Call) -> object:
 def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
-    call.server.sample_memory()
+    call.server.statistics.sample_memory()
     return OK
 
 

@@ -21,14 +21,13 @@ def bgrewriteaof(call: Call) -> object:
     Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
     Raises: one is on its way already; it cannot begin.
     """
-    server = call.server
-    rewriting = server.rewriting
-    assert rewriting is not None
+    files = call.durability.files
+    rewriting = call.durability.rewriting
     if rewriting.is_running():
         raise CommandError(REWRITE_IN_PROGRESS)
-    if call.session.special & IN_MULTI or server.job is not None:
-        server.aof_status.rewrite_scheduled = True
-        server.aof_status.failures_in_a_row = 0
+    if call.session.special & IN_MULTI or files.job is not None:
+        files.status.rewrite_scheduled = True
+        files.status.failures_in_a_row = 0
         return _SCHEDULED
     if not rewriting.begin():
         raise CommandError(REWRITE_FAILED)

@@ -35,8 +35,7 @@ def save(call: Call) -> object:
 
     Reply: OK. Raises: it failed, see the log; or one is being written in the background.
     """
-    saving = call.server.saving
-    assert saving is not None
+    saving = call.durability.saving
     if saving.is_running():
         raise CommandError(SAVE_IN_PROGRESS)
     if not saving.save_now():
@@ -56,13 +55,11 @@ def bgsave(call: Call) -> object:
     schedule = len(argv) == 2 and argv[1].lower() == b"schedule"
     if len(argv) > 1 and not schedule:
         raise CommandError(SYNTAX)
-    server = call.server
-    saving = server.saving
-    assert saving is not None
+    saving = call.durability.saving
     if saving.is_running():
         raise CommandError(SAVE_IN_PROGRESS)
     in_multi = bool(call.session.special & IN_MULTI)
-    if server.job is not None or in_multi:
+    if call.durability.files.job is not None or in_multi:
         if not schedule and not in_multi:
             raise CommandError(OTHER_JOB_IN_PROGRESS)
         saving.status.scheduled = True
@@ -81,4 +78,4 @@ def bgsave(call: Call) -> object:
 )
 def last_save(call: Call) -> object:
     """Reply: when the data was last saved, in seconds since 1970."""
-    return call.server.last_save_s
+    return call.durability.files.last_save_s

@@ -31,7 +31,7 @@ def slowlog_get(call: Call) -> object:
         as are kept), the client's address, its name, and how many words there were.
     """
     argv = call.argv
-    log = call.server.slowlog
+    log = call.server.statistics.slowlog
     count = DEFAULT_COUNT
     if len(argv) > 3:
         raise CommandError(bad_subcommand(b"slowlog", argv[1]))
@@ -63,7 +63,7 @@ def _shown(entry: SlowCommand) -> list[object]:
 )
 def slowlog_len(call: Call) -> object:
     """Reply: how many commands are remembered."""
-    return len(call.server.slowlog.commands)
+    return len(call.server.statistics.slowlog.commands)
 
 
 @command(
@@ -74,7 +74,7 @@ def slowlog_len(call: Call) -> object:
 )
 def slowlog_reset(call: Call) -> object:
     """Forget them. Reply: OK."""
-    call.server.slowlog.commands.clear()
+    call.server.statistics.slowlog.commands.clear()
     return OK
 
 

@@ -50,7 +50,7 @@ def waitaof(call: Call) -> object:
         raise CommandError(NOT_POSITIVE)
     deadline_ms = deadline_of(argv[3], call.now_ms)
     server = call.server
-    aof = server.aof
+    aof = call.durability.files.aof
     if local and aof is None:
         raise CommandError(WAITAOF_WITHOUT_AOF)
     # Under ``always`` the reply itself is held back until everything before it is on the disk.
@@ -66,5 +66,5 @@ def waitaof(call: Call) -> object:
         return [int(synced), 0]
     parked = Parked([], deadline_ms, argv, [int(synced), 0], None)
     if aof is not None and not synced:
-        server.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
+        call.durability.files.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
     return parked

@@ -174,7 +174,7 @@ class TrimOptions:
             removed = stream.trim_below(ms, seq, self.approximate, self.most, whole_nodes)
         if cut is not None:
             removed += cut.count
-            call.server.free_later(cut)
+            call.server.data.free_later(cut)
         return removed
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:

@@ -171,7 +171,7 @@ def xgroup_destroy(call: Call) -> object:
     group = stream.groups.pop(argv[3], None)
     if group is None:
         return 0
-    call.server.free_later(group)
+    call.server.data.free_later(group)
     # Its readers wait for the key, and have an error to get.
     call.changed(argv[2], GROUP_DESTROYED, argv)
     return 1
@@ -212,7 +212,7 @@ def xgroup_delconsumer(call: Call) -> object:
     room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], CONSUMER_DELETED, argv, 1, room)
     if removed.count:
-        call.server.free_later(removed)
+        call.server.data.free_later(removed)
     return removed.count
 
 

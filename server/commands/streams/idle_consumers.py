@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.server.commands.streams.events import CONSUMER_DELETED
 from headrace.server.commands.streams.group_waiting import group_readers
-from headrace.server.state import (
+from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
     NO_REPLICAS,
@@ -24,8 +24,8 @@ from headrace.server.state import (
     PAUSED_WRITES,
     SAVE_FAILED,
     WRITES_REFUSED,
-    Server,
 )
+from headrace.server.state import Server
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.groups import Group
@@ -51,15 +51,15 @@ _NO_WRITES: Final = (
 def reclaim_listed(call: Call, key: bytes, group: Group) -> None:
     """Remove the idle consumers of a group that is about to be listed."""
     server = call.server
-    if server.config.stream_consumer_reclaim_ms and not server.special & _NO_WRITES:
-        _reclaim(call, call.db, key, group, list(group.consumers), call.now_ms)
+    if server.config.stream_consumer_reclaim_ms and not server.gate.reasons & _NO_WRITES:
+        _reclaim(server, call.db, key, group, list(group.consumers), call.now_ms)
 
 
 def _reclaim(
-    call: Call, db: Keyspace, key: bytes, group: Group, names: list[bytes], now_ms: int
+    server: Server, db: Keyspace, key: bytes, group: Group, names: list[bytes], now_ms: int
 ) -> None:
     """Remove those of the named consumers that are idle."""
-    latest_ms = now_ms - call.server.config.stream_consumer_reclaim_ms
+    latest_ms = now_ms - server.config.stream_consumer_reclaim_ms
     idle: list[bytes] = []
     for name in names:
         consumer = group.consumers.get(name)
@@ -67,14 +67,14 @@ def _reclaim(
             idle.append(name)
     if not idle:
         return
-    readers = group_readers(call.server.blocking, db.index, key, group)
+    readers = group_readers(server.blocking, db.index, key, group)
     waiting = set[bytes]() if readers is None else readers.consumers()
     db.before_change(key)
     for name in idle:
         if name not in waiting:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
-            call.changed_in(db, key, CONSUMER_DELETED, record)
+            server.changes.report(db.index, key, CONSUMER_DELETED, record, 1, False)
 
 
 class Sweep:
@@ -89,7 +89,7 @@ class Sweep:
         """One slice; what it removes is reported and not made known yet."""
         server = self._server
         reclaim_ms = server.config.stream_consumer_reclaim_ms
-        if not reclaim_ms or server.special & _NO_WRITES:
+        if not reclaim_ms or server.gate.reasons & _NO_WRITES:
             return
         steps = self._round
         if steps is None:
@@ -111,7 +111,7 @@ def go_round(server: Server) -> Iterator[int]:
 
     Anything may change between two steps, so each of them finds its group anew.
     """
-    for db in server.dbs:
+    for db in server.data.dbs:
         cursor = 0
         while True:
             cursor, entries = db.scan(cursor, PAGE)
@@ -124,8 +124,8 @@ def go_round(server: Server) -> Iterator[int]:
                         group = find_group(db, key, group_name)
                         if group is None:
                             break
-                        now_ms = server.clock_ns // 1_000_000
-                        _reclaim(server.call, db, key, group, names[start : start + PAGE], now_ms)
+                        now_ms = server.clock.now_ns // 1_000_000
+                        _reclaim(server, db, key, group, names[start : start + PAGE], now_ms)
                         yield PAGE
             yield PAGE // 10
             if not cursor:

@@ -93,7 +93,7 @@ class Limits:
         maxsize = stream.idmp_maxsize if self.maxsize == _SAME else self.maxsize
         if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
             return
-        call.server.free_later(stream.limit_idmp(duration_s, maxsize))
+        call.server.data.free_later(stream.limit_idmp(duration_s, maxsize))
         call.changed(key, PRODUCERS_CHANGED, self.record(key))
 
 

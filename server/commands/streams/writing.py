@@ -108,7 +108,7 @@ def xadd(call: Call) -> object:
                     return repeated(call, stream, known)
             if call.replaying:
                 return None  # a repeat of what is not known any more
-    limits = call.server.node_limits
+    limits = call.server.data.node_limits
     if automatic:
         stream.append_next(call.now_ms, argv, at + 1, limits)
     else:
@@ -213,7 +213,7 @@ def xadd_alike(
             break
         number += 1
     count = stream.append_alike(
-        call.now_ms, requests, first, number, at + 1, call.server.node_limits
+        call.now_ms, requests, first, number, at + 1, call.server.data.node_limits
     )
     if not count:
         return 0, NO_REPLIES

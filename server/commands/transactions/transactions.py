@@ -41,7 +41,8 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
-from headrace.server.state import MONITORED
+from headrace.server.gate import MONITORED
+from headrace.server.statistics.calls import CallCounters
 
 
 @command(
@@ -89,7 +90,7 @@ def execute_queue(call: Call) -> object:
     return reply
 
 
-def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> Packed:
+def _run_queue(call: Call, rows: list[CallCounters], requests: list[list[bytes]]) -> Packed:
     """Run the queue; what it did is told command by command, and is one record as it is one call.
 
     Each reply is put on the wire at once: the next command may change what it was made of, and
@@ -100,6 +101,7 @@ def _run_queue(call: Call, rows: list[Command], requests: list[list[bytes]]) -> 
     at = 0
     while at < size:
         row = rows[at]
+        assert isinstance(row, Command)
         end = at + 1
         while end < size and rows[end] is row:
             end += 1
@@ -112,7 +114,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
     """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
-    handler = None if server.special & MONITORED else row.run_alike
+    handler = None if server.gate.reasons & MONITORED else row.run_alike
     started_ns = read_ns()
     at = 0
     until = 0
@@ -137,7 +139,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             server.changes.tell_listeners()
             ended_ns = read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
-            if server.special & MONITORED:
+            if server.gate.reasons & MONITORED:
                 show_monitors(server, session, row, requests[at])
             at += 1
         started_ns = ended_ns

@@ -1,0 +1,56 @@
+"""The data: all databases, and what concerns them together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.expiring import Expiring
+from headrace.storage.freeable import Freeable
+from headrace.storage.freezing import Freezing
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.stream.appending import NodeLimits
+
+
+class Data:
+    """The databases of one server.
+
+    Args:
+        databases: how many there are.
+        node_limits: see there.
+
+    Attributes:
+        dbs: the databases.
+        expired: the keys that they found expired and that are not reported yet.
+        unused: what waits to be freed in slices; freed: how many values have been.
+        expiring: what expires inside of values.
+        node_limits: the size of the blocks of streams.
+        freezing: the state that a snapshot takes, while one does.
+        epoch: how many states have been taken.
+        active_expire: keys are removed when their time comes, met or not.
+    """
+
+    def __init__(self, databases: int, node_limits: NodeLimits) -> None:
+        self.expired: Final[list[tuple[int, bytes]]] = []
+        self.unused: Final[list[Freeable]] = []
+        self.freed = 0
+        self.expiring: Final = Expiring()
+        self.dbs: Final[list[Keyspace]] = [
+            Keyspace(index, self.expired, self.unused, self.expiring) for index in range(databases)
+        ]
+        self.node_limits = node_limits
+        self.freezing: Freezing | None = None
+        self.epoch = 0
+        self.active_expire = True
+
+    def free_later(self, value: object | None) -> None:
+        """Free a value, or a part of one, without holding up the request: the cron does it.
+
+        What is one object and no more is freed at once.
+        """
+        if isinstance(value, Freeable) and value.effort():
+            self.unused.append(value)
+
+    def hold_expiry(self, held: bool) -> None:
+        """Keep keys whose time has come out of sight, and do not remove them; or remove them."""
+        for db in self.dbs:
+            db.expire_held = held

@@ -1,0 +1,37 @@
+"""CLIENT PAUSE: requests are held back for a time, all of them or those that write."""
+
+from __future__ import annotations
+
+from headrace.server.clients.session import PAUSED
+from headrace.server.clock import monotonic_ms
+from headrace.server.gate import PAUSED_ALL, PAUSED_WRITES
+from headrace.server.state import Server
+
+
+def pause(server: Server, for_ms: int, writes_only: bool) -> None:
+    """Hold requests back, or only those that write, for so long or until an end set before.
+
+    Args:
+        for_ms: 0 is no pause at all.
+    """
+    clients = server.clients
+    end_ms = max(clients.pause_end_ms, monotonic_ms() + for_ms if for_ms else 0)
+    unpause(server)  # what is held back now may be free to run under the new rule
+    if end_ms:
+        clients.pause_end_ms = end_ms
+        server.gate.set(PAUSED_WRITES if writes_only else PAUSED_ALL, True)
+        server.data.hold_expiry(True)
+        server.host.wake_at(end_ms)
+
+
+def unpause(server: Server) -> None:
+    """Let the requests run that a pause holds back."""
+    server.clients.pause_end_ms = 0
+    server.gate.set(PAUSED_ALL | PAUSED_WRITES, False)
+    server.data.hold_expiry(False)
+    for session in server.clients.sessions.values():
+        if session.special & PAUSED:
+            session.special &= ~PAUSED
+            session.peer.resume_soon()
+    if server.blocking.next_alarm_ms():
+        server.host.wake_at(monotonic_ms())

@@ -1,0 +1,44 @@
+"""Why requests have to be looked at before they run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+LOADING_DATA: Final = 1 << 0
+MONITORED: Final = 1 << 1
+PAUSED_WRITES: Final = 1 << 2
+PAUSED_ALL: Final = 1 << 3
+WRITES_REFUSED: Final = 1 << 4  # the AOF cannot be written: MISCONF
+MEMORY_LIMITED: Final = 1 << 5  # maxmemory is set
+SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be refused: MISCONF
+NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
+LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some have to wait for it
+
+
+class Work:
+    """A request that is being run in slices."""
+
+    @abstractmethod
+    def finish_now(self) -> None:
+        """Run all the rest, while everybody waits."""
+
+
+class Gate:
+    """What every request has to pass; while there is no reason to look, all take the fast path.
+
+    Attributes:
+        reasons: the bits above.
+        work: what is being run in slices, if anything is.
+    """
+
+    def __init__(self) -> None:
+        self.reasons = 0
+        self.work: Work | None = None
+
+    def set(self, bits: int, on: bool) -> None:
+        """Set or clear some of the reasons."""
+        if on:
+            self.reasons |= bits
+        else:
+            self.reasons &= ~bits

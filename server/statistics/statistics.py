@@ -1,0 +1,59 @@
+"""All that is counted and measured of one server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.clock import STEP_MS, Clock
+from headrace.server.statistics.counters import Counters
+from headrace.server.statistics.latency import LatencyMonitor
+from headrace.server.statistics.memory import Memory
+from headrace.server.statistics.rates import Rates
+from headrace.server.statistics.slowlog import SlowLog
+
+NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
+RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
+
+
+class Statistics:
+    """What INFO, SLOWLOG, LATENCY and MEMORY tell.
+
+    Attributes:
+        keyspace_hits, keyspace_misses: reads of keys that were there, and that were not.
+        slow_ns: commands that take at least this long get a look by SLOWLOG and LATENCY.
+        track_latency: how long commands take is put into histograms.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.counters: Final = Counters()
+        self.slowlog: Final = SlowLog()
+        self.latency: Final = LatencyMonitor()
+        self.memory: Final = Memory()
+        self.rates: Final = Rates()
+        self.keyspace_hits = 0
+        self.keyspace_misses = 0
+        self.slow_ns = NEVER_NS
+        self.track_latency = True
+        self._clock: Final = clock
+        self._sampled_at_bytes = 0  # received by the last look at memory
+
+    def note_latency(self, event: bytes, spent_ns: int) -> None:
+        """Show the latency monitor how long something took that has just ended."""
+        clock = self._clock
+        if spent_ns >= 1_000_000 * STEP_MS:
+            spent_ns = clock.without_step(spent_ns)
+        self.latency.sample(event, clock.now_ns // 1_000_000_000, spent_ns // 1_000_000)
+
+    def is_over(self, memory_bytes: int) -> bool:
+        """Whether more memory is in use than this.
+
+        The last sample tells; a new one is taken when much has come in since.
+        """
+        if self.counters.net_input_bytes - self._sampled_at_bytes > RESAMPLE_BYTES:
+            self.sample_memory()
+        return self.memory.used_bytes > memory_bytes
+
+    def sample_memory(self) -> int:
+        """Look how much memory is in use, in bytes."""
+        self._sampled_at_bytes = self.counters.net_input_bytes
+        return self.memory.sample()
