@@ -15,7 +15,6 @@ from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.stream.appending import NodeLimits
 
 if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
     from headrace.server.config.config import Config
     from headrace.server.state import Server
 
@@ -136,15 +135,3 @@ class Settings:
         for session in self._server.clients.sessions.values():
             session.peer.bound_words(self._config.proto_max_bulk_len)
         return None
-
-
-def allowed_by(setting: bytes, session: Session) -> bool:
-    """Whether ``no``, ``yes`` or ``local`` (this machine only) lets a client do something."""
-    if setting == b"local":
-        return is_local(session)
-    return setting == b"yes"
-
-
-def is_local(session: Session) -> bool:
-    """Whether a client is on this machine."""
-    return session.unix_socket or session.address.startswith((b"127.", b"[::1]"))

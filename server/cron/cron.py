@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from headrace.server.clients.eviction import evict_clients
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
 from headrace.server.clock import monotonic_ms
 from headrace.server.commands.streams.idle_consumers import Sweep
+from headrace.server.cron.client_eviction import evict_clients
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish

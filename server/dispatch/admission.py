@@ -12,6 +12,7 @@ from headrace.compat import errors
 from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from headrace.protocol.packing import repeated
 from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from headrace.server.clients.origin import allowed_by
 from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
@@ -44,7 +45,6 @@ from headrace.server.gate import (
     SAVE_FAILED,
     WRITES_REFUSED,
 )
-from headrace.server.settings import allowed_by
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")

@@ -179,7 +179,8 @@ def _note_slow(server: Server, call: Call, row: Command, spent_ns: int) -> None:
     config = server.config
     threshold_us = config.slowlog_log_slower_than
     if 0 <= threshold_us <= usec and not row.flags & SKIP_SLOWLOG:
-        server.statistics.slowlog.add(call.argv, at_s, usec, call.session, config)
+        session = call.session
+        server.statistics.slowlog.add(call.argv, at_s, usec, session.address, session.name, config)
     event = b"fast-command" if row.flags & FAST else b"command"
     server.statistics.latency.sample(event, at_s, usec // 1000)
 

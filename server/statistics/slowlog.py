@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
-    from headrace.server.config.config import Config
+from headrace.server.config.config import Config
 
 
 class SlowCommand:
@@ -47,9 +45,15 @@ class SlowLog:
         self.sum_us = 0
 
     def add(
-        self, argv: list[bytes], at_s: int, usec: int, session: Session, config: Config
+        self,
+        argv: list[bytes],
+        at_s: int,
+        usec: int,
+        address: bytes,
+        name: bytes,
+        config: Config,
     ) -> None:
-        """Log a command, and forget the oldest where there are too many."""
+        """Log a command of a client, and forget the oldest where there are too many."""
         self.count += 1
         self.sum_us += usec
         self.longest_us = max(self.longest_us, usec)
@@ -58,7 +62,6 @@ class SlowLog:
             return
         kept = _shorten(argv, config.slowlog_entry_max_argc, config.slowlog_entry_max_string_len)
         number = self.next_number
-        address, name = session.address, session.name
         self.commands.appendleft(SlowCommand(number, at_s, usec, kept, len(argv), address, name))
         self.next_number += 1
         self.trim(most)

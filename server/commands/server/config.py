@@ -12,6 +12,7 @@ from headrace.compat.errors import (
     config_rewrite_failed,
 )
 from headrace.protocol.replies import OK, Map
+from headrace.server.clients.origin import allowed_by
 from headrace.server.commands.help import show_help
 from headrace.server.config.parameters import is_sensitive
 from headrace.server.config.rewrite import rewrite
@@ -27,7 +28,6 @@ from headrace.server.dispatch.rows import (
     container,
 )
 from headrace.server.gate import LOADING_DATA
-from headrace.server.settings import allowed_by
 
 log: Final = logging.getLogger("headrace")
 

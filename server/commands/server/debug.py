@@ -26,13 +26,13 @@ from headrace.compat.numbers import parse_integer
 from headrace.compat.parameters import memory_size
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK, ErrorReply, Status
+from headrace.server.clients.origin import allowed_by
 from headrace.server.commands.server.debug_protocol import sample_reply
 from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 from headrace.server.loading.loading import reload_aof, reload_snapshot
-from headrace.server.settings import allowed_by
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.string.string import string_bytes

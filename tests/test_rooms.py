@@ -1,0 +1,165 @@
+"""The rooms of the larger packages: which may know which, and that nothing goes round in circles.
+
+``test_architecture.py`` holds the arrows between the packages.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.build import ROOT
+
+PREFIX = "headrace."
+# A room knows those above it in this list, and none below. One that is no folder is a module.
+ROOMS: dict[str, list[str]] = {
+    "storage": [
+        *("errors", "digest", "freeable", "expiring", "value"),
+        *("string", "faces", "entry", "keyspace", "freezing", "stream"),
+    ],
+    "persistence": [
+        *("errors", "files", "log", "encoder"),
+        *("rdb", "forms", "snapshot", "aof", "source", "check"),
+    ],
+    "server": [
+        *("build", "clock", "log", "gate", "config", "process"),
+        *("statistics", "waiting", "clients", "changes", "host", "data", "state"),
+        *("durability", "dispatch", "settings", "loading", "info", "commands"),
+        *("cron", "net", "tools", "app", "start", "cli"),
+    ],
+    "server.commands": [
+        *("documentation", "help"),
+        *("connection", "keys", "pubsub", "server", "streams", "strings", "transactions"),
+        "families",
+    ],
+}
+FAMILIES = {"connection", "keys", "pubsub", "server", "streams", "strings", "transactions"}
+# What is there for every type of value imports none of them.
+TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
+TYPES = (
+    "headrace.storage.stream",
+    "headrace.storage.string",
+    "headrace.persistence.forms.stream",
+    "headrace.persistence.forms.string",
+    "headrace.server.commands",
+)
+PACKAGES = ("protocol", "storage", "persistence", "compat", "server")
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return PREFIX + ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {
+    dotted(path): path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+}
+
+
+def imports(source: str) -> Iterator[str]:
+    """Every module of ours that is imported, for types alone or inside functions, too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            modules = [name for name in inner if name in MODULES]
+            if len(modules) < len(inner) and node.module in MODULES:
+                modules.append(node.module)
+            yield from modules
+
+
+IMPORTS = {name: set(imports(path.read_text())) - {name} for name, path in MODULES.items()}
+
+
+def room_of(module: str, house: str) -> str | None:
+    """The room of a house that a module lies in; None when that is another house."""
+    inside = module.removeprefix(f"{PREFIX}{house}.")
+    return None if inside == module else inside.partition(".")[0]
+
+
+def turned_back(house: str, graph: dict[str, set[str]]) -> list[str]:
+    order = {room: place for place, room in enumerate(ROOMS[house])}
+    wrong = []
+    for module, others in graph.items():
+        room = room_of(module, house)
+        if room is None or room not in order:
+            continue
+        for other in others:
+            known = room_of(other, house)
+            if known is not None and order.get(known, -1) > order[room]:
+                wrong.append(f"{module} imports {other}")
+    return wrong
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules of which each leads to each."""
+    reached: dict[str, set[str]] = {}
+    for start in graph:
+        found: set[str] = set()
+        todo = [start]
+        while todo:
+            new = graph.get(todo.pop(), set()) - found
+            found |= new
+            todo += new
+        reached[start] = found
+    inside = {name for name in graph if name in reached[name]}
+    return [
+        sorted(each for each in inside if each in reached[name] and name in reached[each])
+        for name in sorted(inside)
+    ]
+
+
+@pytest.mark.parametrize("house", ROOMS)
+def test_the_list_names_all_rooms(house: str) -> None:
+    folder = ROOT / house.replace(".", "/")
+    found = {
+        path.stem
+        for path in folder.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert found - {"__init__"} == set(ROOMS[house])
+
+
+@pytest.mark.parametrize("house", ROOMS)
+def test_rooms_know_only_those_above_them(house: str) -> None:
+    assert turned_back(house, IMPORTS) == []
+
+
+def test_nothing_goes_round_in_circles() -> None:
+    assert circles(IMPORTS) == []
+
+
+@pytest.mark.parametrize("folder", TYPELESS)
+def test_what_is_for_every_type_knows_none(folder: str) -> None:
+    found = [
+        f"{module} imports {other}"
+        for module, others in IMPORTS.items()
+        if module.startswith(PREFIX + folder.replace("/", "."))
+        for other in others
+        if other.startswith(TYPES)
+    ]
+    assert found == []
+
+
+def test_families_of_commands_do_not_know_each_other() -> None:
+    found = []
+    for module, others in IMPORTS.items():
+        family = room_of(module, "server.commands")
+        for other in others:
+            known = room_of(other, "server.commands")
+            if {family, known} <= FAMILIES and family != known:
+                found.append(f"{module} imports {other}")
+    assert found == []
+
+
+def test_what_is_wrong_is_found() -> None:
+    wrong = {"headrace.server.clock": {"headrace.server.app"}}
+    assert turned_back("server", wrong) == ["headrace.server.clock imports headrace.server.app"]
+    round_about = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    assert circles(round_about) == [["a", "b", "c"]] * 3
+    source = "def f():\n    from headrace.server.clock import read_ns\n"
+    assert list(imports(source)) == ["headrace.server.clock"]
