@@ -6,7 +6,9 @@ A server that has just been woken finds little of itself in the processor's cach
 then should be in few pages: spread over the whole library, a pipelined XADD takes a tenth longer.
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
 functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
-all commands run through comes first, and what is one command's own is together.
+all commands run through comes first, and what is one command's own is together. What runs at a
+start comes behind, as valgrind met it: a server that nobody asks has then fetched few other pages,
+and its memory is less by them.
 
 A line of that file is a function of mypyc's runtime, or ``kind module:name`` with the module's full
 name. In C, mypyc shortens the name of a module as far as no other module ends in the same words, so
@@ -17,6 +19,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -26,6 +30,7 @@ from mypyc.namegen import exported_name, make_module_translation_map
 import headrace
 from bench.flame import FRAME, sample
 from bench.measure import Shape
+from bench.peers import Peer, Server, ours
 from bench.session import say
 from bench.workloads import WORKLOADS, Workload
 
@@ -35,7 +40,10 @@ HEADER: Final = """\
 # The functions of the compiled server that requests run through, as `make link-order` met them.
 # setup.py has the linker put them side by side.
 """
+AT_START: Final = "# What a start runs besides.\n"
 KINDS: Final = ("CPyDef_", "CPyPy_")  # a function as compiled code calls it, and as Python does
+_RUN: Final = re.compile(r"^c?fn=\(\d+\) (\w+)$", re.MULTILINE)  # a name, in callgrind's files
+_EACH_HAS: Final = re.compile(r"__top_level__$|_setup$|_traverse$|^CPy(Exec|Init|InitOnly)_")
 _NAME: Final = re.compile(r"\w+")  # and nothing that perf or the linker made up
 _OURS: Final = re.compile(r"__mypyc\.[^/]*so")
 
@@ -45,6 +53,22 @@ def functions(script: str) -> set[str]:
     found = [FRAME.match(line) for line in script.splitlines()]
     ours = {each[1] for each in found if each is not None and _OURS.search(each[2])}
     return {name for name in ours if _NAME.fullmatch(name)}
+
+
+def run_at_start(command: str) -> set[str]:
+    """The functions that a server runs until it has answered, those of libraries among them."""
+    with tempfile.TemporaryDirectory(prefix="headrace-link-order-") as folder:
+        out = Path(folder, "callgrind.out")
+        tool = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}")
+        peer = ours(command)
+        with Server(Peer(peer.name, (*tool, *peer.command))) as server:
+            subprocess.run(
+                ["callgrind_control", "--dump", str(server.pid)],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+        files = [file.read_text() for file in Path(folder).iterdir()]
+        return {name for text in files for name in _RUN.findall(text)}
 
 
 def compiled_modules() -> list[str]:
@@ -81,6 +105,12 @@ def as_python(name: str, modules: Mapping[str, str]) -> str:
     return name  # mypyc's runtime
 
 
+def of_a_start(names: Iterable[str]) -> list[str]:
+    """Those that are ours and are not what each module and each type has: setup.py knows these."""
+    ours = [name for name in names if ":" in name or name.startswith("CPy")]
+    return [name for name in ours if not _EACH_HAS.search(name)]
+
+
 def shapes_of(workload: Workload) -> list[Shape]:
     """How the load is spread while perf looks."""
     if not workload.clients:
@@ -101,9 +131,17 @@ def in_order(met: Sequence[set[str]]) -> list[str]:
     return sorted(where, key=lambda name: (-len(where[name]), where[name], name))
 
 
-def write(names: Iterable[str], path: Path) -> None:
-    """Write the file that setup.py reads."""
-    path.write_text(HEADER + "".join(f"{name}\n" for name in names))
+def write(requests: Sequence[str], start: Iterable[str], path: Path) -> None:
+    """Write the file that setup.py reads.
+
+    Args:
+        requests: what requests run through, in order.
+        start: what a start runs.
+    """
+    besides = sorted(set(start) - set(requests))
+    lines = [HEADER, *(f"{name}\n" for name in requests)]
+    lines += [AT_START, *(f"{name}\n" for name in besides)]
+    path.write_text("".join(lines))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -123,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         met.append(names)
         say(f"{workload.name}: {len(names)} functions")
     modules = prefixes(compiled_modules())
-    write([as_python(name, modules) for name in in_order(met)], asked.output)
+    start = of_a_start([as_python(name, modules) for name in run_at_start(asked.ours)])
+    say(f"a start: {len(start)} functions")
+    write([as_python(name, modules) for name in in_order(met)], start, asked.output)
     say(f"wrote {asked.output}")
 
 

@@ -15,6 +15,7 @@ from bench.link_order import (
     compiled_modules,
     functions,
     in_order,
+    of_a_start,
     prefixes,
     write,
 )
@@ -48,8 +49,13 @@ def test_functions_of_ours() -> None:
 def test_what_most_workloads_need_comes_first(tmp_path: Path) -> None:
     order = in_order([{"ping", "run"}, {"xadd", "seal", "run", "at"}, {"at", "run", "xack"}])
     assert order == ["run", "at", "ping", "seal", "xadd", "xack"]
-    write(order, tmp_path / "order.txt")
-    assert names_in(tmp_path / "order.txt") == order
+    write(order, ["serve", "run", "listen"], tmp_path / "order.txt")
+    assert names_in(tmp_path / "order.txt") == [*order, "listen", "serve"]
+
+
+def test_what_each_module_has_is_not_listed() -> None:
+    names = ["CPyDef_ server.app:run", "CPyDef_ server.app:__top_level__", "CPyList_Get", "malloc"]
+    assert of_a_start([*names, "CPyExec_server___app"]) == ["CPyDef_ server.app:run", "CPyList_Get"]
 
 
 MODULES = ["headrace.server.run", "headrace.storage.stream.run", "headrace.storage.stream.pel"]
