@@ -20,11 +20,10 @@ DECIMALS: Final = 17  # that a result is written with
 _MOST_DIGITS: Final = 4000  # Python converts up to 4300 at once
 _CHUNK: Final[int] = 10**_MOST_DIGITS
 
-_DECIMAL: Final = re.compile(rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?\Z")
-_HEXADECIMAL: Final = re.compile(
-    rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?[0-9]+))?\Z"
-)
-_INFINITE: Final = re.compile(rb"[+-]?(?:inf|infinity)\Z", re.IGNORECASE)
+# Patterns that are compiled when first needed: that takes half a millisecond, which no start has.
+_DECIMAL: Final = rb"([+-]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?\Z"
+_HEXADECIMAL: Final = rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?[0-9]+))?\Z"
+_INFINITE: Final = rb"[+-]?(?:inf|infinity)\Z"
 
 
 class LongDouble:
@@ -49,13 +48,13 @@ def parse(word: bytes) -> LongDouble | None:
     """The number that ``word`` spells, or None for no number, NaN, overflow and underflow to 0."""
     if not 0 < len(word) <= LONGEST:
         return None
-    found = _DECIMAL.match(word)
+    found = re.match(_DECIMAL, word)
     if found is not None:
         return _from_decimal(found)
-    found = _HEXADECIMAL.match(word)
+    found = re.match(_HEXADECIMAL, word)
     if found is not None:
         return _from_hexadecimal(found)
-    if _INFINITE.match(word):
+    if re.match(_INFINITE, word, re.IGNORECASE):
         return _infinity(word[0] == 0x2D)
     return None
 

@@ -39,9 +39,10 @@ NOT_MEMORY: Final = "argument must be a memory value"
 NOT_MEMORY_OR_PERCENT: Final = "argument must be a memory or percent value"
 BAD_OOM_VALUES: Final = "Invalid oom-score-adj-values, elements must be between -2000 and 2000."
 
-_LOOSE_INTEGER: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-9]+\Z")
-_OCTAL: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-7]+\Z")
-_MEMORY: Final = re.compile(rb"([0-9]{0,127})([a-zA-Z]*)\Z")
+# Patterns that are compiled when first needed.
+_LOOSE_INTEGER: Final = rb"[ \t\n\v\f\r]*[+-]?[0-9]+\Z"
+_OCTAL: Final = rb"[ \t\n\v\f\r]*[+-]?[0-7]+\Z"
+_MEMORY: Final = rb"([0-9]{0,127})([a-zA-Z]*)\Z"
 _UNITS: Final[dict[bytes, int]] = {
     b"": 1,
     b"b": 1,
@@ -66,14 +67,14 @@ def loose_integer(word: bytes) -> int | None:
     """An integer as C's strtoll reads one: signs, leading zeros, and nothing at all for 0."""
     if not word:
         return 0
-    if _LOOSE_INTEGER.match(word) is None:
+    if re.match(_LOOSE_INTEGER, word) is None:
         return None
     return max(-LONG_MAX - 1, min(LONG_MAX, int(word)))
 
 
 def memory_size(word: bytes) -> int | None:
     """The bytes that ``word`` means (``4kb`` is 4096, ``4k`` is 4000), or None."""
-    found = _MEMORY.match(word)
+    found = re.match(_MEMORY, word)
     if found is None:
         return None
     unit = _UNITS.get(found.group(2).lower())
@@ -286,7 +287,7 @@ class Octal(Integer):
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for what is no octal number or out of range."""
         word = words[0]
-        if word and _OCTAL.match(word) is None:
+        if word and re.match(_OCTAL, word) is None:
             raise BadValue(NOT_OCTAL)
         value = int(word or b"0", 8)
         if not self.low <= value <= self.high:

@@ -170,6 +170,8 @@ def _count(server: Server, row: Command, count: int, each_ns: int) -> None:
         if each_ns < QUICK_NS:
             row.quick_calls += count
         else:
+            if not len(row.histogram):
+                row.begin_histogram()
             row.histogram[(each_ns // 1000).bit_length()] += count
 
 

@@ -32,8 +32,6 @@ Section = Callable[[Call], Lines]
 
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
-# Python's version ends with that of its compiler, in brackets.
-_COMPILER: Final = "".join(re.findall(r"\[.*?(\d+(?:\.\d+)+)", sys.version)[:1]).encode()
 ACTIVE_MS: Final = 1000  # who sent something since then counts as active
 _NO_REPLICATION_ID: Final = b"0" * 40
 
@@ -57,7 +55,7 @@ def server_section(call: Call) -> Lines:
         b"monotonic_clock:POSIX clock_gettime",
         b"multiplexing_api:epoll" if sys.platform == "linux" else b"multiplexing_api:kqueue",
         b"atomicvar_api:none",  # one thread runs all commands
-        b"gcc_version:" + _COMPILER,
+        b"gcc_version:" + _compiler(),
         b"process_id:%d" % os.getpid(),
         b"process_supervised:" + call.server.host.supervisor(),
         b"run_id:" + call.server.run_id,
@@ -73,6 +71,11 @@ def server_section(call: Call) -> Lines:
         b"io_threads_active:0",
     ]
     return lines + _listeners(call)
+
+
+def _compiler() -> bytes:
+    """The version of the compiler that made Python: it stands in brackets behind Python's own."""
+    return "".join(re.findall(r"\[.*?(\d+(?:\.\d+)+)", sys.version)[:1]).encode()
 
 
 def _listeners(call: Call) -> Lines:

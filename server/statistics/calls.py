@@ -19,7 +19,7 @@ class CallCounters:
         calls: how often it was run; nsec: how long that took.
         rejected_calls: refused before it was run; failed_calls: run, and answered by an error.
         quick_calls: calls that took less than two microseconds.
-        histogram: the others, by the bit length of their microseconds.
+        histogram: the others, by the bit length of their microseconds; empty while there are none.
     """
 
     def __init__(self, name: bytes, of_connection: bool) -> None:
@@ -30,7 +30,7 @@ class CallCounters:
         self.rejected_calls = 0
         self.failed_calls = 0
         self.quick_calls = 0
-        self.histogram = vec[i64](_NO_CALLS)
+        self.histogram = vec[i64]()
 
     def reset_counters(self) -> None:
         """Count its calls anew."""
@@ -39,4 +39,8 @@ class CallCounters:
         self.rejected_calls = 0
         self.failed_calls = 0
         self.quick_calls = 0
+        self.histogram = vec[i64]()
+
+    def begin_histogram(self) -> None:
+        """Make room to count calls that are not quick."""
         self.histogram = vec[i64](_NO_CALLS)
