@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import Factory
 
 from support import build
 from support.process import ServerProcess
@@ -81,6 +82,15 @@ def test_what_few_need_is_imported_late(imported: set[str], module: str) -> None
 @pytest.mark.parametrize("module", EARLY)
 def test_what_an_emergency_needs_is_imported_early(imported: set[str], module: str) -> None:
     assert module in imported, EARLY[module]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what is resident")
+def test_an_empty_server_is_small(fresh_server: Factory) -> None:
+    """Wider than the goal of 28 MiB, because Python and the machine have a part in it."""
+    server = fresh_server()
+    told = Path(f"/proc/{server.pid}/status").read_text()
+    (resident_kib,) = (line.split()[1] for line in told.splitlines() if line.startswith("VmRSS"))
+    assert int(resident_kib) < 32 * 1024
 
 
 # Libraries without what they import for others
