@@ -23,10 +23,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.storage.entry import Barrier, Emptied, Entry
-from headrace.storage.faces import face, frozen
+from headrace.storage.faces import face, frozen, frozen_plain
 from headrace.storage.freeable import Freeable
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.value import Frozen
+from headrace.storage.value import Frozen, Value
 
 
 class FrozenKey:
@@ -108,10 +108,14 @@ class Freezing(Barrier):
         self._emptied.append(emptied)
 
     def _take(self, entry: Entry, db: int) -> FrozenKey:
-        value = frozen(entry.value)
-        if isinstance(value, Frozen):
-            self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
-            value.register()
+        value = entry.value
+        if isinstance(value, Value):
+            value = value.freeze()
+            if isinstance(value, Frozen):
+                self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
+                value.register()
+        else:
+            value = frozen_plain(value)
         key = FrozenKey(db, entry.key, value, entry.expire_ms)
         entry.epoch = self.epoch
         self.taken += 1
@@ -128,6 +132,7 @@ class Freezing(Barrier):
                 found.append(self._kept.popleft())
             return found
         walks = self._walks
+        held = len(self._frozen)
         while walks and most > 0:
             walk = walks[-1]
             slots = walk.slots
@@ -139,7 +144,7 @@ class Freezing(Barrier):
                 if entry.epoch < self.epoch:
                     key = self._take(entry, walk.db)
                     found.append(key)
-                    if isinstance(key.value, Frozen):
+                    if len(self._frozen) > held:
                         most = 0
             walk.position = position
             if not position:
@@ -153,7 +158,7 @@ class Freezing(Barrier):
     def let_go(self, key: FrozenKey, unused: list[Freeable]) -> None:
         """Thaw a key that was read; what only it held goes to ``unused``."""
         value = key.value
-        if isinstance(value, Frozen):
+        if self._frozen and isinstance(value, Frozen):
             del self._frozen[id(value)]
             self._thaw(value, unused)
 

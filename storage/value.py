@@ -62,7 +62,7 @@ class Value(Freeable):
 
     @abstractmethod
     def freeze(self) -> object:
-        """What it is now: a ``Frozen``, or a plain object that never changes."""
+        """What it is now: a ``Frozen``, or of a string a plain object that never changes."""
         raise NotImplementedError
 
     @abstractmethod

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.forms.commands import Commands, annotation
-from headrace.persistence.forms.form import Form, Walk
+from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.table import form_of
 from headrace.protocol.requests import RequestParser
 from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.value import Frozen
 
 if TYPE_CHECKING:
     from headrace.storage.freezing import FrozenKey
@@ -37,7 +38,7 @@ class RewriteEncoder(Encoder):
         self._key = b""
         self._expire_ms = NO_EXPIRY
         self._walk: Walk | None = None
-        self._forms: Final[dict[type, Form]] = {}  # by the classes of frozen values
+        self._plain: Final = form_of(b"")
 
     def begin(self) -> None:
         """Write the time, where that is asked for."""
@@ -52,10 +53,7 @@ class RewriteEncoder(Encoder):
             self._db = key.db
             commands.add([b"SELECT", b"%d" % key.db])
         value = key.value
-        form = self._forms.get(type(value))
-        if form is None:
-            form = form_of(value)
-            self._forms[type(value)] = form
+        form = form_of(value) if isinstance(value, Frozen) else self._plain
         self._key = key.key
         self._expire_ms = key.expire_ms
         self._walk = form.rewrite(commands, key.key, value)

@@ -29,7 +29,9 @@ class Commands:
 
     def add(self, words: list[bytes]) -> None:
         """Add a command."""
-        self.add_wire(request(words))
+        wire = request(words)
+        self._made.append(wire)
+        self.size_bytes += len(wire)
 
     def add_wire(self, wire: bytes) -> None:
         """Add commands that are bytes already."""

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.forms.form import Form, Walk, Writer
 from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Reader
-from headrace.persistence.forms.records import NO_DEADLINE, Record
+from headrace.persistence.forms.records import (
+    NO_DEADLINE,
+    PAYLOAD_BYTES,
+    TABLE_NUMBERS,
+    Record,
+)
 from headrace.storage.string.string import STRING, string_bytes
 
 if TYPE_CHECKING:
@@ -55,7 +60,7 @@ class StringWriter(Writer):
             record.size += len(key)
         if expire_ms != NO_DEADLINE:
             table.append(expire_ms)
-        if record.is_full():
+        if record.size > PAYLOAD_BYTES or len(table) > TABLE_NUMBERS:
             records.put(record)
         return None
 
@@ -150,7 +155,8 @@ class StringForm(Form):
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
         """SET; see ``Form``."""
-        commands.add([b"SET", key, string_bytes(value) or b""])
+        text = value if isinstance(value, bytes) else string_bytes(value)
+        commands.add([b"SET", key, text or b""])
         return None
 
     def rdb_types(self) -> list[int]:

@@ -23,6 +23,7 @@ from headrace.persistence.forms.records import (
 )
 from headrace.persistence.forms.table import form_of, forms
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
+from headrace.storage.value import Frozen
 
 if TYPE_CHECKING:
     from headrace.storage.freezing import FrozenKey
@@ -54,9 +55,7 @@ class SnapshotEncoder(Encoder):
         self._writers: Final[dict[bytes, Writer]] = {}  # by the names of their types
         for form in forms():
             self._writers[form.type_name()] = form.writer(self._records)
-        # The writer of the last key, and the class of its value: the next one's is mostly the same.
-        self._writer: Writer | None = None
-        self._kind: type = object
+        self._plain: Final = self._writers[form_of(b"").type_name()]
         # The frame whose checksum is being computed.
         self._payload: list[bytes] = []
         self._piece = 0
@@ -78,11 +77,7 @@ class SnapshotEncoder(Encoder):
         if key.db != self._db:
             self._begin_database(key.db)
         value = key.value
-        writer = self._writer
-        if writer is None or type(value) is not self._kind:
-            writer = self._writers[form_of(value).type_name()]
-            self._writer = writer
-            self._kind = type(value)
+        writer = self._writers[value.type_name()] if isinstance(value, Frozen) else self._plain
         walk = writer.add(key.key, value, key.expire_ms)
         if walk is not None:
             self._walk = walk
