@@ -18,10 +18,5 @@ def face(value: object) -> Value:
 
 
 def frozen(value: object) -> object:
-    """As ``face(value).freeze()``, without a face where the value is a plain object."""
-    return value.freeze() if isinstance(value, Value) else frozen_plain(value)
-
-
-def frozen_plain(value: object) -> object:
-    """As ``frozen``, of what is a plain object."""
-    return bytes(value) if isinstance(value, bytearray) else value
+    """As ``face(value).freeze()``, without a face for most strings: there are many."""
+    return value if isinstance(value, (bytes, int)) else face(value).freeze()

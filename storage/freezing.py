@@ -23,10 +23,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from headrace.storage.entry import Barrier, Emptied, Entry
-from headrace.storage.faces import face, frozen, frozen_plain
+from headrace.storage.faces import face, frozen
 from headrace.storage.freeable import Freeable
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.value import Frozen, Value
+from headrace.storage.value import Frozen
 
 
 class FrozenKey:
@@ -108,14 +108,10 @@ class Freezing(Barrier):
         self._emptied.append(emptied)
 
     def _take(self, entry: Entry, db: int) -> FrozenKey:
-        value = entry.value
-        if isinstance(value, Value):
-            value = value.freeze()
-            if isinstance(value, Frozen):
-                self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
-                value.register()
-        else:
-            value = frozen_plain(value)
+        value = frozen(entry.value)
+        if value is not entry.value and isinstance(value, Frozen):
+            self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
+            value.register()
         key = FrozenKey(db, entry.key, value, entry.expire_ms)
         entry.epoch = self.epoch
         self.taken += 1
