@@ -262,7 +262,7 @@ def say(text: str) -> None:
 class Progress:
     """Share done and time left: one line on a terminal, elsewhere a line every few seconds."""
 
-    FORMAT = "{desc} {percentage:3.0f}% |{bar:30}| {elapsed} gone, {remaining} left"
+    FORMAT = "{desc} {percentage:3.0f}% |{bar:25}| {elapsed} gone, {remaining} left"
     EVERY_S = 5
 
     def __init__(self, what: str, total: int) -> None:
@@ -276,8 +276,15 @@ class Progress:
         self._started_s = self._shown_s = time.monotonic()
         self._bar: Any = None
         if sys.stderr.isatty():
+            # A terminal that cannot tell its size gets a line all the same.
             self._bar = tqdm(
-                desc=self._what, total=total, bar_format=self.FORMAT, smoothing=0, leave=False
+                desc=self._what,
+                total=total,
+                bar_format=self.FORMAT,
+                smoothing=0,
+                leave=False,
+                ncols=79,
+                nrows=24,
             )
 
     def advance(self, by: int) -> None:
