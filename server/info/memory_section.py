@@ -12,6 +12,23 @@ from headrace.server.statistics.memory import human, system_bytes
 _SYSTEM_BYTES: Final = system_bytes()
 ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them
 EXPIRY_BYTES: Final = 200  # a deadline: measured likewise
+# There are no scripts and no functions.
+_SCRIPTS: Final = [
+    b"used_memory_lua:0",
+    b"used_memory_vm_eval:0",
+    b"used_memory_lua_human:0B",
+    b"used_memory_scripts_eval:0",
+    b"number_of_cached_scripts:0",
+    b"number_of_functions:0",
+    b"number_of_libraries:0",
+    b"used_memory_vm_functions:0",
+    b"used_memory_vm_total:0",
+    b"used_memory_vm_total_human:0B",
+    b"used_memory_functions:0",
+    b"used_memory_hash_templates:0",
+    b"used_memory_scripts:0",
+    b"used_memory_scripts_human:0B",
+]
 
 
 class MemoryFigures:
@@ -85,20 +102,7 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"allocator_muzzy:0",
         b"total_system_memory:%d" % _SYSTEM_BYTES,
         b"total_system_memory_human:" + human(_SYSTEM_BYTES),
-        b"used_memory_lua:0",
-        b"used_memory_vm_eval:0",
-        b"used_memory_lua_human:0B",
-        b"used_memory_scripts_eval:0",
-        b"number_of_cached_scripts:0",
-        b"number_of_functions:0",
-        b"number_of_libraries:0",
-        b"used_memory_vm_functions:0",
-        b"used_memory_vm_total:0",
-        b"used_memory_vm_total_human:0B",
-        b"used_memory_functions:0",
-        b"used_memory_hash_templates:0",
-        b"used_memory_scripts:0",
-        b"used_memory_scripts_human:0B",
+        *_SCRIPTS,
         b"maxmemory:%d" % config.maxmemory,
         b"maxmemory_human:" + human(config.maxmemory),
         b"maxmemory_policy:" + config.maxmemory_policy,

@@ -12,7 +12,7 @@ import re
 import resource
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import is_subscriber
@@ -24,9 +24,6 @@ from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
 from headrace.server.info.persistence_section import persistence
 
-if TYPE_CHECKING:
-    pass
-
 Lines = list[bytes]
 Section = Callable[[Call], Lines]
 
@@ -34,6 +31,21 @@ _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 ACTIVE_MS: Final = 1000  # who sent something since then counts as active
 _NO_REPLICATION_ID: Final = b"0" * 40
+_NO_FORKS_AND_NO_TRACKING: Final = [
+    b"latest_fork_usec:0",
+    b"total_forks:0",
+    b"migrate_cached_sockets:0",
+    b"slave_expires_tracked_keys:0",
+    b"active_defrag_hits:0",
+    b"active_defrag_misses:0",
+    b"active_defrag_key_hits:0",
+    b"active_defrag_key_misses:0",
+    b"total_active_defrag_time:0",
+    b"current_active_defrag_time:0",
+    b"tracking_total_keys:0",
+    b"tracking_total_items:0",
+    b"tracking_total_prefixes:0",
+]
 
 
 def server_section(call: Call) -> Lines:
@@ -124,6 +136,42 @@ def clients(call: Call) -> Lines:
 def stats(call: Call) -> Lines:
     """Section ``stats``: counters since the start or CONFIG RESETSTAT."""
     counted = call.server.statistics.counters
+    pubsub = call.server.clients.pubsub
+    return [
+        *_traffic(call),
+        b"sync_full:0",
+        b"sync_partial_ok:0",
+        b"sync_partial_err:0",
+        *_expiry(call),
+        b"evicted_keys:0",
+        b"evicted_clients:%d" % counted.evicted_clients,
+        b"evicted_scripts:0",
+        b"total_eviction_exceeded_time:0",
+        b"current_eviction_exceeded_time:0",
+        b"keyspace_hits:%d" % call.server.statistics.keyspace_hits,
+        b"keyspace_misses:%d" % call.server.statistics.keyspace_misses,
+        b"pubsub_channels:%d" % len(pubsub.channels),
+        b"pubsub_patterns:%d" % len(pubsub.patterns),
+        b"pubsubshard_channels:%d" % len(pubsub.shard_channels),
+        *_NO_FORKS_AND_NO_TRACKING,
+        b"unexpected_error_replies:%d" % counted.unexpected_errors,
+        b"total_error_replies:%d" % counted.error_replies,
+        b"dump_payload_sanitizations:0",
+        *_buffers(call),
+        *_turns(call),
+        *_slow_log(call),
+        b"hash_templates:0",
+        b"hash_template_keys:0",
+        b"acl_access_denied_auth:%d" % counted.denied_authentications,
+        b"acl_access_denied_cmd:0",
+        b"acl_access_denied_key:0",
+        b"acl_access_denied_channel:0",
+        b"acl_access_denied_tls_cert:0",
+    ]
+
+
+def _traffic(call: Call) -> Lines:
+    counted = call.server.statistics.counters
     rates = call.server.statistics.rates
     return [
         b"total_connections_received:%d" % counted.connections_received,
@@ -138,9 +186,12 @@ def stats(call: Call) -> Lines:
         b"instantaneous_input_repl_kbps:0.00",
         b"instantaneous_output_repl_kbps:0.00",
         b"rejected_connections:%d" % counted.rejected_connections,
-        b"sync_full:0",
-        b"sync_partial_ok:0",
-        b"sync_partial_err:0",
+    ]
+
+
+def _expiry(call: Call) -> Lines:
+    counted = call.server.statistics.counters
+    return [
         b"expired_subkeys:0",
         b"expired_subkeys_active:0",
         b"expired_keys:%d" % call.server.changes.expired_keys,
@@ -148,32 +199,13 @@ def stats(call: Call) -> Lines:
         b"expired_stale_perc:0.00",
         b"expired_time_cap_reached_count:%d" % counted.expiry_capped,
         b"expire_cycle_cpu_milliseconds:%d" % (counted.expiry_ns // 1_000_000),
-        b"evicted_keys:0",
-        b"evicted_clients:%d" % counted.evicted_clients,
-        b"evicted_scripts:0",
-        b"total_eviction_exceeded_time:0",
-        b"current_eviction_exceeded_time:0",
-        b"keyspace_hits:%d" % call.server.statistics.keyspace_hits,
-        b"keyspace_misses:%d" % call.server.statistics.keyspace_misses,
-        b"pubsub_channels:%d" % len(call.server.clients.pubsub.channels),
-        b"pubsub_patterns:%d" % len(call.server.clients.pubsub.patterns),
-        b"pubsubshard_channels:%d" % len(call.server.clients.pubsub.shard_channels),
-        b"latest_fork_usec:0",
-        b"total_forks:0",
-        b"migrate_cached_sockets:0",
-        b"slave_expires_tracked_keys:0",
-        b"active_defrag_hits:0",
-        b"active_defrag_misses:0",
-        b"active_defrag_key_hits:0",
-        b"active_defrag_key_misses:0",
-        b"total_active_defrag_time:0",
-        b"current_active_defrag_time:0",
-        b"tracking_total_keys:0",
-        b"tracking_total_items:0",
-        b"tracking_total_prefixes:0",
-        b"unexpected_error_replies:%d" % counted.unexpected_errors,
-        b"total_error_replies:%d" % counted.error_replies,
-        b"dump_payload_sanitizations:0",
+    ]
+
+
+def _buffers(call: Call) -> Lines:
+    """What went through the buffers of clients, and whom their limits cut off."""
+    counted = call.server.statistics.counters
+    return [
         b"total_reads_processed:%d" % counted.reads,
         b"total_writes_processed:%d" % counted.writes,
         b"io_threaded_reads_processed:0",
@@ -184,17 +216,15 @@ def stats(call: Call) -> Lines:
         b"client_output_buffer_limit_disconnections:%d" % counted.output_buffer_disconnections,
         b"reply_buffer_shrinks:0",
         b"reply_buffer_expands:0",
-        *_turns(call),
-        b"slowlog_commands_count:%d" % call.server.statistics.slowlog.count,
-        b"slowlog_commands_time_ms_max:%.2f" % (call.server.statistics.slowlog.longest_us / 1000),
-        b"slowlog_commands_time_ms_sum:%.2f" % (call.server.statistics.slowlog.sum_us / 1000),
-        b"hash_templates:0",
-        b"hash_template_keys:0",
-        b"acl_access_denied_auth:%d" % counted.denied_authentications,
-        b"acl_access_denied_cmd:0",
-        b"acl_access_denied_key:0",
-        b"acl_access_denied_channel:0",
-        b"acl_access_denied_tls_cert:0",
+    ]
+
+
+def _slow_log(call: Call) -> Lines:
+    slow_log = call.server.statistics.slowlog
+    return [
+        b"slowlog_commands_count:%d" % slow_log.count,
+        b"slowlog_commands_time_ms_max:%.2f" % (slow_log.longest_us / 1000),
+        b"slowlog_commands_time_ms_sum:%.2f" % (slow_log.sum_us / 1000),
     ]
 
 
