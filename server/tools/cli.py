@@ -7,9 +7,12 @@ import logging
 import os
 import sys
 from io import TextIOWrapper
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import PersistenceError, advice
+
+if TYPE_CHECKING:
+    _Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _CODES: Final = (
     "Exit codes: 0 all is well; 1 something is damaged or was refused; 2 wrong arguments."
@@ -20,7 +23,13 @@ def parser() -> argparse.ArgumentParser:
     """What understands the words of all subcommands."""
     top = argparse.ArgumentParser(prog="headrace", epilog=_CODES)
     tools = top.add_subparsers(dest="tool", required=True, metavar="TOOL")
+    _add_checks(tools)
+    _add_export(tools)
+    _add_import(tools)
+    return top
 
+
+def _add_checks(tools: _Tools) -> None:
     check = tools.add_parser(
         "check-aof",
         help="go through an append-only folder or file",
@@ -43,6 +52,8 @@ def parser() -> argparse.ArgumentParser:
     )
     snapshot.add_argument("path", metavar="FILE")
 
+
+def _add_export(tools: _Tools) -> None:
     export = tools.add_parser(
         "export",
         help="write data in a form that Redis reads",
@@ -62,6 +73,8 @@ def parser() -> argparse.ArgumentParser:
     )
     export.add_argument("out", metavar="OUT")
 
+
+def _add_import(tools: _Tools) -> None:
     take = tools.add_parser(
         "import",
         help="take over data of Redis or Valkey",
@@ -82,7 +95,6 @@ def parser() -> argparse.ArgumentParser:
     take.add_argument(
         "--skip-unsupported", action="store_true", help="leave out what is not supported here"
     )
-    return top
 
 
 def run_tool(words: list[str]) -> int:
