@@ -62,11 +62,21 @@ def _pending(server: Server, count: int) -> None:
 WORKLOADS: Final = (
     Workload("XADD", _entries, lambda number: encode("XADD", "stream", "*", "field", f"v{number}")),
     Workload(
+        "XADD IDMP",
+        _nothing,
+        lambda number: encode("XADD", "sent", "IDMP", "pid", f"i{number}", "*", "field", "v"),
+    ),
+    Workload(
         "XREADGROUP",
         _entries,
         lambda number: encode(*"XREADGROUP GROUP group consumer COUNT 1 STREAMS stream >".split()),
     ),
     Workload("XACK", _pending, lambda number: encode("XACK", "stream", "group", f"{number + 1}-0")),
+    Workload(
+        "XRANGE 10",
+        _entries,
+        lambda number: encode("XRANGE", "stream", f"{number + 1}-0", "+", "COUNT", "10"),
+    ),
     Workload("GET", _nothing, lambda number: encode("GET", "key")),
     Workload("SET", _nothing, lambda number: encode("SET", "key", f"v{number}")),
 )
