@@ -88,6 +88,10 @@ class Packer:
         """Add an integer."""
         write_integer(self._out, number)
 
+    def numbers(self, number: int, count: int) -> None:
+        """Add an integer so many times."""
+        self._out.write(integer(number) * count)
+
     def null(self) -> None:
         """Add what stands for no value."""
         self._out.write(null(self._resp3))

@@ -154,18 +154,24 @@ def xack_alike(
     out = Packer(call.session.resp3)
     done = 0
     acknowledged = 0
+    was_pending = True
+    alike = 0  # the last replies that are the same
     for words in requests[first:end]:
         ms, seq = plain_id(words[3])
         if ms < 0 or words[2] != name:
             break
-        if group.ack(int(ms), int(seq) if seq >= 0 else 0):
+        is_pending = group.ack(int(ms), int(seq) if seq >= 0 else 0)
+        if is_pending != was_pending:
+            out.numbers(int(was_pending), alike)
+            was_pending = is_pending
+            alike = 0
+        alike += 1
+        if is_pending:
             acknowledged += 1
-            out.number(1)
             if recorded:
                 call.record_alike(words)
-        else:
-            out.number(0)
         done += 1
+    out.numbers(int(was_pending), alike)
     if done:
         call.note_hits(found, done)
         call.count(acknowledged)
