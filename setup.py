@@ -33,16 +33,15 @@ ROOT = Path(__file__).resolve().parent
 PACKAGES = ("protocol", "storage", "persistence", "compat", "server")  # all are compiled
 LIBRARY = "headrace.native"  # mypyc puts `__mypyc` behind it
 
-# Functions of mypyc's that run once, when a module is imported.
+# What runs when modules are imported: what each module and each type has, and mypyc's runtime.
 RUNS_ONCE = (
     "*_____top_level__",
     "*_setup",
-    "*_traverse",  # and what the garbage collector calls for each of our types
+    "*_setup.*",
+    "*_traverse",
+    "CPy[A-CF-OQ-Z]*",  # neither CPyDef nor CPyPy nor CPyDunder: those are functions of ours
+    "CPyDict_*",
     "CPyExec_*",
-    "CPyFunction_*",
-    "CPyInitOnly_*",
-    "CPyInit_*",
-    "CPyType_*",
     "PyInit_*",
     "exec_*",
 )
