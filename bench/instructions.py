@@ -71,6 +71,9 @@ WORKLOADS: Final = (
         _entries,
         lambda number: encode(*"XREADGROUP GROUP group consumer COUNT 1 STREAMS stream >".split()),
     ),
+    Workload(
+        "XREAD", _entries, lambda number: encode(*f"XREAD COUNT 1 STREAMS stream {number}".split())
+    ),
     Workload("XACK", _pending, lambda number: encode("XACK", "stream", "group", f"{number + 1}-0")),
     Workload(
         "XRANGE 10",
