@@ -38,14 +38,14 @@ _FOUR: Final = array_header(4)
 _NEVER_DELIVERED: Final = integer(0) + integer(0)
 
 
-class Name:
-    """A bulk string that is added again and again, as the names in a map are."""
+class Constant:
+    """A value that is added again and again, as the names in a map are; alike in both protocols."""
 
-    def __init__(self, text: bytes) -> None:
-        self.wire: Final = bulk(text)
+    def __init__(self, value: object) -> None:
+        self.wire: Final = encode(value)
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)  # one after the other: the next takes its place
 class Packer:
     """Makes one packed reply, or several in a row."""
 
@@ -80,9 +80,9 @@ class Packer:
         """Add a bulk string."""
         write_bulk(self._out, data)
 
-    def name(self, name: Name) -> None:
-        """Add a bulk string that is at hand."""
-        self._out.write(name.wire)
+    def constant(self, value: Constant) -> None:
+        """Add a value that is at hand."""
+        self._out.write(value.wire)
 
     def number(self, number: int) -> None:
         """Add an integer."""

@@ -130,7 +130,7 @@ class Attributed:
         self.reply: Final = reply
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Packed:
     """A value of many parts that has no object for each of them; a ``Packer`` makes it.
 
@@ -142,7 +142,7 @@ class Packed:
         self.wire: Final = wire
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class PackedReplies:
     """The replies to several requests in a row, kept as ``Packed`` keeps one."""
 

@@ -17,7 +17,7 @@ _NO_STREAMS_RESP3: Final = map_header(0, True)
 _ZERO: Final = 0x30
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class StreamsReply(Packer):
     """Makes the reply: a map from key to entries in RESP3, in RESP2 an array of pairs.
 

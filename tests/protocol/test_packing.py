@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.packing import (
     UNTOLD,
-    Name,
+    Constant,
     PackedArray,
     Packer,
     ids_in_sequence,
@@ -135,6 +135,14 @@ def test_packed_parts_of_a_reply_are_read_back_where_they_stand() -> None:
 
 
 @BOTH
+def test_a_number_is_repeated(resp3: bool) -> None:
+    out = Packer(resp3)
+    for number, count in ((1, 3), (0, 0), (5000, 2)):
+        out.numbers(number, count)
+    assert all_unpacked(out.replies()) == [1, 1, 1, 5000, 5000]
+
+
+@BOTH
 def test_every_part_is_the_value_it_names(resp3: bool) -> None:
     out = Packer(resp3)
     out.array(7)
@@ -147,7 +155,7 @@ def test_every_part_is_the_value_it_names(resp3: bool) -> None:
     out.map(2)
     out.id(5, 1)
     out.number(2**63 - 1)
-    out.name(Name(b"lag"))
+    out.constant(Constant(b"lag"))
     out.number(2)
     wire = encode(
         [

@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, bad_subcommand, no_such_group
-from headrace.protocol.packing import Name, Packer
+from headrace.protocol.packing import Constant, Packer
 from headrace.server.commands.help import show_help
 from headrace.server.commands.streams.args import integer, stream_to_read
 from headrace.server.commands.streams.entries import add_entries, add_entries_array
@@ -34,36 +34,36 @@ FULL_ENTRIES: Final = 10
 FIGURES: Final = 13  # pairs that tell of any stream
 POSITION: Final = 3  # pairs that tell how far a group has come
 # What the figures are called.
-_GROUPS: Final = Name(b"groups")
-_FIRST_ENTRY: Final = Name(b"first-entry")
-_LAST_ENTRY: Final = Name(b"last-entry")
-_LENGTH: Final = Name(b"length")
-_RADIX_TREE_KEYS: Final = Name(b"radix-tree-keys")
-_RADIX_TREE_NODES: Final = Name(b"radix-tree-nodes")
-_LAST_GENERATED_ID: Final = Name(b"last-generated-id")
-_MAX_DELETED_ENTRY_ID: Final = Name(b"max-deleted-entry-id")
-_ENTRIES_ADDED: Final = Name(b"entries-added")
-_RECORDED_FIRST_ENTRY_ID: Final = Name(b"recorded-first-entry-id")
-_IDMP_DURATION: Final = Name(b"idmp-duration")
-_IDMP_MAXSIZE: Final = Name(b"idmp-maxsize")
-_PIDS_TRACKED: Final = Name(b"pids-tracked")
-_IIDS_TRACKED: Final = Name(b"iids-tracked")
-_IIDS_ADDED: Final = Name(b"iids-added")
-_IIDS_DUPLICATES: Final = Name(b"iids-duplicates")
-_LAST_DELIVERED_ID: Final = Name(b"last-delivered-id")
-_LAG: Final = Name(b"lag")
-_MAX_PENDING: Final = Name(b"max-pending")
-_NAME: Final = Name(b"name")
-_PEL_COUNT: Final = Name(b"pel-count")
-_NACKED_COUNT: Final = Name(b"nacked-count")
-_SEEN_TIME: Final = Name(b"seen-time")
-_ACTIVE_TIME: Final = Name(b"active-time")
-_CONSUMERS: Final = Name(b"consumers")
-_PENDING: Final = Name(b"pending")
-_IDLE: Final = Name(b"idle")
-_INACTIVE: Final = Name(b"inactive")
-_ENTRIES: Final = Name(b"entries")
-_ENTRIES_READ: Final = Name(b"entries-read")
+_GROUPS: Final = Constant(b"groups")
+_FIRST_ENTRY: Final = Constant(b"first-entry")
+_LAST_ENTRY: Final = Constant(b"last-entry")
+_LENGTH: Final = Constant(b"length")
+_RADIX_TREE_KEYS: Final = Constant(b"radix-tree-keys")
+_RADIX_TREE_NODES: Final = Constant(b"radix-tree-nodes")
+_LAST_GENERATED_ID: Final = Constant(b"last-generated-id")
+_MAX_DELETED_ENTRY_ID: Final = Constant(b"max-deleted-entry-id")
+_ENTRIES_ADDED: Final = Constant(b"entries-added")
+_RECORDED_FIRST_ENTRY_ID: Final = Constant(b"recorded-first-entry-id")
+_IDMP_DURATION: Final = Constant(b"idmp-duration")
+_IDMP_MAXSIZE: Final = Constant(b"idmp-maxsize")
+_PIDS_TRACKED: Final = Constant(b"pids-tracked")
+_IIDS_TRACKED: Final = Constant(b"iids-tracked")
+_IIDS_ADDED: Final = Constant(b"iids-added")
+_IIDS_DUPLICATES: Final = Constant(b"iids-duplicates")
+_LAST_DELIVERED_ID: Final = Constant(b"last-delivered-id")
+_LAG: Final = Constant(b"lag")
+_MAX_PENDING: Final = Constant(b"max-pending")
+_NAME: Final = Constant(b"name")
+_PEL_COUNT: Final = Constant(b"pel-count")
+_NACKED_COUNT: Final = Constant(b"nacked-count")
+_SEEN_TIME: Final = Constant(b"seen-time")
+_ACTIVE_TIME: Final = Constant(b"active-time")
+_CONSUMERS: Final = Constant(b"consumers")
+_PENDING: Final = Constant(b"pending")
+_IDLE: Final = Constant(b"idle")
+_INACTIVE: Final = Constant(b"inactive")
+_ENTRIES: Final = Constant(b"entries")
+_ENTRIES_READ: Final = Constant(b"entries-read")
 
 container("XINFO")
 
@@ -95,9 +95,9 @@ def xinfo_stream(call: Call) -> object:
     out.map(FIGURES + (2 if full else 3))
     _add_figures(out, stream)
     if full:
-        out.name(_ENTRIES)
+        out.constant(_ENTRIES)
         add_entries_array(out, stream.parts(LEAST, GREATEST, count, False), False)
-        out.name(_GROUPS)
+        out.constant(_GROUPS)
         out.array(len(stream.groups))
         for group in by_name(stream.groups):
             reclaim_listed(call, argv[2], group)
@@ -138,23 +138,23 @@ def _add_figures(out: Packer, stream: Stream) -> None:
     _add_number(out, _IIDS_DUPLICATES, stream.iids_duplicates)
 
 
-def _add_number(out: Packer, name: Name, number: int) -> None:
-    out.name(name)
+def _add_number(out: Packer, name: Constant, number: int) -> None:
+    out.constant(name)
     out.number(number)
 
 
-def _add_id(out: Packer, name: Name, ms: int, seq: int) -> None:
-    out.name(name)
+def _add_id(out: Packer, name: Constant, ms: int, seq: int) -> None:
+    out.constant(name)
     out.id(ms, seq)
 
 
-def _add_text(out: Packer, name: Name, text: bytes) -> None:
-    out.name(name)
+def _add_text(out: Packer, name: Constant, text: bytes) -> None:
+    out.constant(name)
     out.text(text)
 
 
-def _add_entry(out: Packer, name: Name, part: Part | None) -> None:
-    out.name(name)
+def _add_entry(out: Packer, name: Constant, part: Part | None) -> None:
+    out.constant(name)
     if part is None:
         out.null()
     else:
@@ -164,7 +164,7 @@ def _add_entry(out: Packer, name: Name, part: Part | None) -> None:
 def _add_position(out: Packer, stream: Stream, group: Group) -> None:
     """Add ``POSITION`` pairs: how far a group has come."""
     _add_id(out, _LAST_DELIVERED_ID, group.last_ms, group.last_seq)
-    out.name(_ENTRIES_READ)
+    out.constant(_ENTRIES_READ)
     if group.entries_read == UNKNOWN:
         out.null()
     else:
@@ -190,7 +190,7 @@ def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> No
     _add_number(out, _PEL_COUNT, group.pel.size)
     _add_number(out, _NACKED_COUNT, group.zone)
     _add_pending(out, group.pel.from_id(0, 0, count), True)
-    out.name(_CONSUMERS)
+    out.constant(_CONSUMERS)
     out.array(len(group.consumers))
     for consumer in by_name(group.consumers):
         _add_full_consumer(out, consumer, count)
@@ -207,7 +207,7 @@ def _add_full_consumer(out: Packer, consumer: Consumer, count: int) -> None:
 
 
 def _add_pending(out: Packer, nacks: list[Nack], with_owner: bool) -> None:
-    out.name(_PENDING)
+    out.constant(_PENDING)
     out.array(len(nacks))
     for nack in nacks:
         out.array(4 if with_owner else 3)
