@@ -21,7 +21,7 @@ from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
 from headrace.server.gate import LOADING_DATA
 from headrace.server.host import Host
-from headrace.server.loading.loading import start_persistence
+from headrace.server.loading.starting import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners

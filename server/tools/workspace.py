@@ -21,7 +21,7 @@ from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loading import Loader, set_expiry
+from headrace.server.loading.loader import Loader, set_expiry
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
 from headrace.storage.expiring import Expiring

@@ -16,7 +16,8 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.persistence.aof.reader import AofReader
 from headrace.server.build import build_kind
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loading import Replayer, start_persistence
+from headrace.server.loading.replayer import Replayer
+from headrace.server.loading.starting import start_persistence
 from headrace.server.start import load_config
 from headrace.server.state import Server
 from headrace.storage.stream.stream import Stream

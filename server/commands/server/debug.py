@@ -32,7 +32,7 @@ from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
-from headrace.server.loading.loading import reload_aof, reload_snapshot
+from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.string.string import string_bytes

@@ -1,13 +1,12 @@
-"""Loading: snapshots read, recorded commands run again, and what starts and stops that.
+"""Loading: snapshots are read, and recorded commands run again.
 
 The append-only folder consists of a base, which is a snapshot or commands, and of files of
 commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
 it is; commands are run. What a file is, its first bytes say, and its name has to agree.
 
-The loader is a session of its own that nothing is refused and nothing asked. It runs in slices,
-so that clients meanwhile hear ``-LOADING`` and get an answer to PING and INFO. Expiry rests: the
-files themselves say when a key was removed. A transaction is kept back until its EXEC has been
-read, so that one which the end of the file cuts off has not been run at all.
+Loading comes in slices, so that clients meanwhile hear ``-LOADING`` and get an answer to PING and
+INFO. Expiry rests: the files themselves say when a key was removed. A transaction is kept back
+until its EXEC has been read, so that one which the end of the file cuts off has not been run.
 
 A command of the files that fails is no small matter: the data would silently differ from what it
 was. So it is refused, with file and offset, like any other damage.
@@ -15,32 +14,20 @@ was. So it is refused, with file and offset, like any other damage.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import gc
 import logging
 import os
 import time
 from typing import Final, NoReturn
 
-from headrace.compat.errors import CommandError
-from headrace.persistence.aof.directory import AofDirectory, is_end_of_data
+from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
-from headrace.persistence.files import read_head, sync_file
-from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
+from headrace.persistence.files import sync_file
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.file import is_snapshot, rdb_refusal
-from headrace.persistence.snapshot.layout import MAGIC
+from headrace.persistence.snapshot.file import is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.protocol.replies import ErrorReply
-from headrace.server.clients.session import REPLAY, Peer, Session
-from headrace.server.dispatch.admission import find_recorded_row
-from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.invoke import invoke
-from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
-from headrace.server.durability.rewriting import RewriteJob
+from headrace.server.loading.replayer import Replayer
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -48,52 +35,9 @@ log: Final = logging.getLogger("headrace")
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
-REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configured otherwise
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
-_CONTROLS: Final = (b"select", b"exec", b"discard")  # the latter two have no business here
 _SELECT: Final = b"select"  # a time that stands before it is that of the command behind
-
-
-class Replayer:
-    """Runs recorded commands."""
-
-    def __init__(self, server: Server, durability: Durability) -> None:
-        session = Session(0, server.data.dbs[0], server.clock.now_ns // 1_000_000, Peer())
-        session.special = REPLAY
-        self._server: Final = server
-        self._session: Final = session
-        self._call: Final = Call(server, durability, session)
-        self._call.may_block = False
-        self._call.replaying = True
-        self._rows: Final[dict[bytes, Command]] = {}  # by name as it stands in the files
-
-    def select_first(self) -> None:
-        """Forget the database that was selected."""
-        self._session.db = self._server.data.dbs[0]
-
-    def run(self, argv: list[bytes], stamp_s: int = 0) -> bytes:
-        """Run one command; the line of the error it failed with, else empty.
-
-        Args:
-            stamp_s: the second in which it ran first; 0 where the file does not say.
-        """
-        server = self._server
-        call = self._call
-        call.stamp_s = stamp_s
-        row = self._rows.get(argv[0])
-        if row is None or row.run is None or not row.arity_fits(len(argv)):
-            try:
-                row = find_recorded_row(self._rows, argv)
-            except CommandError as error:
-                return error.line
-        if not row.flags & WRITE and row.name not in _CONTROLS:
-            return b""  # such as SAVE: it has no part in what the data is
-        call.db = self._session.db
-        call.now_ms = server.clock.now_ns // 1_000_000
-        reply = invoke(call, row, argv)
-        server.changes.end_command()
-        return reply.text if isinstance(reply, ErrorReply) else b""
 
 
 class Loader:
@@ -356,203 +300,6 @@ class Loader:
             os.fsdecode(os.path.dirname(self._files[0])) if self._files else "no folder",
             spent_s,
         )
-
-
-async def start_persistence(server: Server, durability: Durability) -> None:
-    """Load what is on the disk and open the append-only file, as configured.
-
-    Raises:
-        PersistenceError: the server must not start.
-    """
-    durability.begin()
-    files = durability.files
-    config = server.config
-    if not config.appendonly:
-        await load_dump(server, durability)
-        return
-    directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
-    directory.open()
-    files.directory = directory
-    adopt_dump(server, directory)
-    if await load(server, directory_loader(server, durability, directory)):
-        try:
-            directory.sync()
-            files.record_to(directory.open_last())
-            durability.rewriting.timestamps_changed()
-            directory.delete_history()
-        except OSError as error:
-            raise os_refusal(directory.path, "written", error) from error
-
-
-def adopt_dump(server: Server, directory: AofDirectory) -> None:
-    """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
-
-    Raises:
-        PersistenceError: the snapshot cannot be read.
-    """
-    dump = dump_path(server)
-    if not directory.holds_no_data():
-        return
-    if not os.path.exists(dump):
-        warn_of_rdb(server)
-    elif is_snapshot(dump):
-        directory.adopt_snapshot(dump)
-        log.info("%s is the base of the new append-only file", os.fsdecode(dump))
-
-
-async def load_dump(server: Server, durability: Durability) -> None:
-    """Load the snapshot that SAVE writes, if there is one.
-
-    Raises:
-        PersistenceError: it cannot be read or trusted.
-    """
-    path = dump_path(server)
-    size_bytes = file_size(path)
-    if size_bytes < 0:
-        warn_of_rdb(server)
-        return
-    if not is_snapshot(path):
-        raise PersistenceError(
-            f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
-            f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
-        )
-    await load(server, Loader(server, durability, [path], size_bytes, True))
-
-
-def warn_of_rdb(server: Server) -> None:
-    """Say so where Redis's own snapshot lies in a folder that a server begins empty in."""
-    path = os.path.join(os.path.abspath(server.config.dir), REDIS_DUMP)
-    with contextlib.suppress(OSError, PersistenceError):
-        head = read_head(path, HEAD_BYTES)
-        if is_rdb(head):
-            log.warning("Starting empty: %s", rdb_refusal(path, head))
-
-
-def file_size(path: bytes) -> int:
-    """The length of a file; -1 when there is none.
-
-    Raises:
-        PersistenceError: it cannot be looked at.
-    """
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return -1
-    except OSError as error:
-        raise os_refusal(path, "read", error) from error
-
-
-def dump_path(server: Server) -> bytes:
-    """Where SAVE leaves its snapshot."""
-    return os.path.join(os.path.abspath(server.config.dir), server.config.dbfilename)
-
-
-def directory_loader(server: Server, durability: Durability, directory: AofDirectory) -> Loader:
-    """What loads an append-only folder."""
-    files = directory.manifest.to_load()
-    paths = [directory.file_path(file) for file in files]
-    return Loader(server, durability, paths, directory.size_of(files), False)
-
-
-async def load(server: Server, loader: Loader) -> bool:
-    """Load in slices between which clients are answered; False when told to stop meanwhile."""
-    set_expiry(server, False)
-    gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
-    try:
-        while loader.load_slice(SLICE_NS):
-            await asyncio.sleep(0)
-            if server.stopping:
-                return False
-    finally:
-        gc.enable()
-    set_expiry(server, True)
-    server.changes.dirty = 0
-    loader.finish()
-    return True
-
-
-def reload_aof(server: Server, durability: Durability) -> None:
-    """Empty the keyspace and load the append-only folder again, at once (DEBUG LOADAOF).
-
-    With the append-only file off, what a rewrite has left in the folder is loaded.
-
-    Raises:
-        PersistenceError: the files cannot be written or trusted; the keyspace may be half loaded.
-    """
-    files = durability.files
-    aof = files.aof
-    directory = files.directory
-    if durability.rewriting.recovery.look():
-        raise PersistenceError("the append-only folder has vanished, and is written anew")
-    if server.config.appendonly and (aof is None or not aof.named):
-        raise PersistenceError("the append-only file is still being turned on")
-    if isinstance(files.job, RewriteJob):
-        files.job.cancel()  # it changes the folder
-    if directory is not None:
-        if not durability.committer.settle():
-            raise PersistenceError("the append-only file cannot be written")
-        _load_anew(server, durability, directory)
-        return
-    config = server.config
-    directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
-    directory.open()
-    try:
-        if not directory.manifest.to_load():
-            raise PersistenceError(f"{os.fsdecode(directory.path)} holds nothing to load")
-        _load_anew(server, durability, directory)
-    finally:
-        directory.close()
-
-
-def _load_anew(server: Server, durability: Durability, directory: AofDirectory) -> None:
-    """Let the keyspace be what a folder says, and keep no record of how that came."""
-    files = durability.files
-    aof = files.aof
-    loader = directory_loader(server, durability, directory)
-    empty(server)
-    set_expiry(server, False)
-    files.record_to(None)
-    try:
-        while loader.load_slice(SLICE_NS):
-            pass
-        loader.finish()
-    finally:
-        files.record_to(aof)
-        set_expiry(server, True)
-    server.changes.dirty = 0
-
-
-def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> None:
-    """Load a snapshot at once (DEBUG RELOAD).
-
-    Args:
-        flush: empty the keyspace before.
-        merge: let keys of the snapshot replace those that are there; otherwise that is an error.
-
-    Raises:
-        PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
-    """
-    now_ms = server.clock.refresh()
-    decoder = Decoder(server.data.dbs, now_ms, now_ms)
-    decoder.replaces = merge
-    loader = SnapshotLoader(path, decoder)
-    try:
-        if flush:
-            empty(server)
-        set_expiry(server, False)
-        while loader.step():
-            pass
-    finally:
-        loader.close()
-        set_expiry(server, True)
-
-
-def empty(server: Server) -> None:
-    """Drop all keys without a record."""
-    now_ms = server.clock.now_ns // 1_000_000
-    for db in server.data.dbs:
-        server.changes.replace_database(db, None, now_ms)
-        db.clear()
 
 
 def set_expiry(server: Server, enabled: bool) -> None:

@@ -1,0 +1,136 @@
+"""What is on the disk is loaded when the server starts, and the append-only file is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+from typing import Final
+
+from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.errors import PersistenceError, os_refusal
+from headrace.persistence.files import read_head
+from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
+from headrace.persistence.snapshot.file import is_snapshot, rdb_refusal
+from headrace.persistence.snapshot.layout import MAGIC
+from headrace.server.durability.durability import Durability
+from headrace.server.loading.loader import SLICE_NS, Loader, set_expiry
+from headrace.server.state import Server
+
+log: Final = logging.getLogger("headrace")
+REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configured otherwise
+
+
+async def start_persistence(server: Server, durability: Durability) -> None:
+    """Load what is on the disk and open the append-only file, as configured.
+
+    Raises:
+        PersistenceError: the server must not start.
+    """
+    durability.begin()
+    files = durability.files
+    config = server.config
+    if not config.appendonly:
+        await load_dump(server, durability)
+        return
+    directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
+    directory.open()
+    files.directory = directory
+    adopt_dump(server, directory)
+    if await load(server, directory_loader(server, durability, directory)):
+        try:
+            directory.sync()
+            files.record_to(directory.open_last())
+            durability.rewriting.timestamps_changed()
+            directory.delete_history()
+        except OSError as error:
+            raise os_refusal(directory.path, "written", error) from error
+
+
+def adopt_dump(server: Server, directory: AofDirectory) -> None:
+    """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
+
+    Raises:
+        PersistenceError: the snapshot cannot be read.
+    """
+    dump = dump_path(server)
+    if not directory.holds_no_data():
+        return
+    if not os.path.exists(dump):
+        warn_of_rdb(server)
+    elif is_snapshot(dump):
+        directory.adopt_snapshot(dump)
+        log.info("%s is the base of the new append-only file", os.fsdecode(dump))
+
+
+async def load_dump(server: Server, durability: Durability) -> None:
+    """Load the snapshot that SAVE writes, if there is one.
+
+    Raises:
+        PersistenceError: it cannot be read or trusted.
+    """
+    path = dump_path(server)
+    size_bytes = file_size(path)
+    if size_bytes < 0:
+        warn_of_rdb(server)
+        return
+    if not is_snapshot(path):
+        raise PersistenceError(
+            f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
+            f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
+        )
+    await load(server, Loader(server, durability, [path], size_bytes, True))
+
+
+def warn_of_rdb(server: Server) -> None:
+    """Say so where Redis's own snapshot lies in a folder that a server begins empty in."""
+    path = os.path.join(os.path.abspath(server.config.dir), REDIS_DUMP)
+    with contextlib.suppress(OSError, PersistenceError):
+        head = read_head(path, HEAD_BYTES)
+        if is_rdb(head):
+            log.warning("Starting empty: %s", rdb_refusal(path, head))
+
+
+def file_size(path: bytes) -> int:
+    """The length of a file; -1 when there is none.
+
+    Raises:
+        PersistenceError: it cannot be looked at.
+    """
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return -1
+    except OSError as error:
+        raise os_refusal(path, "read", error) from error
+
+
+def dump_path(server: Server) -> bytes:
+    """Where SAVE leaves its snapshot."""
+    return os.path.join(os.path.abspath(server.config.dir), server.config.dbfilename)
+
+
+def directory_loader(server: Server, durability: Durability, directory: AofDirectory) -> Loader:
+    """What loads an append-only folder."""
+    files = directory.manifest.to_load()
+    paths = [directory.file_path(file) for file in files]
+    return Loader(server, durability, paths, directory.size_of(files), False)
+
+
+async def load(server: Server, loader: Loader) -> bool:
+    """Load in slices between which clients are answered; False when told to stop meanwhile."""
+    set_expiry(server, False)
+    gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
+    try:
+        while loader.load_slice(SLICE_NS):
+            await asyncio.sleep(0)
+            if server.stopping:
+                return False
+    finally:
+        gc.enable()
+    set_expiry(server, True)
+    server.changes.dirty = 0
+    loader.finish()
+    return True
