@@ -17,6 +17,7 @@ from headrace.protocol.replies import (
     Packed,
     PackedReplies,
     Push,
+    Replies,
     Set,
     Status,
     Verbatim,
@@ -40,11 +41,20 @@ def unpacked(reply: object) -> object:
     if isinstance(reply, Packed):
         return _Reader(reply.wire).value()
     if isinstance(reply, PackedReplies):
-        return all_unpacked(reply)
-    if isinstance(reply, list):
+        return Replies(all_unpacked(reply))
+    if isinstance(reply, list | tuple):
         return [unpacked(item) for item in reply]
     if isinstance(reply, Map):
         return Map([(unpacked(name), unpacked(value)) for name, value in reply.pairs])
+    if isinstance(reply, Set):
+        return Set([unpacked(item) for item in reply.items])
+    if isinstance(reply, Push):
+        return Push([unpacked(item) for item in reply.items])
+    if isinstance(reply, Replies):
+        return Replies([unpacked(item) for item in reply.items])
+    if isinstance(reply, Attributed):
+        pairs = [(unpacked(name), unpacked(value)) for name, value in reply.attributes]
+        return Attributed(pairs, unpacked(reply.reply))
     return reply
 
 

@@ -30,6 +30,7 @@ from headrace.protocol.replies import (
     Packed,
     PackedReplies,
     Push,
+    Replies,
     Set,
     Status,
     Verbatim,
@@ -124,14 +125,50 @@ def test_rare_values_are_read_back(value: object, resp3: bool) -> None:
     assert resp3 or type(found) in (bytes, list, Status, ErrorReply, type(NULL_ARRAY))
 
 
-def test_packed_parts_of_a_reply_are_read_back_where_they_stand() -> None:
-    inner = Packed(encode([1, b"a"]))
-    assert unpacked([b"0-0", inner, []]) == [b"0-0", [1, b"a"], []]
-    found = unpacked(Map([(b"k", inner)]))
-    assert isinstance(found, Map)
-    assert found.pairs == [(b"k", [1, b"a"])]
-    assert unpacked(PackedReplies(b":1\r\n:2\r\n")) == [1, 2]
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda packed: [b"0-0", packed, []],
+        lambda packed: (packed, 1),
+        lambda packed: Map([(b"k", packed)]),
+        lambda packed: Set([packed]),
+        lambda packed: Push([b"message", packed]),
+        lambda packed: Replies([packed, packed]),
+        lambda packed: Attributed([(b"k", packed)], packed),
+        lambda packed: PackedReplies(packed.wire + packed.wire),
+    ],
+)
+@BOTH
+def test_packed_parts_of_a_reply_are_read_back_where_they_stand(
+    hold: Callable[[Packed], object], resp3: bool
+) -> None:
+    packed = Packed(encode([1, b"a"], resp3))
+    held = hold(packed)
+    found = unpacked(held)
+    assert not isinstance(found, PackedReplies)
+    assert encode(found, resp3) == encode(held, resp3)
+    assert_plain(found)
+
+
+def assert_plain(value: object) -> None:
+    assert not isinstance(value, Packed | PackedReplies)
+    if isinstance(value, list):
+        items = value
+    elif isinstance(value, Map):
+        items = [each for pair in value.pairs for each in pair]
+    elif isinstance(value, Set | Push | Replies):
+        items = value.items
+    elif isinstance(value, Attributed):
+        items = [value.reply, *(each for pair in value.attributes for each in pair)]
+    else:
+        return
+    for item in items:
+        assert_plain(item)
+
+
+def test_what_is_plain_stays_as_it_is() -> None:
     assert unpacked(5) == 5
+    assert unpacked(NULL_ARRAY) is NULL_ARRAY
 
 
 @BOTH
