@@ -85,7 +85,7 @@ lint: $(TO_LINT) ## ruff, and hadolint on the Dockerfile
 	@if [ -x $(VENV)/bin/hadolint ]; then echo "hadolint Dockerfile"; $(VENV)/bin/hadolint Dockerfile; \
 	else echo "hadolint has no package for this platform: Dockerfile not linted"; fi
 
-tree: | $(VENV)/bin/python ## lay the packages below build/tree/headrace, as links for mypy and editors
+tree: | $(TO_RUN) ## lay the packages below build/tree/headrace, as links for mypy and editors
 	@$(VENV)/bin/python setup.py --quiet tree
 
 types: $(TO_TEST) $(TO_LINT) tree ## mypy --strict; what builds on pyspark only where that is installed
@@ -159,7 +159,7 @@ $(VENV)/requirements-spark.txt: $(CONNECTOR)/pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --quiet -r $@.new
 	@mv $@.new $@
 
-$(VENV)/requirements-%.txt: pyproject.toml | $(TO_RUN)
+$(VENV)/requirements-%.txt: pyproject.toml | $(VENV)/bin/python
 	@$(VENV)/bin/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
 		print(*p["project"]["optional-dependencies"]["$*"], sep="\n")' > $@.new
 	$(PIP) install --quiet -r $@.new
@@ -172,7 +172,7 @@ BUILD_WHEEL := from sys import argv; from setuptools.build_meta import build_whe
 $(STAMP): $(TO_RUN) setup.py server/link_order.txt $(SOURCES)
 	@rm -rf $(VENV)/.installed-pure $(VENV)/.installed-compiled $(VENV)/.build-kind $(VENV)/wheel
 	@mkdir $(VENV)/wheel
-	@[ "$$HEADRACE_PURE" = 1 ] || echo "headrace: HEADRACE_PURE=1 starts sooner and slower: it compiles nothing"
+	@[ "$$HEADRACE_PURE" = 1 ] || echo "headrace: compiling takes a minute; with HEADRACE_PURE=1 there is none, and a slower server"
 	@HEADRACE_BUILD_DIR=$(VENV)/build $(VENV)/bin/python -P -c '$(BUILD_WHEEL)' $(VENV)/wheel
 	@$(PIP) install --quiet --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@cd $(VENV) && bin/python -P -c 'from headrace.server.build import build_kind; print(build_kind())' > .build-kind
