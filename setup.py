@@ -20,6 +20,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from importlib.metadata import version
@@ -91,6 +92,23 @@ STAYS_PYTHON = {
     ),
 }
 
+# Modules that are compiled and rarely run: the compiler takes half as long where it tries less.
+RARELY_RUN = (
+    "persistence/aof/directory.py",
+    "persistence/aof/manifest.py",
+    "persistence/check.py",
+    "server/commands/connection/client*.py",
+    "server/commands/server/*.py",
+    "server/commands/streams/info.py",
+    "server/config/*.py",
+    "server/cron/*.py",
+    "server/info/*.py",
+    "server/log.py",
+    "server/net/listeners.py",
+    "server/settings.py",
+    "server/tools/*.py",
+)
+
 
 def sources() -> list[str]:
     """All modules of the packages that are compiled, as paths from here."""
@@ -108,11 +126,17 @@ def packages() -> dict[str, str]:
 def modules_to_compile() -> list[str]:
     """The sources mypyc compiles."""
     patterns = [pattern for group in STAYS_PYTHON.values() for pattern in group]
-    return [
-        source
-        for source in sources()
-        if not any(fnmatchcase(source, pattern) for pattern in patterns)
-    ]
+    return [source for source in sources() if not fits(source, patterns)]
+
+
+def fits(source: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns is for this module."""
+    return any(fnmatchcase(source, pattern) for pattern in patterns)
+
+
+def full_name(source: str) -> str:
+    """The name by which a module is imported."""
+    return f"headrace.{source.removesuffix('.py').replace('/', '.')}"
 
 
 def link_tree(folder: Path) -> None:
@@ -180,7 +204,7 @@ def link_order() -> list[str]:
     knows no such order, as on macOS, functions stay as they come.
     """
     lines = Path(ROOT, "server", "link_order.txt").read_text().splitlines()
-    modules = [f"headrace.{source[:-3].replace('/', '.')}" for source in modules_to_compile()]
+    modules = [full_name(source) for source in modules_to_compile()]
     names = c_names([line for line in lines if not line.startswith("#")], modules)
     wanted = "".join(f"    *(.text.{name})\n" for name in names)
     once = "".join(f"    *(.text.{pattern})\n" for pattern in RUNS_ONCE)
@@ -334,9 +358,9 @@ class Compilation:
         self.effort = self.AT_LEAST + Path(source).stat().st_size
         self._note = Path(f"{target}.how")
 
-    def begin_with(self, header: Path) -> None:
-        """Have the file include this before all else."""
-        self.how[2] = [*self.how[2], "-include", str(header)]
+    def add(self, *options: str) -> None:
+        """Have the compiler called with these as well."""
+        self.how[2] = [*self.how[2], *options]
 
     def is_needed(self, program: list[str], newest_header_ns: int) -> bool:
         """Whether it has to run with this compiler."""
@@ -354,6 +378,14 @@ class Compilation:
         return repr([version("mypy"), *flags(program, *self.how)])
 
 
+def names_of_rarely_run() -> set[str]:
+    """What mypyc calls the C files of such modules."""
+    from mypyc.namegen import exported_name
+
+    modules = [full_name(source) for source in modules_to_compile() if fits(source, RARELY_RUN)]
+    return {f"__native_{exported_name(module)}.c" for module in modules}
+
+
 def precompiled(name: str, included: list[str], compilations: list[Compilation]) -> Compilation:
     """Have all of these files begin with one header, which is compiled once: that is returned.
 
@@ -367,7 +399,7 @@ def precompiled(name: str, included: list[str], compilations: list[Compilation])
     # Where the compiler is to include NAME it takes NAME.gch, if that was made in the same way.
     head = Compilation(f"{header}.gch", str(header), list(compilations[0].how))
     for each in compilations:
-        each.begin_with(header)
+        each.add("-include", str(header))
     return head
 
 
@@ -393,12 +425,18 @@ class ParallelBuildExt(build_ext):
 
     def _build(self, compiler: Any, compilations: list[Compilation], links: list[Any]) -> None:
         modules = [each for each in compilations if Path(each.source).name.startswith("__native")]
+        rare = names_of_rarely_run()
+        rarely_run = [each for each in modules if Path(each.source).name in rare]
+        often_run = [each for each in modules if each not in rarely_run]
+        for each in rarely_run:
+            each.add("-O1")
         in_packages = [each for each in compilations if f"{build_dir}/c/headrace/" in each.source]
         shims = [each for each in in_packages if each not in modules]
         library = LIBRARY.rpartition(".")[2]
         includes = [f'"__native_{library}.h"', f'"__native_internal_{library}.h"']
         heads = [
-            precompiled("modules", includes, modules),
+            precompiled("often_run", includes, often_run),
+            precompiled("rarely_run", includes, rarely_run),
             precompiled("shims", ["<Python.h>"], shims),
         ]
         newest_ns = max(path.stat().st_mtime_ns for path in Path(build_dir).rglob("*.h"))

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,16 +97,23 @@ def test_the_spark_connector_is_a_wheel_of_its_own(tmp_path: Path) -> None:
     assert wheel.name.startswith(f"pyspark_headrace-{__version__}-")
 
 
-def stays_python() -> list[str]:
-    """The patterns of modules that setup.py keeps from the compiler."""
+def table(name: str) -> Any:
+    """A table of setup.py, which cannot be imported."""
     for node in ast.parse((ROOT / "setup.py").read_text()).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "STAYS_PYTHON":
-            groups: dict[str, tuple[str, ...]] = ast.literal_eval(node.value)
-            return [pattern for group in groups.values() for pattern in group]
-    raise AssertionError("setup.py has no such table")
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"setup.py has no {name}")
 
 
-@pytest.mark.parametrize("pattern", stays_python())
+STAYS_PYTHON = [pattern for group in table("STAYS_PYTHON").values() for pattern in group]
+
+
+@pytest.mark.parametrize("pattern", table("RARELY_RUN"))
+def test_what_rarely_runs_is_there(pattern: str) -> None:
+    assert [name for name in sources(*PACKAGES) if fnmatch.fnmatchcase(name, pattern)]
+
+
+@pytest.mark.parametrize("pattern", STAYS_PYTHON)
 def test_what_stays_python_is_there(pattern: str) -> None:
     """A pattern that fits nothing would let a module that has moved be compiled."""
     kept = [name for name in sources(*PACKAGES) if fnmatch.fnmatchcase(name, pattern)]
