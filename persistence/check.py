@@ -15,7 +15,7 @@ from headrace.persistence.files import sync_file, sync_folder
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.intake import INT64_MAX
 from headrace.persistence.forms.records import NO_DEADLINE
-from headrace.persistence.forms.table import form_of, forms
+from headrace.persistence.forms.table import check, form_of, forms
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.storage.entry import NO_EXPIRY
@@ -104,11 +104,10 @@ class SoundDecoder(Decoder):
         """Refuse a value that nobody could have made, and a deadline that nobody could set."""
         if not NO_DEADLINE <= expire_ms <= INT64_MAX:
             raise self.malformed(f"a deadline of {key[:64]!r} that can be set, not {expire_ms}")
-        form = form_of(value)
         try:
-            form.check(value)
+            check(value)
         except Unsound as reason:
-            kind = form.type_name().decode()
+            kind = form_of(value).type_name().decode()
             raise self.malformed(f"a sound {kind} in {key[:64]!r}, not {reason}") from reason
 
 

@@ -90,7 +90,7 @@ class Form(RdbValues):
 
     @abstractmethod
     def check(self, value: object) -> None:
-        """Look at all of a value that was read from records of a stranger.
+        """Look at all of a value that was read from records of a stranger, and is not empty.
 
         Raises:
             Unsound: it is none that commands could have made.

@@ -21,7 +21,7 @@ from headrace.persistence.forms.records import (
     VERSION,
     Records,
 )
-from headrace.persistence.forms.table import form_of
+from headrace.persistence.forms.table import check, form_of
 from headrace.storage.faces import frozen
 
 _VERSION: Final = Struct("<H")
@@ -112,7 +112,7 @@ def load_value(data: bytes, now_ms: int) -> object:
             pass
         decoder.finish()
         value = decoder.value
-        form_of(value).check(value)
+        check(value)
     except (Malformed, Unsound) as error:
         raise BadValue(str(error)) from error
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.forms.form import Form
+from headrace.persistence.forms.form import Form, Unsound
 from headrace.persistence.forms.records import DATABASE, END, HEADER
 from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.string import StringForm
@@ -38,6 +38,17 @@ def form_of(value: object) -> Form:
     """The form of a value, as a keyspace holds it or frozen."""
     name = value.type_name() if isinstance(value, Frozen) else face(value).type_name()
     return _FORMS[name]
+
+
+def check(value: object) -> None:
+    """Look at all of a value that comes from a stranger.
+
+    Raises:
+        Unsound: it is none that commands could have made.
+    """
+    if face(value).is_empty():
+        raise Unsound("a value without elements")
+    form_of(value).check(value)
 
 
 register(StringForm())

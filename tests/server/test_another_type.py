@@ -29,6 +29,7 @@ TALLY = TESTS / "support" / "tally"
 DEBUG = ("--enable-debug-command", "yes")
 AOF = ("--appendonly", "yes")
 WRONGTYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+BAD = b"-ERR Bad data format\r\n"
 OK = b"+OK\r\n"
 
 
@@ -189,8 +190,8 @@ def test_dump_and_restore(client: RawClient) -> None:
 
 
 def test_what_nobody_could_have_made_is_not_restored(client: RawClient) -> None:
-    """A payload with a sum of nothing: the checksum is right, the value is not."""
-    for marks, reply in (([3, -3], b"-ERR Bad data format\r\n"), ([3, -2], OK)):
+    """Payloads of what is empty, and of what is out of range; their checksums are right."""
+    for marks, reply in (([3, -3], BAD), ([2**63], BAD), ([3, -2], OK)):
         records = Records()
         TallyForm().writer(records).add(b"", FrozenTally(Tally(marks)), -1)
         records.flush()

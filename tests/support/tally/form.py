@@ -63,9 +63,8 @@ class TallyForm(Form):
         return TallyReader(intake)
 
     def check(self, value: object) -> None:
-        tally = cast("Tally", value)
-        if tally.is_empty() or not all(INT64_MIN <= mark <= INT64_MAX for mark in tally.marks):
-            raise Unsound("marks that add up to nothing, or are out of range")
+        if not all(INT64_MIN <= mark <= INT64_MAX for mark in cast("Tally", value).marks):
+            raise Unsound("a mark out of range")
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> TallyRewrite:
         return TallyRewrite(commands, key, cast("FrozenTally", value).marks)
