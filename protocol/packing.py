@@ -32,7 +32,7 @@ from headrace.protocol.wire import (
     write_integer,
 )
 
-UNTOLD: Final = -1  # for an idle time: an entry is shown without it
+NOT_SHOWN: Final = -1  # for an idle time: an entry is shown without it
 _PAIR: Final = array_header(2)
 _FOUR: Final = array_header(4)
 _NEVER_DELIVERED: Final = integer(0) + integer(0)
@@ -131,12 +131,13 @@ class Packer:
             dead: not 0 for each one that is left out; None: for none.
             low, high: those from ``low`` up to and without ``high``.
             reverse: the last one first.
-            idle_ms, deliveries: shown behind the fields of each, unless ``idle_ms`` is ``UNTOLD``.
+            idle_ms, deliveries: shown behind the fields of each, unless the first is
+                ``NOT_SHOWN``.
         """
         out = self._out
         head = _PAIR
         tail = b""
-        if idle_ms != UNTOLD:
+        if idle_ms != NOT_SHOWN:
             head = _FOUR
             tail = _NEVER_DELIVERED
             if idle_ms or deliveries:

@@ -1,6 +1,6 @@
 """Reply values, and their bytes in RESP2 and RESP3.
 
-A command answers with a plain Python value; this module alone knows how it looks on the wire:
+A command answers with a value. This is how each looks on the wire:
 
 ==================  =======================  =======================
 value               RESP2                    RESP3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.protocol.packing import (
-    UNTOLD,
+    NOT_SHOWN,
     Constant,
     PackedArray,
     Packer,
@@ -272,7 +272,7 @@ def test_a_run_of_entries_is_a_list_of_ids_and_fields(
     run: Run, marks: list[bool] | None, reverse: bool, told: tuple[int, int] | None
 ) -> None:
     dead = None if marks is None else bytearray(marks)
-    idle_ms, deliveries = (UNTOLD, 0) if told is None else told
+    idle_ms, deliveries = (NOT_SHOWN, 0) if told is None else told
     out = Packer(False)
     add_all(out, run, dead, reverse, idle_ms, deliveries)
     wanted: list[object] = []
@@ -295,7 +295,7 @@ def test_a_stretch_of_a_run_begins_and_ends_where_it_is_told_to() -> None:
             for reverse in (False, True):
                 out = Packer(False)
                 shared = (run.ms, run.seq, run.names, run.values, run.rows, None)
-                out.entries(*shared, low, high, reverse, UNTOLD, 0)
+                out.entries(*shared, low, high, reverse, NOT_SHOWN, 0)
                 wanted = run.plain[low:high]
                 assert all_unpacked(out.replies()) == (wanted[::-1] if reverse else wanted)
 
@@ -307,7 +307,7 @@ def test_streams_are_a_map_or_pairs(count: int, resp3: bool) -> None:
     reply = StreamsReply(resp3)
     for number in range(count):
         reply.begin(b"key%d" % number, 2)
-        add_all(reply, run, None, False, UNTOLD, 0)
+        add_all(reply, run, None, False, NOT_SHOWN, 0)
     assert reply.streams == count
     pairs: list[tuple[object, object]] = [(b"key%d" % at, run.plain) for at in range(count)]
     wanted: object = Map(pairs) if resp3 else [list(pair) for pair in pairs]

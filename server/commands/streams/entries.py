@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.protocol.packing import UNTOLD, Packer
+from headrace.protocol.packing import NOT_SHOWN, Packer
 from headrace.protocol.replies import Packed
 from headrace.protocol.streams_reply import SizeLimit
 from headrace.storage.stream.part import Part
@@ -22,7 +22,7 @@ def add_entries_array(out: Packer, parts: list[Part], reverse: bool) -> None:
 
 
 def add_entries(
-    out: Packer, parts: list[Part], reverse: bool, idle_ms: int = UNTOLD, deliveries: int = 0
+    out: Packer, parts: list[Part], reverse: bool, idle_ms: int = NOT_SHOWN, deliveries: int = 0
 ) -> None:
     """Add all entries of ``parts``, one by one; see ``Packer.entries``."""
     for part in parts:
@@ -50,7 +50,7 @@ def count_entries(parts: list[Part]) -> int:
     return count
 
 
-def within(parts: list[Part], size: SizeLimit, idle_ms: int = UNTOLD) -> list[Part]:
+def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list[Part]:
     """Those entries of ``parts`` that are to be given; they are counted as given.
 
     Args:

@@ -14,7 +14,7 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, no_key_or_group
 from headrace.compat.stream_ids import format_id
-from headrace.protocol.packing import UNTOLD, Packer
+from headrace.protocol.packing import NOT_SHOWN, Packer
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.server.commands.streams.args import stream_to_read, strict_id
@@ -235,7 +235,7 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     if limit != 0 and not (count and reading.is_full()):
         parts = parts_after(source.stream, last, max(0, limit))
         if size is not None:
-            parts = within(parts, size, 0 if claiming else UNTOLD)
+            parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     new = count_entries(parts)
     if size is not None:
         size.end(count + new)
@@ -301,7 +301,7 @@ def _hand_out(
     call = reading.call
     group = source.group
     noack = reading.options.noack
-    idle_ms = UNTOLD if reading.claim_ms == NO_CLAIM else 0
+    idle_ms = NOT_SHOWN if reading.claim_ms == NO_CLAIM else 0
     add_entries(reading.reply, parts, False, idle_ms)
     last = (group.last_ms, group.last_seq)
     hand_out(source.stream, group, parts, None if noack else consumer, call.now_ms)
