@@ -189,6 +189,40 @@ def test_wire_text_elsewhere_is_found(line: str) -> None:
     assert line_ends(line) or writers_used(line, True)
 
 
+MOST_LINES = 60  # of a function, from ``def`` to its last line
+SHORT = ("server", "storage")
+# Functions that are longer, each with its reason.
+LONGER: dict[str, str] = {}
+
+
+def too_long(source: str) -> list[str]:
+    """The functions of more than ``MOST_LINES`` lines, those inside others included."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > MOST_LINES:
+                found.append(f"{node.name}: {lines}")
+    return found
+
+
+def test_functions_can_be_read_at_one_sight() -> None:
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}: {name}"
+        for path in MODULES
+        if path.relative_to(ROOT).parts[0] in SHORT
+        for name in too_long(path.read_text())
+    ]
+    assert [name for name in found if name.rpartition(":")[0] not in LONGER] == []
+
+
+def test_a_long_function_is_found() -> None:
+    body = "    pass\n" * MOST_LINES
+    assert too_long("def f() -> None:\n" + body) == [f"f: {MOST_LINES + 1}"]
+    assert too_long("async def f() -> None:\n" + body) == [f"f: {MOST_LINES + 1}"]
+    assert too_long("def f() -> None:\n" + body.removesuffix("    pass\n")) == []
+
+
 @pytest.mark.parametrize(
     ("module", "line"),
     [

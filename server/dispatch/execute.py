@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import NO_REPLY, write_reply
-from headrace.server.clients.session import HOLD, IN_MULTI, LONG, Session
+from headrace.server.clients.session import CLOSING, HOLD, IN_MULTI, LONG, Session
 from headrace.server.dispatch.admission import (
     HELD,
     admit,
@@ -21,6 +21,7 @@ from headrace.server.dispatch.admission import (
     queue_same,
     refuse,
 )
+from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import (
     alike_until,
@@ -33,10 +34,11 @@ from headrace.server.dispatch.invoke import (
     show_monitors,
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
-from headrace.server.dispatch.rows import NONE_ALIKE, Command
+from headrace.server.dispatch.rows import NONE_ALIKE, AlikeHandler, Command
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
 from headrace.server.gate import MONITORED
+from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
@@ -71,13 +73,10 @@ def execute(
                 row = None
         if row is None or row.run is None or not row.arity_fits(len(argv)):
             end = at + 1
-            try:
-                row = find_row(dispatcher.rows, argv)
-            except CommandError as error:
-                if is_of_http(name):
-                    cut_off(server, session)
+            row = _looked_up(dispatcher, session, argv)
+            if row is None:
+                if session.special & CLOSING:
                     break
-                session.answer(refuse(server, session, None, argv, error.line))
                 at = end
                 continue
         session.last_row = row
@@ -90,22 +89,41 @@ def execute(
             if verdict is HELD:
                 break
             if verdict is None:
-                if (
-                    session.special & LONG
-                    and len(argv) >= LENGTHY_WORDS
-                    and begin(dispatcher, session, row, argv)
-                ):
-                    return at + 1
-                run(dispatcher, session, row, requests, at, at + 1)
-                if server.gate.reasons & MONITORED:
-                    pieces = len(session.out)
-                    show_monitors(server, session, row, argv)
-                    for line in session.out[pieces:]:
-                        session.answered_bytes += len(line)
+                _run_alone(dispatcher, session, row, requests, at)
             else:
                 session.answer(verdict)
             at += 1
     return at
+
+
+def _looked_up(dispatcher: Dispatcher, session: Session, argv: list[bytes]) -> Command | None:
+    """The row of a request that was not found at once; None where it is refused or cut off."""
+    server = dispatcher.server
+    try:
+        return find_row(dispatcher.rows, argv)
+    except CommandError as error:
+        if is_of_http(argv[0]):
+            cut_off(server, session)
+        else:
+            session.answer(refuse(server, session, None, argv, error.line))
+        return None
+
+
+def _run_alone(
+    dispatcher: Dispatcher, session: Session, row: Command, requests: list[list[bytes]], at: int
+) -> None:
+    """Run an admitted request, in slices where it is long, and show it to monitors."""
+    server = dispatcher.server
+    argv = requests[at]
+    is_long = bool(session.special & LONG) and len(argv) >= LENGTHY_WORDS
+    if is_long and begin(dispatcher, session, row, argv):
+        return
+    run(dispatcher, session, row, requests, at, at + 1)
+    if server.gate.reasons & MONITORED:
+        pieces = len(session.out)
+        show_monitors(server, session, row, argv)
+        for line in session.out[pieces:]:
+            session.answered_bytes += len(line)
 
 
 def run(
@@ -116,13 +134,11 @@ def run(
     at: int,
     end: int,
 ) -> int:
-    """Run an admitted request and answer it, and those up to ``end`` that are alike.
+    """Run and answer an admitted request and those alike up to ``end``; where that stopped.
 
     Each one is the command, then what it makes known, then who was waiting for that. The next one
     is run where it is the same command with as many words and nothing has come up that it would
     have to be admitted for.
-
-    Returns: the place of the first request that was not run.
     """
     server = dispatcher.server
     call = dispatcher.call
@@ -139,11 +155,8 @@ def run(
             if until <= at:
                 until = alike_until(requests, at, end)
             if until > at + 1:
-                count, replies = run_alike(server, call, row, handler, requests, at, until)
+                count = _answer_alike(server, call, row, handler, requests, at, until)
                 if count > 0:
-                    count_alike(server, call, row, requests, at, count, lap(server))
-                    out.append(replies.wire)
-                    session.answered_bytes += len(replies.wire)
                     return at + count
                 if count == NONE_ALIKE:
                     handler = None
@@ -152,9 +165,7 @@ def run(
         reply = invoke(call, row, argv)
         at += 1
         if isinstance(reply, Parked):
-            park(server, session, reply, call.now_ms)
-            reply = NO_REPLY
-            finish(server, call, None)  # it counts once, when it is served
+            reply = _parked(server, call, reply)
         else:
             if server.changes.unfinished:
                 server.changes.end_command()
@@ -174,3 +185,29 @@ def run(
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
         call.now_ms = server.clock.now_ns // 1_000_000
+
+
+def _answer_alike(
+    server: Server,
+    call: Call,
+    row: Command,
+    handler: AlikeHandler,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
+) -> int:
+    """Run some of ``requests[at:end]`` at once and answer them; as many as ``run_alike`` says."""
+    count, replies = run_alike(server, call, row, handler, requests, at, end)
+    if count > 0:
+        count_alike(server, call, row, requests, at, count, lap(server))
+        session = call.session
+        session.out.append(replies.wire)
+        session.answered_bytes += len(replies.wire)
+    return count
+
+
+def _parked(server: Server, call: Call, parked: Parked) -> object:
+    """Let a client wait; it has no reply yet, and its command counts when it is served."""
+    park(server, call.session, parked, call.now_ms)
+    finish(server, call, None)
+    return NO_REPLY

@@ -116,15 +116,14 @@ def append_alike(
     at: int,
     limits: NodeLimits,
 ) -> int:
-    """Add the entries ``requests[first:end]``, of each ``[at:]``, to an open block, while they fit.
+    """Add entries to an open block, while they fit; how many were added.
 
-    All have as many words. They fit while they have the names that all entries before have, and
-    Redis would not start a new node. One by one, ``append`` comes to the same sizes.
+    They are ``requests[first:end]``, of each ``[at:]``, and all have as many words. They fit while
+    they have the names that all entries before have, and Redis would not start a new node. One by
+    one, ``append`` comes to the same sizes.
 
     Args:
         ms, seq: the ID of the first of them, above all that the block has; the next ones follow.
-
-    Returns: how many were added.
     """
     run = block.run
     assert run is not None
@@ -141,9 +140,7 @@ def append_alike(
     delta = seq - block.first_seq
     delta_size: i64 = delta_bytes(delta)
     steady = are_as_long(delta, delta + end - first)
-    names_bytes: i64 = 0
-    for name in names:
-        names_bytes += len(name)
+    names_bytes: i64 = size_of(names, 0)
     next_seq = seq
     for words in requests[first:end]:
         if not steady:
@@ -166,15 +163,28 @@ def append_alike(
                 continue
         break
     added = next_seq - seq
-    del flat[(len(run.ms) + added) * width :]  # of an entry that does not fit
-    if added:
-        run.ms.extend([ms] * added)
-        run.seq.extend(range(seq, next_seq))
-        block.node_bytes = int(size)
-        block.last_ms = ms
-        block.last_seq = next_seq - 1
-        block.total += added
-        block.live += added
-        if block.dead is not None:
-            block.dead.extend(bytes(added))
+    _settle(block, width, ms, seq, added, int(size))
     return added
+
+
+def _settle(block: Block, width: int, ms: int, seq: int, added: int, size: int) -> None:
+    """Add the IDs of entries whose values are in the block already; it has ``size`` bytes then.
+
+    Args:
+        width: how many values each of them has.
+        ms, seq: the ID of the first of them.
+    """
+    run = block.run
+    assert run is not None
+    del run.flat[(len(run.ms) + added) * width :]  # of an entry that did not fit
+    if not added:
+        return
+    block.node_bytes = size
+    run.ms.extend([ms] * added)
+    run.seq.extend(range(seq, seq + added))
+    block.last_ms = ms
+    block.last_seq = seq + added - 1
+    block.total += added
+    block.live += added
+    if block.dead is not None:
+        block.dead.extend(bytes(added))

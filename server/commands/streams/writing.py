@@ -64,9 +64,7 @@ from headrace.storage.stream.stream import Stream
     tips=("nondeterministic_output",),
 )
 def xadd(call: Call) -> object:
-    """Reply: the entry's ID, or nil when NOMKSTREAM met a missing key.
-    Source: xaddCommand.
-    """
+    """Reply: the entry's ID, or nil when NOMKSTREAM met a missing key. Source: xaddCommand."""
     argv = call.argv
     key = argv[1]
     at = 2
@@ -122,21 +120,8 @@ def xadd(call: Call) -> object:
         stream.iids_added += 1
     elif len(pid):
         record_iid(call, stream, pid, iid, (stream.last_ms, stream.last_seq))
-    reply = packed_id(stream.last_ms, stream.last_seq)
-    trimmed = 0
-    if options is not None and options.strategy != NO_TRIM:
-        trimmed = options.trim(call, stream)
-    record: list[bytes] | None = None
-    if call.recorded:
-        record = _record(argv, at, options, stream)
-        if created and pid and not stream.has_default_limits():
-            without_producer(record, 2 if options is None else options.idmp_at)
-    call.changed(key, XADDED, record)
-    if trimmed:
-        call.changed(key, XTRIMMED, None, trimmed)
-    if created:
-        record_limits(call, key, stream)
-    return reply
+    _trim_and_report(call, stream, at, options, pid, created)
+    return packed_id(stream.last_ms, stream.last_seq)
 
 
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
@@ -177,13 +162,34 @@ def _iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
     return iid_made_of(low, high, SHORT_BYTES, b"")
 
 
-def _record(argv: list[bytes], at: int, options: AddOptions | None, stream: Stream) -> list[bytes]:
-    """An XADD whose replay needs no clock: the ID is the one chosen, and trimming is exact."""
-    record = argv.copy()
-    record[at] = format_id(stream.last_ms, stream.last_seq)
-    if options is not None:
-        options.make_exact(record, stream)
-    return record
+def _trim_and_report(
+    call: Call, stream: Stream, at: int, options: AddOptions | None, pid: bytes, created: bool
+) -> None:
+    """Trim as the options of an XADD say that has just added its entry, and report all it did.
+
+    Replaying its record needs no clock: the ID is the one chosen, and trimming is exact.
+
+    Args:
+        at: where its ID stands.
+    """
+    argv = call.argv
+    key = argv[1]
+    trimmed = 0
+    if options is not None and options.strategy != NO_TRIM:
+        trimmed = options.trim(call, stream)
+    record: list[bytes] | None = None
+    if call.recorded:
+        record = argv.copy()
+        record[at] = format_id(stream.last_ms, stream.last_seq)
+        if options is not None:
+            options.make_exact(record, stream)
+        if created and pid and not stream.has_default_limits():
+            without_producer(record, 2 if options is None else options.idmp_at)
+    call.changed(key, XADDED, record)
+    if trimmed:
+        call.changed(key, XTRIMMED, None, trimmed)
+    if created:
+        record_limits(call, key, stream)
 
 
 @alike("XADD")
