@@ -50,7 +50,7 @@ class Call:
 
     def lookup(self, key: bytes) -> object | None:
         """The value of ``key`` or None, for a command that reads; counts a hit or a miss."""
-        found = self.peek(key)
+        found = self.counted_entry(key)
         if found is None:
             return None
         self._touch(found)
@@ -65,7 +65,7 @@ class Call:
         if not self.session.special & NO_TOUCH:
             found.access_ms = self.now_ms
 
-    def peek(self, key: bytes) -> Entry | None:
+    def counted_entry(self, key: bytes) -> Entry | None:
         """As ``lookup``, for a look that is no access to the value; the whole entry."""
         found = self.db.entry(key, self.now_ms)
         if found is None:

@@ -130,7 +130,7 @@ def pexpiretime(call: Call) -> object:
 
 
 def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
-    found = call.peek(call.argv[1])
+    found = call.counted_entry(call.argv[1])
     if found is None:
         return -2
     if found.expire_ms == NO_EXPIRY:

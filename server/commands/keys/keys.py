@@ -125,7 +125,7 @@ def exists(call: Call) -> object:
     """Reply: how many are there; a key named twice counts twice."""
     count = 0
     for key in call.argv[1:]:
-        if call.peek(key) is not None:
+        if call.counted_entry(key) is not None:
             count += 1
     return count
 
@@ -135,7 +135,7 @@ def touch(call: Call) -> object:
     """As EXISTS, and an access, even for a client with NO-TOUCH on."""
     count = 0
     for key in call.argv[1:]:
-        found = call.peek(key)
+        found = call.counted_entry(key)
         if found is not None:
             found.access_ms = call.now_ms
             count += 1
@@ -145,7 +145,7 @@ def touch(call: Call) -> object:
 @command("TYPE", arity=2, flags=READONLY | FAST, keys=(KeySpec("RO"),), acl=("keyspace",))
 def type_(call: Call) -> object:
     """Reply: the name of the type, ``none`` without a key."""
-    found = call.peek(call.argv[1])
+    found = call.counted_entry(call.argv[1])
     return _NONE if found is None else Status(face(found.value).type_name())
 
 

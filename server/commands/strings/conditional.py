@@ -84,7 +84,7 @@ def delex(call: Call) -> object:
         raise CommandError(wrong_arity(call.name()))
     if len(argv) == 2:
         return 1 if call.delete(argv[1]) else 0
-    found = call.peek(argv[1])
+    found = call.counted_entry(argv[1])
     if found is None:
         return 0
     if string_bytes(found.value) is None:
