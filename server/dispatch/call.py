@@ -53,15 +53,15 @@ class Call:
         found = self.counted_entry(key)
         if found is None:
             return None
-        self._touch(found)
+        self._mark_access(found)
         return found.value
 
     def note_hits(self, found: Entry, count: int) -> None:
         """Count so many reads of a value that is there, as ``lookup`` does one."""
         self.server.statistics.keyspace_hits += count
-        self._touch(found)
+        self._mark_access(found)
 
-    def _touch(self, found: Entry) -> None:
+    def _mark_access(self, found: Entry) -> None:
         if not self.session.special & NO_TOUCH:
             found.access_ms = self.now_ms
 
