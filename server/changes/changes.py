@@ -71,7 +71,7 @@ class Changes:
     Attributes:
         dirty: changes since the data was last saved.
         recorded: whether anybody takes records.
-        heard: whether anybody listens, clients that wait for a key left out.
+        has_listeners: whether anybody listens, clients that wait for a key left out.
         unfinished: the command at hand has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired.
         lazy_expire: keys that expire are recorded as unlinked.
@@ -80,7 +80,7 @@ class Changes:
     def __init__(self, expired: list[tuple[int, bytes]], waiting: Blocking, turn: Turn) -> None:
         self.dirty = 0
         self.recorded = False
-        self.heard = False
+        self.has_listeners = False
         self.unfinished = False
         self.expired_keys = 0
         self.lazy_expire = True
@@ -110,7 +110,7 @@ class Changes:
                 self._listeners.append(listener)
             else:
                 self._listeners.remove(listener)
-        self.heard = bool(self._listeners)
+        self.has_listeners = bool(self._listeners)
 
     # Reports
 
@@ -138,7 +138,7 @@ class Changes:
         self.dirty += count
         if (wakes or event.wakes) and self._waiting.key_count:
             self._waiting.key_ready(db, key)
-        if self.heard:
+        if self.has_listeners:
             self.unfinished = True
             self.pending.append(Change(db, key, event))
 
@@ -190,13 +190,13 @@ class Changes:
 
     # Commands that are alike
 
-    def is_unheard(self) -> bool:
+    def nobody_listens(self) -> bool:
         """Whether nobody is to know of a change except the logs and who waits for the key."""
-        return not self.heard and not self.expired
+        return not self.has_listeners and not self.expired
 
-    def is_unheeded(self, db: int, key: bytes) -> bool:
+    def nobody_listens_or_waits(self, db: int, key: bytes) -> bool:
         """Whether, besides, nobody waits for ``key``."""
-        return not self.heard and not self.expired and key not in self._waiting.queues[db]
+        return not self.has_listeners and not self.expired and key not in self._waiting.queues[db]
 
     def record_alike(self, db: int, record: list[bytes], alone: bool) -> None:
         """Record one of several commands that are run at once, and did nothing else.

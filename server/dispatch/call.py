@@ -123,15 +123,17 @@ class Call:
         """Whether anybody takes records: only then they have to be made."""
         return self.server.changes.recorded
 
-    def is_unheard(self) -> bool:
+    def nobody_listens(self) -> bool:
         """Whether nobody is to know of a change except the logs and who waits for the key."""
         server = self.server
-        return server.data.freezing is None and server.changes.is_unheard()
+        return server.data.freezing is None and server.changes.nobody_listens()
 
-    def is_unheeded(self, key: bytes) -> bool:
+    def nobody_listens_or_waits(self, key: bytes) -> bool:
         """Whether, besides, nobody waits for a change to ``key``."""
         server = self.server
-        return server.data.freezing is None and server.changes.is_unheeded(self.db.index, key)
+        return server.data.freezing is None and server.changes.nobody_listens_or_waits(
+            self.db.index, key
+        )
 
     def count(self, changes: int) -> None:
         """Count changes of commands that are run at once."""
@@ -155,7 +157,7 @@ class Call:
     def created_in(self, db: Keyspace, key: bytes) -> None:
         """As ``created``, in another database."""
         server = self.server
-        if server.changes.heard or server.blocking.key_count:
+        if server.changes.has_listeners or server.blocking.key_count:
             self.changed_in(db, key, CREATED, None, 0)
 
     def delete(self, key: bytes) -> bool:

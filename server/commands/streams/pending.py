@@ -141,7 +141,7 @@ def xack_alike(
 ) -> tuple[int, PackedReplies]:
     """Several entries of one group, each with a request of its own."""
     words = requests[first]
-    if len(words) != 4 or not call.is_unheard():
+    if len(words) != 4 or not call.nobody_listens():
         return NONE_ALIKE, NO_REPLIES
     found = call.db.entry(words[1], call.now_ms)
     if found is None or not isinstance(found.value, Stream):

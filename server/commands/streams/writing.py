@@ -205,7 +205,7 @@ def xadd_alike(
     at = 2 if options is None else options.threshold_at + 1
     key = words[1]
     fields = len(words) - at - 1
-    if words[at] != b"*" or fields < 2 or fields % 2 or not call.is_unheeded(key):
+    if words[at] != b"*" or fields < 2 or fields % 2 or not call.nobody_listens_or_waits(key):
         return NONE_ALIKE, NO_REPLIES
     if options is not None and call.recorded:  # the record says what was trimmed
         return NONE_ALIKE, NO_REPLIES

@@ -154,7 +154,7 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
     found.access_ms = call.now_ms
     if found.expire_ms != NO_EXPIRY and not keep_ttl:
         call.db.persist(key)
-    if not isinstance(old, (bytes, int)) or call.server.changes.heard:
+    if not isinstance(old, (bytes, int)) or call.server.changes.has_listeners:
         report_replaced(call, call.db, key, old, value)
 
 
