@@ -101,12 +101,12 @@ class App(Host):
         self._cron.stop()
         if self._timer is not None:
             self._timer.cancel()
-        self._supervision.tell("STOPPING=1\n")
+        self._supervision.notify("STOPPING=1\n")
         self._stopped.set()
 
-    def tell_supervisor(self, status: str) -> None:
+    def notify_supervisor(self, status: str) -> None:
         """Tell systemd what the server is doing."""
-        self._supervision.tell(f"STATUS={status}\n")
+        self._supervision.notify(f"STATUS={status}\n")
 
     def supervisor(self) -> bytes:
         """Who supervises the process: ``no``, ``systemd`` or ``upstart``."""
@@ -140,7 +140,7 @@ class App(Host):
         self._signals.install(loop)
         self.server.gate.set(LOADING_DATA, True)
         self._supervision.announce()
-        self.tell_supervisor("Loading...")
+        self.notify_supervisor("Loading...")
         try:
             await self._listeners.open()
             write_pid_file(self.config)

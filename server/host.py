@@ -26,7 +26,7 @@ class Host(Turn):
     def ask_to_end(self, number: int) -> None:
         """A signal asks for the end of the process."""
 
-    def tell_supervisor(self, status: str) -> None:
+    def notify_supervisor(self, status: str) -> None:
         """Report what the process is doing to its supervisor."""
 
     def supervisor(self) -> bytes:

@@ -52,7 +52,7 @@ def run(config: Config) -> int:
         log.use_syslog(config.syslog_ident, config.syslog_facility)
     config.on_change["dir"] = lambda: os.chdir(config.dir)
     config.on_change["maxclients"] = lambda: refuse_clients(config.maxclients)
-    tell_notes(config)
+    log_notes(config)
     OomScore(config).start()
     if config.disable_thp:
         disable_huge_pages()
@@ -107,7 +107,7 @@ def refuse_clients(wanted: int) -> str | None:
     )
 
 
-def tell_notes(config: Config) -> None:
+def log_notes(config: Config) -> None:
     """Log what the configuration asks for and will not get."""
     if config.daemonize and is_supervised(config.supervised):
         log.log.warning("daemonize yes: a process that is supervised stays in the foreground")

@@ -214,12 +214,12 @@ class Changes:
 
     # The end of a command
 
-    def tell_listeners(self) -> None:
+    def notify_listeners(self) -> None:
         """Let those who listen hear what there is so far; the command may go on."""
-        told = self.pending
-        if told:
+        changes = self.pending
+        if changes:
             self.pending = []
-            for change in told:
+            for change in changes:
                 for listener in self._listeners:
                     listener.heard(change)
 
@@ -227,6 +227,6 @@ class Changes:
         """Make known what the command at hand has done, and end its records."""
         if self.unfinished:
             self.unfinished = False
-            self.tell_listeners()
+            self.notify_listeners()
             for log in self._logs:
                 log.end_command()

@@ -37,20 +37,20 @@ def ready_to_end(
     if rewriting.first is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")
-            server.host.tell_supervisor("The first append-only file is being written, not ending")
+            server.host.notify_supervisor("The first append-only file is being written, not ending")
             return False
         log.warning("The first append-only file is being written: ending anyway")
     if not force and not _is_recorded(server, durability.committer):
         log.warning("Not all that was answered is in the append-only file: not ending now")
-        server.host.tell_supervisor("The append-only file cannot be written, so the server stays")
+        server.host.notify_supervisor("The append-only file cannot be written, so the server stays")
         return False
     if not save and (nosave or not server.config.save):
         return True
     log.info("Saving the final snapshot before exiting")
-    server.host.tell_supervisor("Saving the final snapshot")
+    server.host.notify_supervisor("Saving the final snapshot")
     if saving.save_now() or force:
         return True
-    server.host.tell_supervisor("The snapshot cannot be saved, so the server stays")
+    server.host.notify_supervisor("The snapshot cannot be saved, so the server stays")
     log.warning("The snapshot could not be saved: not ending now")
     return False
 

@@ -39,12 +39,12 @@ class Supervision:
 
     def ready(self) -> None:
         """Clients are served from now on."""
-        self.tell("STATUS=Ready to accept connections\nREADY=1\n")
+        self.notify("STATUS=Ready to accept connections\nREADY=1\n")
         if self.kind == b"upstart":
             os.environ.pop(_JOB, None)
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    def tell(self, lines: str) -> None:
+    def notify(self, lines: str) -> None:
         """Send systemd a message; that it cannot be sent is logged and no more."""
         if not self._address:
             return

@@ -136,7 +136,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             at += count
         else:
             replies.add(invoke(call, row, requests[at]), session.resp3)
-            server.changes.tell_listeners()
+            server.changes.notify_listeners()
             ended_ns = read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
             if server.gate.reasons & MONITORED:
