@@ -41,7 +41,7 @@ class Peer:
     def flush(self) -> None:
         """Send ``session.out`` now."""
 
-    def tells_of_data(self) -> bool:
+    def may_show_data(self) -> bool:
         """Whether ``session.out`` may say something of the data, and not of the session alone."""
         return True
 

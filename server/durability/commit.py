@@ -579,7 +579,7 @@ def _flush_free(sessions: list[Session]) -> list[Session]:
     """Send the replies that tell of no data; the sessions whose replies do."""
     of_data = []
     for session in sessions:
-        if session.peer.tells_of_data():
+        if session.peer.may_show_data():
             of_data.append(session)
         else:
             session.peer.flush()

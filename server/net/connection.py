@@ -205,7 +205,7 @@ class Connection(Peer):
         elif self._stalled:
             self.bound_output()
 
-    def tells_of_data(self) -> bool:
+    def may_show_data(self) -> bool:
         """Whether more is pending than the answer to one command of ``@connection``, as PING is."""
         session = self.session
         row = session.last_row
