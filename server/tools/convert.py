@@ -38,9 +38,9 @@ def export(form: str, source_path: bytes, out: bytes) -> int:
     """
     workspace = _loaded(source_path)
     if workspace.left:
-        _tell_left(workspace)
+        _print_left(workspace)
         raise PersistenceError("Nothing has been written: the data is not all known here.")
-    _tell_what_redis_lacks(workspace)
+    _print_what_redis_lacks(workspace)
     if form == TO_REDIS_AOF:
         workspace.write_folder(out, RewriteEncoder(), b"aof")
         os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
@@ -48,7 +48,7 @@ def export(form: str, source_path: bytes, out: bytes) -> int:
         _write_out(workspace, RewriteEncoder())
     else:
         workspace.write_file(out, RewriteEncoder())
-    _tell(workspace, out)
+    _print_totals(workspace, out)
     return 0
 
 
@@ -64,7 +64,7 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
     """
     workspace = _loaded(source_path)
     if workspace.left:
-        _tell_left(workspace)
+        _print_left(workspace)
         if not skip:
             print("Nothing has been written; --skip-unsupported leaves them out.", file=sys.stderr)
             return 1
@@ -77,7 +77,7 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
     else:
         make_empty(out)
         workspace.write_file(os.path.join(out, b"dump." + SUFFIX), encoder)
-    _tell(workspace, out)
+    _print_totals(workspace, out)
     return 0
 
 
@@ -102,7 +102,7 @@ def _write_out(workspace: Workspace, encoder: Encoder) -> None:
     write_pieces(sys.stdout.fileno(), encoder.take())
 
 
-def _tell(workspace: Workspace, out: bytes) -> None:
+def _print_totals(workspace: Workspace, out: bytes) -> None:
     totals = [f"{workspace.keys} keys"]
     for form in forms():
         names = form.part_names()
@@ -113,7 +113,7 @@ def _tell(workspace: Workspace, out: bytes) -> None:
     print(f"{', '.join(totals)}: {os.fsdecode(out)}", file=sys.stderr)
 
 
-def _tell_left(workspace: Workspace) -> None:
+def _print_left(workspace: Workspace) -> None:
     """Name what is not taken over."""
     print("Not supported by Headrace:", file=sys.stderr)
     for name in sorted(workspace.left):
@@ -123,7 +123,7 @@ def _tell_left(workspace: Workspace) -> None:
         print(f"  {left.count} x {name}: {keys}{more}", file=sys.stderr)
 
 
-def _tell_what_redis_lacks(workspace: Workspace) -> None:
+def _print_what_redis_lacks(workspace: Workspace) -> None:
     """Warn of what only some servers can read."""
     for form in forms():
         for line in form.lacking_elsewhere(workspace.values_of(form)):

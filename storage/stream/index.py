@@ -163,7 +163,7 @@ class BlockIndex(Reach):
         """
         cut = Removed(self.count_before(place), self.blocks[:place])
         sums = self._sums
-        _tell_apart(sums)
+        _take_apart(sums)
         for number in range(place):
             if sums[number]:
                 self.live_blocks -= 1
@@ -211,7 +211,7 @@ def _sum_up(counts: vec[i64], start: i64) -> None:
         number += 1
 
 
-def _tell_apart(sums: vec[i64]) -> None:
+def _take_apart(sums: vec[i64]) -> None:
     """Make counts of sums: what ``_sum_up`` made them of."""
     number: i64 = len(sums)
     while number > 0:

@@ -26,23 +26,23 @@ def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple
     ms, seq = entry_id
     added_ms = call.now_ms
     if call.replaying:
-        added_ms = _told_ms(ms, call)
+        added_ms = _added_ms(ms, call)
     elif ms != added_ms:
         call.server.changes.stamp_next()
     stream.make_idmp().record(pid, iid, ms, seq, added_ms)
     stream.iids_added += 1
 
 
-def _told_ms(id_ms: int, call: Call) -> int:
+def _added_ms(id_ms: int, call: Call) -> int:
     """When an iid was added, as far as a record tells.
 
     The ID of its entry tells to the millisecond, unless the stream's last ID was ahead of the
     clock, or the entry was an older one: then the record was stamped with its second.
     """
-    told_ms = id_ms
+    recorded_ms = id_ms
     if call.stamp_s and id_ms // 1000 != call.stamp_s:
-        told_ms = 1000 * call.stamp_s + 999
-    return min(told_ms, call.now_ms)
+        recorded_ms = 1000 * call.stamp_s + 999
+    return min(recorded_ms, call.now_ms)
 
 
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
