@@ -82,13 +82,13 @@ class ClockSteps:
             serve_ready(self._dispatcher)
 
 
-def _moved(told_ms: int, step_ms: int, seen_ms: int, now_ms: int) -> int:
+def _moved(time_ms: int, step_ms: int, seen_ms: int, now_ms: int) -> int:
     """A time that was read before the clock was set, as it would be read now.
 
     What came since the step, and until it was noticed, was read from the new clock.
     """
-    before = told_ms > now_ms if step_ms < 0 else told_ms <= seen_ms
-    return told_ms + step_ms if before else told_ms
+    before = time_ms > now_ms if step_ms < 0 else time_ms <= seen_ms
+    return time_ms + step_ms if before else time_ms
 
 
 def settle_times(server: Server) -> Iterator[int]:

@@ -28,21 +28,21 @@ from headrace.server.dispatch.rows import (
 @command("SUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def subscribe(call: Call) -> object:
     """Reply: for each channel (subscribe, channel, subscriptions)."""
-    told: list[object] = []
+    replies: list[object] = []
     for channel in call.argv[1:]:
         call.server.clients.pubsub.subscribe(call.session, channel)
-        told.append(Push([b"subscribe", channel, call.session.subscriptions]))
-    return Replies(told)
+        replies.append(Push([b"subscribe", channel, call.session.subscriptions]))
+    return Replies(replies)
 
 
 @command("PSUBSCRIBE", arity=-2, flags=DENYOOM | PUBSUB | NOSCRIPT | LOADING | STALE)
 def psubscribe(call: Call) -> object:
     """Reply: for each pattern (psubscribe, pattern, subscriptions)."""
-    told: list[object] = []
+    replies: list[object] = []
     for pattern in call.argv[1:]:
         call.server.clients.pubsub.subscribe_pattern(call.session, pattern)
-        told.append(Push([b"psubscribe", pattern, call.session.subscriptions]))
-    return Replies(told)
+        replies.append(Push([b"psubscribe", pattern, call.session.subscriptions]))
+    return Replies(replies)
 
 
 @command(
@@ -58,11 +58,11 @@ def ssubscribe(call: Call) -> object:
     """
     if call.session.special & IN_MULTI:
         raise CommandError(SSUBSCRIBE_IN_MULTI)
-    told: list[object] = []
+    replies: list[object] = []
     for channel in call.argv[1:]:
         call.server.clients.pubsub.subscribe_shard(call.session, channel)
-        told.append(Push([b"ssubscribe", channel, len(call.session.shard_channels)]))
-    return Replies(told)
+        replies.append(Push([b"ssubscribe", channel, len(call.session.shard_channels)]))
+    return Replies(replies)
 
 
 @command("UNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
@@ -73,22 +73,22 @@ def unsubscribe(call: Call) -> object:
         there was nothing to leave.
     """
     session = call.session
-    told: list[object] = []
+    replies: list[object] = []
     for channel in call.argv[1:] or list(session.channels):
         call.server.clients.pubsub.unsubscribe(session, channel)
-        told.append(Push([b"unsubscribe", channel, session.subscriptions]))
-    return Replies(told or [Push([b"unsubscribe", None, session.subscriptions])])
+        replies.append(Push([b"unsubscribe", channel, session.subscriptions]))
+    return Replies(replies or [Push([b"unsubscribe", None, session.subscriptions])])
 
 
 @command("PUNSUBSCRIBE", arity=-1, flags=PUBSUB | NOSCRIPT | LOADING | STALE)
 def punsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for patterns."""
     session = call.session
-    told: list[object] = []
+    replies: list[object] = []
     for pattern in call.argv[1:] or list(session.patterns):
         call.server.clients.pubsub.unsubscribe_pattern(session, pattern)
-        told.append(Push([b"punsubscribe", pattern, session.subscriptions]))
-    return Replies(told or [Push([b"punsubscribe", None, session.subscriptions])])
+        replies.append(Push([b"punsubscribe", pattern, session.subscriptions]))
+    return Replies(replies or [Push([b"punsubscribe", None, session.subscriptions])])
 
 
 @command(
@@ -100,11 +100,11 @@ def punsubscribe(call: Call) -> object:
 def sunsubscribe(call: Call) -> object:
     """As UNSUBSCRIBE, for shard channels."""
     session = call.session
-    told: list[object] = []
+    replies: list[object] = []
     for channel in call.argv[1:] or list(session.shard_channels):
         call.server.clients.pubsub.unsubscribe_shard(session, channel)
-        told.append(Push([b"sunsubscribe", channel, len(session.shard_channels)]))
-    return Replies(told or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
+        replies.append(Push([b"sunsubscribe", channel, len(session.shard_channels)]))
+    return Replies(replies or [Push([b"sunsubscribe", None, len(session.shard_channels)])])
 
 
 @command("PUBLISH", arity=3, flags=PUBSUB | LOADING | STALE | FAST)
