@@ -111,7 +111,7 @@ class _Known:
         self.began = total
         return at
 
-    def let_go(self, chunk: bytes, end: i64) -> None:
+    def detach(self, chunk: bytes, end: i64) -> None:
         """Refer to ``chunk`` no more: keep the request alone if it is small, or else forget it.
 
         Args:
@@ -127,8 +127,8 @@ class _Known:
             self.began = 0
 
     def put_aside(self, chunk: bytes, end: i64) -> None:
-        """As ``let_go``, while requests of another width come: many clients may have several."""
-        self.let_go(chunk, end)
+        """As ``detach``, while requests of another width come: many clients may have several."""
+        self.detach(chunk, end)
         if len(self.wire) > _ASIDE_BYTES or len(self.words) > _ASIDE_WORDS:
             self.forget()
 
@@ -183,7 +183,7 @@ class PlainParser:
                 break
             requests.append(known.words.copy())
             total = end
-        known.let_go(chunk, total)
+        known.detach(chunk, total)
         self._known = known
         return total
 

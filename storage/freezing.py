@@ -151,7 +151,7 @@ class Freezing(Barrier):
         """Whether all keys have been returned."""
         return not self._walks and not self._kept
 
-    def let_go(self, key: FrozenKey, unused: list[Freeable]) -> None:
+    def release(self, key: FrozenKey, unused: list[Freeable]) -> None:
         """Thaw a key that was read; what only it held goes to ``unused``."""
         value = key.value
         if self._frozen and isinstance(value, Frozen):

@@ -541,10 +541,10 @@ class Committer:
         settled = self.settle()
         self._sync.close()
         self._writer.close()
-        self.let_go()
+        self.close_files()
         return settled
 
-    def let_go(self) -> None:
+    def close_files(self) -> None:
         """Close the file and its folder, which have been settled."""
         for timer in (self._timer, self._patience):
             if timer is not None:

@@ -94,7 +94,7 @@ class Recovery:
         self._next_try_s = 0.0
         committer.settle()  # lets replies go; what cannot be written is in memory
         if not committer.failed:
-            committer.let_go()
+            committer.close_files()
             self._try_again()
 
     def _try_again(self) -> None:

@@ -120,7 +120,7 @@ class Rewriting(Rewriter):
             self.drop_first()
         elif not committer.settle():
             log.warning("The append-only file is turned off, but its end may be missing")
-        committer.let_go()
+        committer.close_files()
         self.recovery.done()
         log.info("The append-only file is turned off; its files stay")
 
@@ -130,7 +130,7 @@ class Rewriting(Rewriter):
         committer = self._committer
         assert directory is not None
         committer.settle()
-        committer.let_go()
+        committer.close_files()
         try:
             directory.delete_temporaries()
         except OSError as error:

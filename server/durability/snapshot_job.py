@@ -259,7 +259,7 @@ class SnapshotJob(Job):
             self._next = 0
             return True
         if not self._more:
-            freezing.let_go(self._keys[self._next - 1], self.server.data.unused)
+            freezing.release(self._keys[self._next - 1], self.server.data.unused)
         if encoder.size_bytes >= BATCH_BYTES:
             self._hand_over(encoder)
         return True

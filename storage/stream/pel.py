@@ -86,14 +86,14 @@ class _Chunks(Reach):
         place = chunk.pop(place)
         if place >= len(chunk.slots):
             if not chunk.size:
-                self._let_go(at)
+                self._remove_chunk(at)
             else:
                 at += 1
             place = 0
         self._near = at
         self._near_place = place
 
-    def _let_go(self, at: i64) -> None:
+    def _remove_chunk(self, at: i64) -> None:
         """Take a chunk out of the list."""
         self.chunks.pop(at)
         last: i64 = len(self._reach) - 1
@@ -157,7 +157,7 @@ class _Chunks(Reach):
                     own = Chunk([nack for nack in own.live() if nack.consumer is not consumer])
                     self.chunks[at] = own
                 if not own.size:
-                    self._let_go(at)
+                    self._remove_chunk(at)
                 low = high
 
     def _own(self, at: i64) -> Chunk:

@@ -539,7 +539,7 @@ class FreezingMachine(RuleBasedStateMachine):
             place = (key.db, key.key)
             assert place not in self.found, "it was taken twice"
             self.found[place] = (plain_frozen(key.value), key.expire_ms)
-            self.freezing.let_go(key, self.unused)
+            self.freezing.release(key, self.unused)
 
     @precondition(lambda self: self.freezing is not None)
     @rule(give_up=st.sampled_from([False, False, False, True]))

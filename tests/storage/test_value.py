@@ -222,7 +222,7 @@ def test_another_type_lives_in_a_keyspace() -> None:
     assert isinstance(key.value, FrozenBag)
     assert key.value.words == [b"a", b"bc"]
     assert bag.frozen == key.value
-    freezing.let_go(key, unused)
+    freezing.release(key, unused)
     assert not bag.is_frozen()
     assert freezing.copied_bytes() == 3
     assert unused == [key.value]

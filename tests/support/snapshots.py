@@ -133,7 +133,7 @@ def snapshot(dbs: list[Keyspace], is_base: bool = False) -> bytes:
             more = encoder.add(key)
             while more:
                 more = encoder.more()
-            freezing.let_go(key, [])
+            freezing.release(key, [])
     encoder.finish()
     freezing.end([])
     return b"".join(encoder.take())
