@@ -142,7 +142,7 @@ class SnapshotJob(Job):
             self._failure = reason
             self._stop()
             self._discard()
-            self._tell(reason)
+            self._report_end(reason)
 
     def _discard(self) -> None:
         """Remove the file, when the thread is done with it."""
@@ -153,7 +153,7 @@ class SnapshotJob(Job):
             self._worker.drain()
             self.file.discard()
 
-    def _tell(self, failure: str) -> None:
+    def _report_end(self, failure: str) -> None:
         """Report the end."""
         try:
             self.ended(failure)
@@ -319,7 +319,7 @@ class SnapshotJob(Job):
         if failure:
             self._failure = failure
             self._discard()
-        self._tell(failure)
+        self._report_end(failure)
 
     @property
     def failed(self) -> bool:

@@ -114,11 +114,11 @@ def restore(call: Call) -> object:
         db.expire_at(key, moment_ms)
     if options.idle_s >= 0:
         db.entries[key].access_ms = max(0, call.now_ms - 1000 * options.idle_s)
-    _tell(call, key, moment_ms, options, there)
+    _report(call, key, moment_ms, options, there)
     return OK
 
 
-def _tell(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
+def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced: bool) -> None:
     """Report what was done.
 
     The record is the command as it came, its deadline absolute. Where the files are to be such that
