@@ -40,7 +40,7 @@ SWITCH_INTERVAL_S: Final = 0.0002  # of a thread that has written or synced, unt
 
 
 class App(Host):
-    """Runs one server in the calling thread until it is told to stop."""
+    """Runs one server in the calling thread until somebody stops it."""
 
     def __init__(self, config: Config) -> None:
         self.server: Final = Server(config)
@@ -105,7 +105,7 @@ class App(Host):
         self._stopped.set()
 
     def notify_supervisor(self, status: str) -> None:
-        """Tell systemd what the server is doing."""
+        """Report to systemd what the server is doing."""
         self._supervision.notify(f"STATUS={status}\n")
 
     def supervisor(self) -> bytes:
@@ -217,12 +217,13 @@ class App(Host):
 
 
 def settle_heap() -> None:
-    """Tell the garbage collector that what has been loaded stays, and to look at little else.
+    """Keep the garbage collector away from what has been loaded, and from most of what comes.
 
-    Reference counts free what commands make. The youngest generations are still collected, for
-    the rare cycle; the oldest never, for its walk grows with the data. The middle one holds
-    100,000 new objects at most, 6 ms; keys, blocks and pending entries are not among them, as they
-    can be in no cycle. What was imported has left some hundred objects in cycles: they stay.
+    Reference counts free what commands make. The youngest generations are still collected, because
+    a cycle is possible, if rare. The oldest is never collected, because its walk grows with the
+    data. The middle one holds 100,000 new objects at most, which takes 6 ms. Keys, blocks and
+    pending entries are not among them, because they can be in no cycle. Imports have left some
+    hundred objects in cycles: they stay.
     """
     gc.freeze()
     gc.enable()  # since the start it rested
@@ -230,7 +231,7 @@ def settle_heap() -> None:
 
 
 def run(config: Config) -> int:
-    """Serve until told to stop; the exit code of the process."""
+    """Serve until somebody stops it; the exit code of the process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     app = App(config)
     log.info(

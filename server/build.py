@@ -16,6 +16,6 @@ PYTHON_VERSION: Final = sys.version.partition(" ")[0]
 
 def build_kind() -> str:
     """``"compiled"`` when mypyc built the modules that run, otherwise ``"pure"``."""
-    # A compiled function is a C function; ``__file__`` would not tell a shadowing ``.py`` apart.
+    # A compiled function is a C function. ``__file__`` would not show a ``.py`` in its place.
     encode: object = replies.encode
     return "pure" if isinstance(encode, FunctionType) else "compiled"

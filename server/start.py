@@ -17,7 +17,7 @@ from headrace.server.process.supervision import is_supervised
 
 
 def start(words: list[bytes]) -> int:
-    """Serve as the words of a command line say, until told to stop; the exit code."""
+    """Serve as the words of a command line say, until somebody stops it; the exit code."""
     hide_passwords(words)
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the start without a traceback
@@ -42,7 +42,7 @@ def load_config(words: list[bytes]) -> Config:
 
 
 def run(config: Config) -> int:
-    """Set up what belongs to the process, then serve until told to stop; the exit code."""
+    """Set up what belongs to the process, then serve; the exit code."""
     # Paths in the configuration are relative to the folder of the data.
     os.chdir(config.dir)
     if config.daemonize and not is_supervised(config.supervised):

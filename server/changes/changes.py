@@ -11,7 +11,7 @@ here it goes
 Logs and listeners subscribe. A command never asks which there are; where a record costs something
 to make, it asks whether any is wanted (``recorded``).
 
-Keys that were found expired are reported before the change at hand, as they went before it.
+Keys that were found expired are reported before the change at hand, because they went before it.
 
 Runs of alike commands take a shorter way. Where nobody listens, each of them leaves a record and
 one change in the count (``record_alike``, ``count``), and nothing else.
@@ -86,7 +86,7 @@ class Changes:
         self.lazy_expire = True
         self.turn = turn
         self.expired: Final = expired
-        self.pending: list[Change] = []  # to be told to listeners
+        self.pending: list[Change] = []  # that listeners are still to be notified of
         self._waiting: Final = waiting
         self._logs: list[Log] = []
         self._listeners: list[Listener] = []
@@ -215,7 +215,7 @@ class Changes:
     # The end of a command
 
     def notify_listeners(self) -> None:
-        """Let those who listen hear what there is so far; the command may go on."""
+        """Notify listeners of what there is so far; the command may go on."""
         changes = self.pending
         if changes:
             self.pending = []

@@ -48,7 +48,7 @@ def client_type(session: Session) -> bytes:
 
 
 def flags_of(session: Session) -> bytes:
-    """The letters that tell what a client is doing."""
+    """The letters that say what a client is doing."""
     special = session.special
     flags = b""
     if special & MONITORING:

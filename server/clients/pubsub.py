@@ -114,7 +114,7 @@ class PubSub:
             _settle(session)
 
     def drop_session(self, session: Session) -> None:
-        """End all subscriptions of a session without telling it."""
+        """End all subscriptions of a session; it gets no message about them."""
         for channel in list(session.channels):
             self.unsubscribe(session, channel)
         for pattern in list(session.patterns):

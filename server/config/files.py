@@ -223,7 +223,7 @@ class Loader:
             self._load_file(found, depth + 1)
 
     def _check_logfile(self) -> None:
-        """Find out now whether the log can be written; later nobody could be told."""
+        """Find out now whether the log can be written; later nobody would see the error."""
         if not self.config.logfile:
             return
         path = os.path.join(self.config.dir, self.config.logfile)

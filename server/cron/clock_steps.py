@@ -3,8 +3,8 @@
 How long a client has been idle, or a pending entry, is the difference of two times of day. It is
 off by as much as the clock was set between them, so each tick compares the time of day with a clock
 that nobody sets. Where it went forward or back by a second or more at once, the times of clients
-are moved along. Where it went back, what groups say was delivered later than now was delivered now,
-as where a file is loaded; that is done in slices, one in a tick.
+are moved along. Where it went back, a delivery that a group has noted for later than now is noted
+for now, as when a file is loaded. That is done in slices, one in a tick.
 
 Deadlines of keys stay what they are: they are moments that were asked for.
 """

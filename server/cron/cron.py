@@ -1,9 +1,10 @@
 """What happens from time to time, not because a client asked.
 
-A tick does a bounded amount of each kind of work, so that no request waits long for it: keys are
-expired for two milliseconds at most, values are freed in slices, and of many clients only some
-are looked at, all of them about once a second. What is more than a tick may do of keys, values and
-iids goes on between two ticks, for a millisecond each at a time, and then the clients have two.
+A tick does a bounded amount of each kind of work, so that no request waits long for it. Keys are
+expired for two milliseconds at most. Values are freed in slices. Of many clients only some are
+looked at, so that each has its turn about once a second. If a tick has not got through its keys,
+values and iids, the work goes on between ticks: a millisecond for each kind, then two for the
+clients.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
 
 
 def free_some(server: Server) -> None:
-    """Let go of values that were deleted, as many as the budget of a tick allows."""
+    """Free values that were deleted, as many as the budget of a tick allows."""
     waiting = server.data.unused
     started_ns = server.clock.now_ns
     while waiting:

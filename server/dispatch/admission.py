@@ -229,7 +229,7 @@ def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> b
 
 
 def _forbidden(server: Server, session: Session, row: Command) -> bytes:
-    """Why a command is not even queued that this client may not call; they say it when run, too."""
+    """Why this client may not queue a command; the command itself would say it when run."""
     if not row.flags & ADMIN:
         return b""
     if row.name == b"debug" and not allowed_by(server.config.enable_debug_command, session):

@@ -28,7 +28,7 @@ class Call:
         now_ms: the time of this command, in milliseconds since 1970.
         may_block: False inside MULTI and while loading; then a blocking command times out at once.
         replaying: the AOF is being loaded: what it says has happened, relative to nothing.
-        stamp_s: while replaying, the second in which the command ran first; 0 where it is not told.
+        stamp_s: while replaying, the second in which the command ran first; 0 where unknown.
     """
 
     def __init__(self, server: Server, durability: Durability, session: Session) -> None:
@@ -66,7 +66,7 @@ class Call:
             found.access_ms = self.now_ms
 
     def counted_entry(self, key: bytes) -> Entry | None:
-        """As ``lookup``, for a look that is no access to the value; the whole entry."""
+        """The entry of ``key`` or None; counts a hit or a miss like ``lookup``, but no access."""
         found = self.db.entry(key, self.now_ms)
         if found is None:
             self.missed(key)
@@ -105,7 +105,7 @@ class Call:
         self.server.changes.report(db.index, key, event, record, count, wakes)
 
     def record(self, record: list[bytes], count: int = 0) -> None:
-        """Record what reports without a record have said, or what no key can be named for.
+        """Record what was reported without a record, or what concerns no key.
 
         Args:
             count: how many changes it counts for, besides those that have been reported.
@@ -120,7 +120,7 @@ class Call:
 
     @property
     def recorded(self) -> bool:
-        """Whether anybody takes records: only then they have to be made."""
+        """Whether anybody takes records; if not, none need be made."""
         return self.server.changes.recorded
 
     def nobody_listens(self) -> bool:

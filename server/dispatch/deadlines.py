@@ -12,7 +12,7 @@ from headrace.storage.keyspace import Keyspace
 def has_passed(call: Call, moment_ms: int) -> bool:
     """Whether a key given this deadline goes at once; while the AOF is loaded it stays.
 
-    One that has it already lives through that millisecond to its end.
+    A key that has this deadline already lives to the end of that millisecond.
     """
     return moment_ms <= call.now_ms and not call.session.special & REPLAY
 

@@ -29,8 +29,8 @@ from headrace.storage.errors import StorageError
 
 log: Final = logging.getLogger("headrace")
 MOST_ALIKE: Final = 128  # requests that are run, or queued, at once
-STEP_NS: Final = 1_000_000_000  # what takes as long may be the clock that was set
-QUICK_NS: Final = 2000  # calls that take less are not told apart
+STEP_NS: Final = 1_000_000_000  # if it seems to take this long, the clock may have been set
+QUICK_NS: Final = 2000  # calls that take less are counted together
 
 
 def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
@@ -64,7 +64,8 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
 def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
     """Where requests after ``at`` stop having as many words, the same name and second word.
 
-    That is their key, or a subcommand. At ``end``, or after ``MOST_ALIKE``, at the latest.
+    The second word is their key, or a subcommand. They stop at ``end`` or after ``MOST_ALIKE`` at
+    the latest.
     """
     first = requests[at]
     width = len(first)
@@ -91,7 +92,7 @@ def run_alike(
 ) -> tuple[int, PackedReplies]:
     """Run some of ``requests[at:end]`` at once; how many, or ``NONE_ALIKE``, and their replies.
 
-    They are those that ``alike_until`` tells.
+    ``alike_until`` has found these.
     """
     call.row = row
     call.argv = requests[at]
@@ -158,7 +159,7 @@ def count_alike(
         for argv in requests[at : at + count]:
             call.argv = argv
             _note_slow(server, call, row, each_ns)
-    elif spent_ns >= server.statistics.slow_ns:  # one has held up everybody: which is not known
+    elif spent_ns >= server.statistics.slow_ns:  # one held up all: not known which
         _note_slow(server, call, row, spent_ns)
 
 

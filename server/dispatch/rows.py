@@ -68,7 +68,7 @@ class KeySpec:
         step: distance between keys.
         limit: with ``last`` -1: 2 means only the first half of the rest are keys.
         keynum: for ``numkeys key ...``: (index of the number, index of the first key, step).
-        unknown: the command's keys cannot be told from a spec.
+        unknown: no spec can say where the command's keys are.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Command(CallCounters):
         self.keys: Final = keys
         self.acl: Final = acl  # categories besides those that follow from the flags
         self.tips: Final = tips
-        self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot tell
+        self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
@@ -156,12 +156,13 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     """Declare how a command is run for several requests of a pipeline or a transaction at once.
 
     The function is given the requests, the place of the first and where to end. Between these are
-    two or more with as many words, this name, spelled alike, and the same second word, the key. It
-    runs the first one and those after it for as long as they are ordinary, to the same effect as
-    one by one, and returns how many that were and their replies. None of them fails:
-    the first one that is out of the ordinary is run by itself. After 0, which is one, it is asked
-    again for those behind it; after ``NONE_ALIKE`` those with as many words are run one by one, for
-    what stands against the first is likely to stand against them.
+    two or more requests with as many words, the same name, spelled alike, and the same second word,
+    the key. The function runs the first one and those after it for as long as they are ordinary, to
+    the same effect as one by one. It returns how many it has run, and their replies.
+
+    None of these fails. The first request that is out of the ordinary is run by itself. After 0 the
+    function is asked again for the requests behind that one. After ``NONE_ALIKE`` all with as many
+    words are run one by one, because what rules out the first is likely to rule them out, too.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:

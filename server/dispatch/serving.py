@@ -22,7 +22,7 @@ from headrace.server.waiting.waiters import (
 
 
 class _Answer:
-    """A reply that has changed nothing and will be the same to who asks the same now.
+    """A reply that has changed nothing, and is the same for whoever asks the same now.
 
     Args:
         waiter: whom it was given to.
@@ -53,7 +53,8 @@ class _Answer:
 def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
     """Let a client wait for what its request asks for.
 
-    The request says how long; that is not counted by the time of day, which may be set meanwhile.
+    The request says how long. That is not counted by the time of day, because it may be set
+    meanwhile.
     """
     if parked.deadline_ms:
         parked.deadline_ms += monotonic_ms() - now_ms
@@ -94,7 +95,7 @@ def _value_at(server: Server, line: Line) -> object | None:
 
 
 def _serve_all(dispatcher: Dispatcher, line: SharedLine) -> None:
-    """Serve all who can be; what one is given others may be given, too."""
+    """Serve all who can be served; they may all be given the same."""
     server = dispatcher.server
     answer: _Answer | None = None
     for waiter in line.candidates(_value_at(server, line)):
@@ -108,7 +109,7 @@ def _serve_all(dispatcher: Dispatcher, line: SharedLine) -> None:
 def _serve_in_turn(dispatcher: Dispatcher, line: ExclusiveLine) -> None:
     """Serve one after the other while there is something to give.
 
-    Who has left is passed over: what one is given, nobody else is.
+    Whoever has left is passed over, because nobody else would be given what it took.
     """
     server = dispatcher.server
     while not line.is_empty():

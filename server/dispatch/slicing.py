@@ -5,10 +5,11 @@ would wait for it. So such a request is run for two milliseconds at a time. It s
 nobody can see that it is not done in one moment.
 
 - While its keys are collected and its words checked, nothing is changed and all others go on.
-- From its first change to its last a request that names one of its keys waits. So do EXEC with such
-  a request or watch, what sees keys without naming them (SCAN, DBSIZE, FLUSHALL, SAVE ...), and
-  clients blocked on one of its keys. All others go on: they have nothing to do with it, so it is
-  the same whether they came before or after it. INFO goes on, too, and may count some of the keys.
+- From its first change to its last, requests that name one of its keys wait. So do EXEC with such
+  a request or watch, commands that see keys without naming them (SCAN, DBSIZE, FLUSHALL, SAVE ...),
+  and clients blocked on one of its keys. All others go on: they have nothing to do with it, so it
+  makes no difference whether they come before or after it. INFO goes on, too, and may count some of
+  the keys.
 - Its record is one command, which goes to the append-only file when all is done. A crash before
   that leaves nothing of it, and nobody had an answer to it.
 - No key expires by itself meanwhile, no consumer is reclaimed, and no snapshot or rewrite takes the

@@ -1,4 +1,4 @@
-"""What INFO tells about the append-only file, besides the file's own sizes."""
+"""What INFO shows of the append-only file, besides the file's own sizes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AofStatus:
         return 100.0 * self.loaded_bytes / self.total_bytes if self.total_bytes else 100.0
 
     def loading_eta_s(self) -> int:
-        """How many seconds loading will still take, as far as can be told."""
+        """How many seconds loading will still take, as far as is known."""
         elapsed_s = int(time.time()) - self.loading_started_s
         if elapsed_s <= 0:
             return 1

@@ -1,4 +1,4 @@
-"""A thread that does one thing to the append-only file at a time, and tells the event loop.
+"""A thread that does one thing to the append-only file at a time, and reports to the event loop.
 
 Whatever goes wrong in it is reported as an error of the file, because its work was not done.
 """
@@ -40,7 +40,7 @@ class AofWorker:
         self._done: Final = done
         self._pool: ThreadPoolExecutor | None = None
         self._running: Future[OSError | None] | None = None
-        self._ticket = 0  # tells the work under way from work that was waited for
+        self._ticket = 0  # differs between the work under way and work that was waited for
 
     @property
     def busy(self) -> bool:
@@ -91,7 +91,7 @@ class AofWorker:
         return None if running is None else running.result()
 
     def close(self) -> None:
-        """Let go of the thread; no work may be under way."""
+        """End the thread; no work may be under way."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -16,9 +16,9 @@ A reply is a promise. What the promise says depends on ``appendfsync``:
     Written before the reply leaves; the system syncs when it likes.
 
 Clients that wait for a reply send again when they get it, not quite at the same moment. A commit
-that took the first of them at once would leave all others to the next one. So under ``always`` a
-turn is drawn out while more requests keep coming in, up to as many clients as the last commits
-had, and for no longer than a part of what a sync takes.
+that began with the first of them would leave all others to the next one. So under ``always`` a turn
+is drawn out while more requests keep coming in: up to as many clients as the last commits had, and
+for no longer than a part of what a sync takes.
 
 A write may have to wait for a sync of the same file. So while one is under way the other policies
 write in a second thread. Replies wait for it there, but not for long: after ``PATIENCE_S`` they
@@ -27,7 +27,7 @@ seconds the server waits for it, so that what is not written does not fill the m
 the same, and both count it in ``aof_delayed_fsync``.
 
 The record of a request of very many words is written in that thread under every policy, and all
-replies wait for it. Those that tell of the connection alone, as PING's does, wait for no thread.
+replies wait for it. Those that show the connection alone, as PING's does, wait for no thread.
 
 With the last two policies, records that cannot be written stay in memory, writes are refused
 (MISCONF) and the write is tried again until the disk is back. After a sync that failed nobody
@@ -130,8 +130,9 @@ class Committer:
     def _take_sessions(self) -> list[Session]:
         """The sessions to send to, those that asked last first.
 
-        Who is answered first asks first again, and would run away from the others: they all stay
-        together this way, and what they share, as a part of a stream, stays in the processor.
+        Whoever is answered first asks first again, and would run away from the others. In this
+        order they stay together, and what they share, such as a part of a stream, stays in the
+        processor.
         """
         sessions = self._server.clients.take_flushing()
         sessions.reverse()
@@ -255,7 +256,7 @@ class Committer:
         self._sync.start(aof)
 
     def _synced(self, failure: OSError | None, spent_ns: int) -> None:
-        """The sync under way has ended: let go what it covers, start the next one."""
+        """The sync under way has ended: send what it covers, start the next one."""
         server = self._server
         self._files.status.syncing = False
         self._next_piece_s = time.monotonic() + SYNC_SHARE * spent_ns / 1e9
@@ -361,7 +362,7 @@ class Committer:
         return True
 
     def _written(self, failure: OSError | None, spent_ns: int) -> None:
-        """The write under way has ended: let go what it covers, write what came meanwhile."""
+        """The write under way has ended: send what it covers, write what came meanwhile."""
         if failure is not None:
             self._write_failed(failure)
             return
@@ -576,7 +577,7 @@ def _flush(sessions: list[Session]) -> None:
 
 
 def _flush_free(sessions: list[Session]) -> list[Session]:
-    """Send the replies that tell of no data; the sessions whose replies do."""
+    """Send the replies that show no data; return the sessions whose replies may."""
     of_data = []
     for session in sessions:
         if session.peer.may_show_data():

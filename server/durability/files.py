@@ -46,7 +46,7 @@ class Files:
     Attributes:
         aof: where records go; None when it is off.
         directory: the folder that the file lies in.
-        status: what INFO tells of them.
+        status: what INFO shows of them.
         write_error: why writes are refused; mostly empty.
         worker: for what takes time with files.
         job: a snapshot or a base being written; there is one at a time.

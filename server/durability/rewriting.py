@@ -400,7 +400,7 @@ class FirstBaseJob(RewriteJob):
 
 
 class LoneBaseJob(RewriteJob):
-    """A base that nothing follows, for the append-only file is off."""
+    """A base that nothing follows, because the append-only file is off."""
 
     def prepare(self) -> None:
         """Take hold of the folder; in the thread."""
@@ -414,7 +414,7 @@ class LoneBaseJob(RewriteJob):
         self.directory.adopt_base(self.file.path, self.suffix, 0)
 
     def ended(self, failure: str) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self.directory.close()
         super().ended(failure)
 

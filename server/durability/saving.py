@@ -34,7 +34,7 @@ RETRY_S: Final = 5  # after a failure, before save points are looked at again
 
 
 class SaveStatus:
-    """What INFO tells about snapshots.
+    """What INFO shows of snapshots.
 
     Attributes:
         saves: how many were begun; scheduled: one is to begin when it can.
@@ -197,7 +197,7 @@ class DumpJob(SnapshotJob):
         put_in_place(self.file.path, self.target)
 
     def ended(self, failure: str) -> None:
-        """Tell of it."""
+        """Report the end."""
         self._saving.job_ended(self, failure)
 
 

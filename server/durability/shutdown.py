@@ -18,7 +18,7 @@ log: Final = logging.getLogger("headrace")
 def ready_to_end(
     server: Server, durability: Durability, save: bool, nosave: bool, force: bool
 ) -> bool:
-    """Save what is to be saved; False when the server has to stay, for data would be lost.
+    """Save what is to be saved; False when the server has to stay, because data would be lost.
 
     Args:
         save: write a snapshot in any case; nosave: in none. Otherwise there is one where there

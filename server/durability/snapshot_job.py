@@ -346,7 +346,7 @@ class JobTask(Task):
             self.job.break_off(error)
 
     def report(self) -> None:
-        """Tell the job what was done."""
+        """Report to the job what was done."""
 
 
 class _Write(JobTask):

@@ -1,1 +1,1 @@
-"""What the server can tell of itself: INFO, statistics, slow commands, latency, memory."""
+"""What the server shows of itself: INFO, statistics, slow commands, latency, memory."""

@@ -27,7 +27,7 @@ def persistence(server: Server, durability: Durability) -> list[bytes]:
 
 
 def _job(durability: Durability) -> list[bytes]:
-    """The snapshot that is being written, for whatever it is wanted."""
+    """The snapshot or base that is being written."""
     job = durability.job()
     copied = 0 if job is None else job.copied_bytes
     return [

@@ -120,7 +120,7 @@ def directory_loader(server: Server, durability: Durability, directory: AofDirec
 
 
 async def load(server: Server, loader: Loader) -> bool:
-    """Load in slices between which clients are answered; False when told to stop meanwhile."""
+    """Load in slices between which clients are answered; False when the server is to stop."""
     set_expiry(server, False)
     gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
     try:

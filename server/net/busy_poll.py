@@ -5,8 +5,9 @@ some ten microseconds at a time. Going to sleep for that long and being woken ta
 command. So after the answer to a lone client the event loop goes on looking for ``busy-poll-us``,
 each time giving way to whoever shares the processor.
 
-That is worth something only while requests do come that soon. After each look in vain more and more
-answers pass before the next one: a client that asks now and then costs nothing worth mentioning.
+That is worth something only while requests do come that soon. So after a look in vain, some answers
+pass before the next look, and more of them each time. A client that asks now and then costs nothing
+worth mentioning.
 """
 
 from __future__ import annotations

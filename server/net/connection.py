@@ -446,9 +446,9 @@ class Connection(Peer):
     def _send(self) -> None:
         """Send the replies, at the end of the turn where other clients are at work, too.
 
-        With a reply for each of them, the first one wakes the process that they live in; what
-        follows at once finds it awake, which takes the kernel a good part less. Who is alone need
-        not wait: what it has changed is written at once, too.
+        Clients of one process are woken by the first of their replies. The others find it awake if
+        they follow at once, which is much less work for the kernel. A client that is alone need not
+        wait: what it has changed is written at once, too.
         """
         session = self.session
         if session.flush_pending or not (session.out or session.special & CLOSING):

@@ -1,4 +1,4 @@
-"""The file that tells others the process ID, while the server runs."""
+"""The file in which others find the process ID, while the server runs."""
 
 from __future__ import annotations
 

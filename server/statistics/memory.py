@@ -28,7 +28,7 @@ def resident_bytes() -> int:
 
 
 def system_bytes() -> int:
-    """The memory of this machine, 0 when it cannot be told."""
+    """The memory of this machine; 0 when it is not known."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def system_bytes() -> int:
 
 
 def anonymous_huge_bytes() -> int:
-    """How much of this process is in transparent huge pages, 0 when it cannot be told."""
+    """How much of this process is in transparent huge pages; 0 when it is not known."""
     try:
         with open("/proc/self/smaps_rollup", "rb") as file:
             for line in file:

@@ -16,7 +16,7 @@ RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
 
 class Statistics:
-    """What INFO, SLOWLOG, LATENCY and MEMORY tell.
+    """What INFO, SLOWLOG, LATENCY and MEMORY show.
 
     Attributes:
         keyspace_hits, keyspace_misses: reads of keys that were there, and that were not.
@@ -47,7 +47,7 @@ class Statistics:
     def is_over(self, memory_bytes: int) -> bool:
         """Whether more memory is in use than this.
 
-        The last sample tells; a new one is taken when much has come in since.
+        The last sample decides; a new one is taken when much has come in since.
         """
         if self.counters.net_input_bytes - self._sampled_at_bytes > RESAMPLE_BYTES:
             self.sample_memory()

@@ -17,7 +17,7 @@ from headrace.server.tools.workspace import DATABASES, empty_databases
 
 
 def check_snapshot(path: bytes) -> int:
-    """Go through a snapshot and tell what it holds; 0.
+    """Go through a snapshot and print what it holds; 0.
 
     Raises:
         PersistenceError: it is damaged, or none.
@@ -117,7 +117,7 @@ def _check_rdb(path: bytes) -> int:
 
 
 def _mend(check: CommandCheck, fix: bool, is_last: bool) -> bool:
-    """Tell what is wrong with a file, and cut it off where that is asked for; whether it was."""
+    """Print what is wrong with a file, and cut it off if that is asked for; whether it was."""
     lost = check.size_bytes - check.good_bytes
     name = os.fsdecode(check.path)
     print(f"{name}: damaged at offset {check.good_bytes}: {check.problem}")

@@ -11,14 +11,14 @@ its deadline.
 This room knows no type. A kind of waiting is an interest and a line, and lies beside the commands
 that wait in this way:
 
-- ``SharedLine``: what one is given the others may be given, too. All who may be served are run, in
-  order of arrival. To find them costs as much as they are, however many stay asleep. So wait the
-  readers of streams (``commands/streams/waiting.py``).
-- ``ExclusiveLine``: what one is given nobody else is. Those who wait are run one by one while there
-  is something to give, and whoever has left is passed over: one element and a crowd that waits run
-  one request. So wait the readers of a consumer group (``commands/streams/group_waiting.py``).
-  ``elements.ElementOf`` is the plain case of it: the first who came is run while the key holds a
-  collection.
+- ``SharedLine``: what one client is given, the others may be given, too. All who may be served are
+  run, in order of arrival. Finding them costs as much as they are, however many stay asleep.
+  Readers of streams wait in this way (``commands/streams/waiting.py``).
+- ``ExclusiveLine``: what one client is given, nobody else is. Those who wait are run one by one
+  while there is something to give, and whoever has left is passed over. With one element and a
+  crowd that waits, one request is run. Readers of a consumer group wait in this way
+  (``commands/streams/group_waiting.py``). ``elements.ElementOf`` is the plain case: the first who
+  came is run while the key holds a collection.
 
 A type that has elements to give needs no more than this:
 
@@ -39,8 +39,8 @@ Say that three clients wait for ``k``, the second one for ``j``, too:
 RPUSH k a b makes ``k`` ready. The line yields ``first``, which is run, takes ``a`` and leaves. The
 list is not empty, so ``second`` is run, takes ``b`` and leaves both lines: nobody waits for ``j``
 any more. The list is gone now. ``third`` is not run. A SET, or an XADD, leaves it asleep as well:
-no list is there. A line whose interest says that it ``needs_key`` yields its waiters even then, to
-be told that what they wait for is gone.
+no list is there. A line whose interest says that it ``needs_key`` yields its waiters even then:
+they get the error that what they wait for is gone.
 
 Time alone may make something ready: a line that ``ripens`` is asked for alarms, the moments at
 which it is to be looked at though nothing happens to its key.

@@ -10,7 +10,7 @@ SPARE_TICKETS: Final = 64
 
 
 class Arrivals:
-    """Waiters in order of arrival. Anybody may leave, and who is the first is soon told.
+    """Waiters in order of arrival. Anybody may leave, and the first is found at little cost.
 
     Attributes:
         waiters: all of them, by ticket, first come first.

@@ -71,7 +71,7 @@ class Waiter:
 
     Attributes:
         lines: where it stands, one for each of its keys.
-        ticket: tells who came first; whoever was run again in vain has a new one.
+        ticket: is lower for whoever came first; whoever was run again in vain has a new one.
         active: whether it waits.
     """
 
@@ -165,7 +165,7 @@ class Alarm:
     """A moment at which a line is to be looked at, though nothing happens to its key.
 
     Args:
-        number: tells the alarms of one line from one another.
+        number: differs between the alarms of one line.
         moment_ms: by the time of day, in milliseconds since 1970.
     """
 

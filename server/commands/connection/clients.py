@@ -230,13 +230,13 @@ def client_unblock(call: Call) -> object:
 
 @command("CLIENT|GETREDIR", arity=2, flags=_OWN, acl=_ACL)
 def client_getredir(call: Call) -> object:
-    """Reply: -1, for this connection does not track."""
+    """Reply: -1, because this connection does not track."""
     return -1
 
 
 @command("CLIENT|TRACKINGINFO", arity=2, flags=_OWN, acl=_ACL)
 def client_trackinginfo(call: Call) -> object:
-    """Reply: map; the flag ``off``, for this connection does not track."""
+    """Reply: map; the flag ``off``, because this connection does not track."""
     return Map([(b"flags", Set([b"off"])), (b"redirect", -1), (b"prefixes", [])])
 
 
@@ -244,7 +244,7 @@ def client_trackinginfo(call: Call) -> object:
 def client_tracking(call: Call) -> object:
     """OFF is what holds already. Reply: OK.
 
-    Raises: ON, for the server does not track what clients read.
+    Raises: ON, because the server does not track what clients read.
     """
     args = Args(call.argv, 3)
     while args.left:
@@ -265,7 +265,7 @@ def client_tracking(call: Call) -> object:
 
 @command("CLIENT|CACHING", arity=3, flags=_OWN, acl=_ACL)
 def client_caching(call: Call) -> object:
-    """Raises: always, for it needs a connection that tracks."""
+    """Raises: always, because it needs a connection that tracks."""
     raise CommandError(CACHING_WITHOUT_TRACKING)
 
 

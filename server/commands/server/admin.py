@@ -75,7 +75,7 @@ def role(call: Call) -> object:
 def replicaof(call: Call) -> object:
     """NO ONE is so already. Reply: OK.
 
-    Raises: any host and port, for there is no replication.
+    Raises: any host and port, because there is no replication.
     """
     host, port = call.argv[1], call.argv[2]
     if host.lower() == b"no" and port.lower() == b"one":
@@ -105,7 +105,7 @@ def shutdown(call: Call) -> object:
     replica is waited for.
 
     Reply: none, the connection closes.
-    Raises: ABORT, for a shutdown takes no time in which it could be called off.
+    Raises: ABORT, because a shutdown takes no time in which it could be called off.
     """
     words = {word.lower() for word in call.argv[1:]}
     if words - {b"nosave", b"save", b"now", b"force", b"abort"}:

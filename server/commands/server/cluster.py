@@ -1,6 +1,6 @@
 """The commands of cluster mode: there is no cluster, and each says so as Redis without one does.
 
-Clients and proxies ask to find out what they talk to; "unknown command" would tell them less.
+Clients and proxies ask to find out what they talk to; "unknown command" would say less.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def command_getkeys(call: Call) -> object:
 
 @command("COMMAND|GETKEYSANDFLAGS", arity=-3, flags=LOADING | STALE, acl=("connection",))
 def command_getkeysandflags(call: Call) -> object:
-    """Pick the keys out of a request and tell what is done with them.
+    """Pick the keys out of a request and say what is done with them.
 
     Reply: list of pairs of a key and its flags.
     """
@@ -253,7 +253,7 @@ def _info(row: Command) -> list[object]:
 
 
 def _plain_range(row: Command) -> tuple[int, int, int]:
-    """First key, last key and step, as far as three numbers can tell; zeros where they cannot.
+    """First key, last key and step, as far as three numbers can say; zeros where they cannot.
 
     Specs that begin at an index count; several are joined when each key follows on the last.
     """

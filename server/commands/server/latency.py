@@ -86,7 +86,7 @@ def latency_reset(call: Call) -> object:
 def latency_histogram(call: Call) -> object:
     """How long commands took: all that were called where none is named.
 
-    Reply: map of a command to a map of ``calls`` and ``histogram_usec``, which tells for powers of
+    Reply: map of a command to a map of ``calls`` and ``histogram_usec``, which says for powers of
         two how many calls took less microseconds. A container stands for its subcommands.
     """
     rows = _named(call.argv[2:]) if len(call.argv) > 2 else all_rows()

@@ -32,8 +32,8 @@ _OPTION_BYTES: Final = 16  # of a name of an option, at most
 class _Options:
     """Options as they were spelled last, and their names.
 
-    A spelling has one place, told by its ends and its length: a client says the same ones again
-    and again, and a dict would have to hash them.
+    A spelling has one place, which its ends and its length give. A client sends the same spellings
+    again and again, and a dict would have to hash them.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class TrimOptions:
     def trim(self, call: Call, stream: Stream) -> int:
         """Trim ``stream``; the number of entries removed.
 
-        While replaying, what was recorded is the length that it came to, see ``make_exact``.
+        While replaying, the record holds the length that the stream came to: see ``make_exact``.
         """
         mode = REFERENCE_MODES[self.mode] if self.mode else KEEPREF
         if mode != KEEPREF and stream.groups:
@@ -178,10 +178,10 @@ class TrimOptions:
         return removed
 
     def make_exact(self, record: list[bytes], stream: Stream) -> None:
-        """Rewrite what depends on nodes in the record of a request to what it came to.
+        """Put into the record of a request what it came to, where that depends on nodes.
 
-        With ACKED that is always a length: what was removed are the first entries that no group
-        needs, as many as it takes to come to that length.
+        With ACKED that is always a length. The entries removed are the first that no group needs,
+        as many as it takes to come to that length.
         """
         acked = self.mode == b"acked"
         if not self.approximate and not (acked and self.strategy == MAXLEN):

@@ -35,8 +35,9 @@ def consumer_seen(
 ) -> Consumer:
     """The consumer that is at work, made where it is missing; it is seen now.
 
-    One that is made so is told but not recorded, unless it ``gets_nothing``: the record of what it
-    gets makes it. Where that turns out to be nothing, ``note_idle_consumer`` makes up for it.
+    A consumer that is made here is reported but not recorded, unless it ``gets_nothing``: the
+    record of what it gets makes it. If it turns out to get nothing, ``note_idle_consumer`` records
+    it.
     """
     consumer = group.consumers.get(name)
     if consumer is None:

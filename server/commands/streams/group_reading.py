@@ -1,8 +1,8 @@
 """XREADGROUP: what a group has not been given yet, what may be claimed, and a consumer's history.
 
-For each stream first claims are made (``CLAIM``), then new entries are handed out, together up to
-the limits. What happened is recorded as the XCLAIM of each entry and the group's new position.
-Source: t_stream.c, xreadCommand.
+For each stream, claims are made first (``CLAIM``). New entries are handed out then. The limits
+count both together. What happened is recorded as the XCLAIM of each entry and the group's new
+position. Source: t_stream.c, xreadCommand.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
 def _read_history(
     reading: _Reading, source: _Source, after: tuple[int, int], consumer: Consumer
 ) -> None:
-    """Show what ``consumer`` has pending; it is delivered once more, which is not recorded."""
+    """Show what ``consumer`` has pending; this delivers it once more, which is not recorded."""
     reading.claim_ms = NO_CLAIM
     call = reading.call
     group = source.group
@@ -356,7 +356,7 @@ def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> 
 
 
 def _tighter(limit: int, other: int) -> int:
-    """The smaller of two limits of which a negative one is none."""
+    """The smaller of two limits; a negative one is no limit."""
     if limit < 0:
         return other
     return limit if other < 0 else min(limit, other)

@@ -1,12 +1,12 @@
 """Waiting for what a consumer group has to give, as its readers do.
 
-What one reader is given the others are not, so they are served one by one while the group has an
-entry that it has not given to anybody, or one that has been idle for as long as a reader with CLAIM
-asks for. Where the stream or the group is not there, the next one is run as well, to be told so.
+An entry goes to one reader only. So readers are served one by one, while the group has an entry
+that it has not given to anybody, or one that has been idle for as long as a reader with CLAIM asks
+for. Where the stream or the group is missing, the next reader is run as well, and gets the error.
 
 Time alone makes pending entries old enough to be claimed, so there is an alarm for each idle time
 that readers ask for. What is delivered from now on is younger than what is pending, but XCLAIM can
-make it older. With nothing pending there is nothing to look at: what becomes pending while somebody
+make it older. While nothing is pending, no alarm is needed: whatever becomes pending while somebody
 waits makes the key ready.
 """
 
@@ -49,7 +49,7 @@ class GroupReaders(ExclusiveLine):
         self._arrivals: Final = Arrivals()
         self._claimers: dict[int, Arrivals] | None = None  # by the idle time they ask for
         self._alarms: dict[int, Alarm] = {}  # for such an idle time
-        self._alarmed_ms = 0  # the time of delivery they are set for; none is for a later one
+        self._alarmed_ms = 0  # the time of delivery they are set for; never a later one
 
     def add(self, waiter: Waiter, number: int) -> None:
         """Let a waiter stand at the end."""
@@ -116,7 +116,7 @@ class GroupReaders(ExclusiveLine):
         return bool(self._claimers)
 
     def new_alarms(self, value: object | None, now_ms: int) -> list[Alarm]:
-        """Alarms for those who claim, where they have none or an earlier one is due."""
+        """Alarms for those who claim and have none, or need an earlier one."""
         found: list[Alarm] = []
         group = value.groups.get(self._group) if isinstance(value, Stream) else None
         if self._claimers is None or not isinstance(value, Stream) or group is None:
@@ -144,7 +144,7 @@ class GroupReaders(ExclusiveLine):
 
 
 def group_readers(blocking: Blocking, db: int, key: bytes, group: Group) -> GroupReaders | None:
-    """Who reads for a group of the stream at a key, if anybody waits to."""
+    """The readers who wait for a group of the stream at a key, if there are any."""
     line = blocking.line(db, key, _line_name(group.name))
     return line if isinstance(line, GroupReaders) else None
 

@@ -1,12 +1,12 @@
 """Removes consumers that hold nothing and were not seen for ``stream-consumer-reclaim-ms``.
 
 Workers that take a new name at every start leave their old names behind in the group. With the
-parameter set, such a name goes away as if by XGROUP DELCONSUMER, and is recorded as that: when
-its group's consumers are listed, and when the cron comes by. A consumer whose client waits in a
-blocking read is there, however long it has been waiting.
+parameter set, such a name goes away as if by XGROUP DELCONSUMER, and is recorded as that. It goes
+when its group's consumers are listed, or when the cron comes by. A consumer whose client waits in a
+blocking read is kept, however long it has been waiting.
 
-The cron goes round all keys, at each tick a slice that starts where the last one ended. Nothing is
-kept up to date in between, so that no command pays for this.
+The cron goes round all keys. Each tick does a slice, which starts where the last one ended. Nothing
+is kept up to date in between, so no command pays for this.
 """
 
 from __future__ import annotations

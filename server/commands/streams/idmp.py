@@ -88,7 +88,7 @@ class Limits:
         return words
 
     def apply(self, call: Call, key: bytes, stream: Stream) -> None:
-        """Set the limits; where one differs from what it was, what is known is forgotten."""
+        """Set the limits; where one has changed, all iids are forgotten."""
         duration_s = stream.idmp_duration_s if self.duration_s == _SAME else self.duration_s
         maxsize = stream.idmp_maxsize if self.maxsize == _SAME else self.maxsize
         if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
@@ -113,7 +113,7 @@ def _stream_to_read(call: Call, key: bytes) -> Stream:
 
 @command("XCFGSET", arity=-2, flags=WRITE | FAST, keys=(KeySpec("RW UPDATE"),), acl=("stream",))
 def xcfgset(call: Call) -> object:
-    """A value that differs from what it was makes the stream forget all iids.
+    """A value that has changed makes the stream forget all iids.
 
     Reply: OK. Source: xcfgsetCommand.
     """
@@ -135,10 +135,10 @@ def xcfgset(call: Call) -> object:
 def xidmprecord(call: Call) -> object:
     """Make an iid known for an entry.
 
-    The append-only file's base is made of these. There the entry may be deleted by now: what it was
-    added with is known all the same. The iid counts as added now.
+    The append-only file's base is made of these. Its entry may have been deleted since: the iid is
+    known all the same. It counts as added now.
 
-    Reply: OK, also where that is known already. Source: xidmprecordCommand.
+    Reply: OK, also where the iid is known already. Source: xidmprecordCommand.
     """
     argv = call.argv
     key, pid, iid = argv[1], argv[2], argv[3]

@@ -1,10 +1,11 @@
 """What commands do about the IDMP map of a stream, and how that is recorded.
 
-An XADD with IDMP is recorded with the ID that was chosen; running it again adds that entry and
-makes its iid known, whether the iid was known or not: it was not when the entry was added. A repeat
-is recorded as it was typed, with ``*``; running it again finds what the iid was used for and only
-counts. An iid was added when the ID of its entry says; a record of which that is not true is
-stamped with the time, in a comment before it.
+An XADD with IDMP is recorded with the ID that was chosen. Running the record adds that entry and
+makes its iid known, even if it is known: it was not when the entry was added. A repeat is recorded
+as it was typed, with ``*``. Running that record finds what the iid was used for, and only counts.
+
+The ID of an entry says when its iid was added. Where that is not true, the record is stamped with
+the time, in a comment before it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def record_iid(call: Call, stream: Stream, pid: bytes, iid: Iid, entry_id: tuple
 
 
 def _added_ms(id_ms: int, call: Call) -> int:
-    """When an iid was added, as far as a record tells.
+    """When an iid was added, as far as a record says.
 
-    The ID of its entry tells to the millisecond, unless the stream's last ID was ahead of the
+    The ID of its entry says it to the millisecond, unless the stream's last ID was ahead of the
     clock, or the entry was an older one: then the record was stamped with its second.
     """
     recorded_ms = id_ms
@@ -46,7 +47,7 @@ def _added_ms(id_ms: int, call: Call) -> int:
 
 
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
-    """Count an entry that was added before; the reply, which is its ID."""
+    """Count a repeat; the reply is the ID of the entry that was added before."""
     stream.iids_duplicates += 1
     call.changed(call.argv[1], PRODUCERS_CHANGED, call.argv)
     return format_id(known[0], known[1])

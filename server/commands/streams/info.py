@@ -1,7 +1,7 @@
 """XINFO: what a stream, its groups and their consumers look like.
 
 Source: t_stream.c, xinfoCommand; what differs from the public pages is decided by the code. A
-group's lag is always a number, and ``max-pending`` is told of groups that have a limit.
+group's lag is always a number, and ``max-pending`` is shown for groups that have a limit.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from headrace.storage.stream.part import Part
 from headrace.storage.stream.stream import Stream
 
 FULL_ENTRIES: Final = 10
-FIGURES: Final = 13  # pairs that tell of any stream
-POSITION: Final = 3  # pairs that tell how far a group has come
+FIGURES: Final = 13  # pairs that every stream has
+POSITION: Final = 3  # pairs that say how far a group has come
 # What the figures are called.
 _GROUPS: Final = Constant(b"groups")
 _FIRST_ENTRY: Final = Constant(b"first-entry")
@@ -119,7 +119,7 @@ def _stream_of(call: Call) -> Stream:
 
 
 def _add_figures(out: Packer, stream: Stream) -> None:
-    """Add ``FIGURES`` pairs: what is told of every stream."""
+    """Add ``FIGURES`` pairs: what is shown of every stream."""
     nodes = stream.node_count()
     first_ms, first_seq = stream.first_id()
     idmp = stream.idmp
@@ -178,7 +178,7 @@ def _modes(group: Group) -> int:
 
 
 def _add_mode(out: Packer, group: Group) -> None:
-    """Add what was set with XGROUP SETMODE; nothing where that is nothing."""
+    """Add what was set with XGROUP SETMODE, if anything was."""
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
 

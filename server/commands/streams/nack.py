@@ -99,7 +99,7 @@ def _read(argv: list[bytes]) -> _Options:
 
 
 def _nack(stream: Stream, group: Group, ms: int, seq: int, force: bool) -> Nack | None:
-    """The pending entry; with ``force`` one is made, delivered never, where there is an entry."""
+    """The pending entry; ``force`` makes one that was never delivered, if the entry exists."""
     nack = group.pel.get(ms, seq)
     if nack is None and force and stream.contains(ms, seq):
         nack = group.add_pending(ms, seq, None, 0)

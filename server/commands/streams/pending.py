@@ -56,7 +56,7 @@ from headrace.storage.stream.stream import Stream
 AUTOCLAIM_COUNT: Final = 100
 AUTOCLAIM_ATTEMPTS: Final = 10  # entries looked at for each one asked for
 AUTOCLAIM_COUNT_MAX: Final = INT64_MAX // 16
-ANY_TIME_MS: Final = 2**62 - 1  # whatever was delivered, it was before
+ANY_TIME_MS: Final = 2**62 - 1  # before any delivery
 RELEASED_IDLE: Final = -1
 
 
@@ -310,7 +310,7 @@ class ClaimOptions:
             at += 1
 
     def settle(self, call: Call) -> None:
-        """Put now for a time that cannot be; in a file, the clock may have been set back since."""
+        """Put now for an impossible time; a file may hold one if the clock was set back since."""
         if self.delivery_ms < 0 or self.delivery_ms > call.now_ms:
             self.delivery_ms = call.now_ms
 
@@ -333,8 +333,8 @@ def _number(text: bytes, refusal: bytes) -> int:
 def xclaim(call: Call) -> object:
     """Take pending entries over.
 
-    Whatever is pending and its entry deleted is pending no more. In a base of the append-only file,
-    which lists what is pending when all entries are there, it stays pending.
+    Whatever was deleted from the stream is pending no more. It stays pending in a base of the
+    append-only file, which lists what is pending after all entries.
 
     Reply: the entries claimed, or with JUSTID their IDs.
     Source: xclaimCommand.
@@ -364,7 +364,7 @@ def xclaim(call: Call) -> object:
         part = stream.one(ms, seq)
         if part is None and (nack is not None or not call.replaying):
             if nack is not None:
-                raised = raised and nack.consumer is None  # only its owner's record tells LASTID
+                raised = raised and nack.consumer is None  # only its owner's record says LASTID
                 note_purge(call, key, group, nack)
                 group.drop(nack)
             continue

@@ -102,7 +102,7 @@ class ReadOptions:
             self.deadline_ms = deadline_of(argv[self.block_at], now_ms)
 
     def name_reader(self, argv: list[bytes]) -> None:
-        """Have group and consumer be those of a request that is like the one that was read."""
+        """Take group and consumer from a request that is like the one that was read."""
         at = self.consumer_at
         if at and (argv[at] is not self.consumer or argv[at - 1] is not self.group):
             self.group = argv[at - 1]
@@ -130,9 +130,9 @@ class ReadOptions:
 
 
 class _LastRead:
-    """The options that were read last: a reader says the same ones again and again.
+    """The options that were read last: a reader sends the same ones again and again.
 
-    So do others, but for their group and their name in it.
+    Other readers send them too, except for their group and their name in it.
     """
 
     def __init__(self, for_group: bool) -> None:
@@ -161,7 +161,7 @@ _last_read_for_group: Final = _LastRead(True)
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
     """The options of XREAD, or of XREADGROUP, up to where the keys start.
 
-    Nobody may change or keep them: the next request may be given the same, with its own reader.
+    Nobody may change or keep them: the next request may get the same object, with its own reader.
 
     Raises:
         CommandError: as ``ReadOptions.read``.

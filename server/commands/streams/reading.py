@@ -156,7 +156,7 @@ def _look_ahead(stream: Stream, requests: list[list[bytes]], reverse: bool) -> N
         for argv in requests:
             ms = range_end(argv[2])[0] if reverse else range_start(argv[2])[0]
             all_ms = append(all_ms, min(ms, REACH_MAX))
-    except CommandError:  # it will be told when it is that one's turn
+    except CommandError:  # it gets its error when it is run itself
         pass
     stream.look_ahead(all_ms)
 
@@ -239,7 +239,7 @@ def parts_after(stream: Stream, after: tuple[int, int], count: int) -> list[Part
 
 
 def _least(count: int, other: int) -> int:
-    """The smaller of two limits of which 0 is none."""
+    """The smaller of two limits; 0 is no limit."""
     return min(count, other) if count and other else count or other
 
 

@@ -1,8 +1,8 @@
 """Waiting for an entry after an ID, as readers of streams do.
 
-Such readers stand with those that want an entry after the same ID, mostly all of them, and where
-these are many they are kept in the order of the IDs. So a stream that has grown yields only those
-whose ID has been passed. A key without a stream leaves its readers asleep.
+Readers that want an entry after the same ID stand together, and mostly all do. Where there are many
+IDs, they are kept in order. So a stream that has grown yields only the readers whose ID has been
+passed. A key without a stream leaves its readers asleep.
 """
 
 from __future__ import annotations

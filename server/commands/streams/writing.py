@@ -127,8 +127,8 @@ def xadd(call: Call) -> object:
 def _before_id(argv: list[bytes]) -> tuple[int, AddOptions | None, bytes, bytes]:
     """What stands before the ID of an XADD: where that is, options, the pid, and what IDMP names.
 
-    Nearly every producer that says IDMP says nothing else: read by hand, that costs a tenth of a
-    microsecond and not one.
+    Nearly every producer that sends IDMP sends no other option. Reading that by hand costs a tenth
+    of a microsecond, and not a whole one.
     """
     word = argv[2]
     if len(word) and 0x30 <= word[0] <= 0x39:  # the ID itself
@@ -155,7 +155,7 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
 
 
 def _iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
-    """The iid that IDMP names, or the one of the content where none is named, as by IDMPAUTO."""
+    """The iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
     if len(text):
         return iid_of(text)
     low, high = content_iid(argv, at + 1)
@@ -196,9 +196,9 @@ def _trim_and_report(
 def xadd_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
-    """Append several entries at once: ``XADD key [MAXLEN ~ n] * field value ...``, as the first.
+    """Append several entries at once, each ``XADD key [MAXLEN ~ n] * field value ...``.
 
-    They get IDs in sequence, as entries of one millisecond do.
+    They have the options of the first, and get IDs in sequence, as entries of one millisecond do.
     """
     words = requests[first]
     options = None if words[2] == b"*" else _approximate_length(call, words)

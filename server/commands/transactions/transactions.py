@@ -91,7 +91,7 @@ def execute_queue(call: Call) -> object:
 
 
 def _run_queue(call: Call, rows: list[CallCounters], requests: list[list[bytes]]) -> Packed:
-    """Run the queue; what it did is told command by command, and is one record as it is one call.
+    """Run the queue; listeners are notified after each command, and the record is one unit.
 
     Each reply is put on the wire at once: the next command may change what it was made of, and
     HELLO the protocol.
