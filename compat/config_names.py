@@ -2,10 +2,10 @@
 
 A parameter of ``INERT`` is read, checked and shown as Redis does and changes nothing, so that a
 configuration made for Redis starts this server and CONFIG GET and SET of it work. Each group says
-why nothing is lost by that. What would change who may do what, where the data is or what becomes of
-it is refused, never ignored.
-Source: config.c of Redis 7.0 and 7.4; the release notes of 8.0 to 8.8, CONFIG GET
-of 8.10.
+why nothing is lost by that. A parameter is refused, never ignored, if it would change who may do
+what, where the data is or what becomes of it.
+
+Source: config.c of Redis 7.0 and 7.4; the release notes of 8.0 to 8.8, CONFIG GET of 8.10.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NO_TLS: Final = "TLS is not supported; put a TLS proxy in front, or use a Unix s
 NO_PRELOADING: Final = "a file to load at the start is not supported"
 NO_ACL_FILE: Final = "ACL files are not supported; use requirepass"
 
-# Directives of Redis that are no parameters. Each is refused with the reason given: to ignore it
-# would leave the server more open, or less able, than its owner believes.
+# Directives of Redis that are no parameters. Each is refused with the reason given, because
+# ignoring it would leave the server more open, or less able, than its owner believes.
 REFUSED_DIRECTIVES: Final[dict[bytes, str]] = {
     b"user": "ACL users are not supported; use requirepass",
     b"loadmodule": "modules are not supported",

@@ -4,8 +4,8 @@ Each pair is hashed by itself, XXH3 of 128 bits with seed 0, over ::
 
     field | length of the field, 8 bytes, little end first | value
 
-Of all pairs the low halves are added up, the high halves too, and both are also XORed: that does
-not heed the order of the pairs, but how often each occurs. The iid is the two numbers ::
+The low halves of all pairs are added up, the high halves too, and both are also XORed. So the order
+of the pairs does not matter, while it matters how often each occurs. The iid is the two numbers ::
 
     low  = sum of lows  ^ (xor of highs turned left by one bit)
     high = sum of highs ^ (xor of lows  turned left by one bit)

@@ -52,7 +52,7 @@ class Argument:
 
 
 class Doc:
-    """What COMMAND DOCS tells of a command besides its subcommands.
+    """What COMMAND DOCS says of a command besides its subcommands.
 
     Args:
         group: the chapter of the manual it belongs to.

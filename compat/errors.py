@@ -432,7 +432,7 @@ XCLAIM_RETRYCOUNT: Final = b"ERR Invalid RETRYCOUNT option argument for XCLAIM"
 XAUTOCLAIM_MIN_IDLE: Final = b"ERR Invalid min-idle-time argument for XAUTOCLAIM"
 MAX_PENDING_NEGATIVE: Final = b"ERR MAX-PENDING must be 0 or a positive integer"
 READ_GROUP_INCOMPLETE: Final = b"ERR XREAD-GROUP requires the GROUP and NAME options"
-# In Redis these say ERR twice, for the texts repeat what the call adds.
+# In Redis these say ERR twice, because the texts repeat what the call adds.
 XNACK_MODE: Final = b"ERR mode must be SILENT, FAIL, or FATAL"
 XNACK_NUMIDS: Final = b"ERR numids must be a positive integer"
 XNACK_NUMIDS_MISMATCH: Final = b"ERR number of IDs doesn't match numids"
@@ -446,7 +446,7 @@ def no_such_group(group: bytes, key: bytes) -> bytes:
 
 
 def no_key_or_group(key: bytes, group: bytes) -> bytes:
-    """For a command that needs a key with a group and does not tell which is missing."""
+    """For a command that needs a key with a group and does not say which is missing."""
     return b"NOGROUP No such key '%b' or consumer group '%b'" % (_shown(key), _shown(group))
 
 

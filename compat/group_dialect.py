@@ -20,7 +20,7 @@ XGROUP PEL k g id c idle deliveries             XCLAIM k g c 0 id IDLE idle RETR
                                                 FORCE JUSTID
 =============================================== ================================================
 
-``$`` as an ID of XREAD-GROUP, what is new to the group, is today's ``>``.
+``$`` as an ID of XREAD-GROUP asks for what is new to the group: it is today's ``>``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WITH_VALUE: Final = (b"count", b"block", b"claim", b"maxcount", b"maxsize")
 
 
 def is_translated(argv: list[bytes]) -> bool:
-    """Whether a request of XREAD-GROUP is in today's words, as one is that has waited."""
+    """Whether a request of XREAD-GROUP is in today's words: one that has waited is."""
     return argv[0] == READ_GROUP
 
 
@@ -99,9 +99,10 @@ def read_group_keys(argv: list[bytes]) -> list[int]:
 
 
 def ack(argv: list[bytes]) -> list[bytes]:
-    """XACK without the consumer before its IDs; as it is where the third word can be an ID.
+    """XACK without the consumer before its IDs; unchanged where the third word can be an ID.
 
-    Nor is a word taken for a consumer that stands for an ID elsewhere: the ID is refused.
+    A word that stands for an ID elsewhere is not taken for a consumer either: it is refused as an
+    ID.
     """
     if len(argv) > 4 and argv[3] not in _SPECIAL_IDS and parse_id(argv[3]) is None:
         return [*argv[:3], *argv[4:]]

@@ -121,7 +121,7 @@ def _from_decimal(found: re.Match[bytes]) -> LongDouble | None:
         return LongDouble(0, 0)
     exponent = _bounded(power) - len(fraction)
     if len(digits) > _MOST_DIGITS:
-        # What is cut off can only tell on which side of a tie the number is.
+        # What is cut off can only decide on which side of a tie the number is.
         rest = digits[_MOST_DIGITS:]
         exponent += len(rest) - 1
         digits = digits[:_MOST_DIGITS] + (b"1" if rest.strip(b"0") else b"0")

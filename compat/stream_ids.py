@@ -23,7 +23,7 @@ _SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
 
 
 class _Writer:
-    """Writes IDs; the text of the last millisecond is kept, for the next ID's."""
+    """Writes IDs; the text of the last millisecond is kept, because the next ID may share it."""
 
     def __init__(self) -> None:
         self._ms = 0
@@ -68,7 +68,7 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
 
 
 def plain_id(text: bytes) -> tuple[i64, i64]:
-    """The ID that ``text`` writes as nearly all do, digits, a dash and digits; else (-1, -1).
+    """The ID that ``text`` writes in the usual way: digits, a dash and digits; else (-1, -1).
 
     The sequence is -1, too, where there are digits and no dash. Compiled, this takes a tenth of the
     time of the general way.

@@ -1,4 +1,4 @@
-"""What goes wrong with files, told so that a person can act on it."""
+"""What goes wrong with files, reported so that a person can act on it."""
 
 from __future__ import annotations
 

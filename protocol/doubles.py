@@ -9,7 +9,7 @@ _WHOLE: Final = float(1 << 62)
 
 
 def double(value: float) -> bytes:
-    """A double as the fewest digits that tell it from all others; ``inf``, ``-inf``, ``nan``.
+    """A double in the fewest digits that no other double has; ``inf``, ``-inf``, ``nan``.
 
     Whole numbers are written as integers up to 2 ** 62, as Redis does since 7.2; powers of ten
     beyond as its fpconv_dtoa writes them out: seven zeros at most.

@@ -14,7 +14,7 @@ _SEQUENCE_LINES: Final = [b"-%d\r\n" % seq for seq in range(1024)]
 
 
 class _Writer:
-    """Writes IDs; the texts of the last second and millisecond are kept, for the next ID's."""
+    """Writes IDs; keeps the texts of the last second and millisecond, which the next may share."""
 
     def __init__(self) -> None:
         self._head = b""  # a bulk string's header, the milliseconds of ``_head_ms``

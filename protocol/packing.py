@@ -169,7 +169,7 @@ class Packer:
 
 
 class _Names:
-    """Writes field names; what was written last is kept, for most entries of a stream share it."""
+    """Writes field names; keeps what it wrote last, because most entries of a stream share it."""
 
     def __init__(self) -> None:
         self._names: list[bytes] = []

@@ -2,12 +2,14 @@
 
 ``take_words`` is for a request of which only some words have come in.
 
-In a pipeline, and from a client that asks for the same again and again, most words stand in the
-request before at the same place: the command, a key, an option. Such a word is told by what is on
-the wire, header and line end included, and is not made anew, which also saves what it takes to look
-it up: its hash is known. Those at the front, as many as the last request had of them, are told all
-at once. The request before is the last one of as many words: who reads, works and acknowledges has
-three kinds of requests in turn, and mostly they differ in that.
+In a pipeline, and from a client that asks for the same again and again, most words stood at the
+same place of the request before: the command, a key, an option. Such a word is recognised by its
+bytes on the wire, header and line end included. It is not made anew, and its hash is known, which
+makes looking it up cheaper. The words at the front are compared all at once, as many as the last
+request shared with the one before it.
+
+The request before is the last one with as many words. A client that reads, works and acknowledges
+sends three kinds of requests in turn, and mostly they differ in their number of words.
 
 Source: networking.c, processMultibulkBuffer.
 """
@@ -30,7 +32,7 @@ _REQUEST_BYTES: Final = 4  # of a request, at least
 _REPEATED_BYTES: Final = 72  # of a word on the wire, at most, to be compared
 _KEPT_BYTES: Final = 2048  # of the last request of a chunk, at most, to be kept
 _KEPT_WORDS: Final = 64  # as well: each takes some forty bytes beside its own
-_PLACES: Final = 8  # for requests of different widths, of which all but the last are small:
+_PLACES: Final = 8  # for requests of different widths; all except the last are small:
 _ASIDE_BYTES: Final = 256  # of such a one, at most
 _ASIDE_WORDS: Final = 16
 _BYTES_AT_ONCE: Final = 8
@@ -47,8 +49,8 @@ _ONE_WORD: Final = [b""]
 class _Known:
     """A request that has been taken, for the next one of as many words.
 
-    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, but for
-    while it is being taken; where ``wire`` is empty they are none in particular.
+    Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, except while
+    it is being taken. Where ``wire`` is empty, ``words`` mean nothing.
     """
 
     def __init__(self) -> None:
@@ -112,7 +114,7 @@ class _Known:
         return at
 
     def detach(self, chunk: bytes, end: i64) -> None:
-        """Refer to ``chunk`` no more: keep the request alone if it is small, or else forget it.
+        """Refer to ``chunk`` no more: keep a copy of the request if it is small, else forget it.
 
         Args:
             end: where the request ends if it stands in that chunk.
@@ -153,7 +155,7 @@ class PlainParser:
         known = self._known
         total: i64 = 0
         while total + _REQUEST_BYTES <= size:
-            # Nearly all numbers have one digit or two: four bytes tell them at once.
+            # Nearly all numbers have one digit or two: four bytes show the whole line.
             at: i64 = total + 4
             head = i64(read_i32_le(chunk, total))
             count: i64 = ((head >> 8) & 0xFF) - _ZERO

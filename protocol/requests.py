@@ -2,22 +2,22 @@
 
 Redis takes requests of one shape, ``*n`` and then n times ``$size``, with canonical decimal
 numbers, or a line of inline words. A chunk goes the fast way first; what is not whole there, or
-not of that shape, goes to the exact parser from that offset on, as does a chunk that does not
-start with ``*``. Once the exact parser has finished the request at hand, what is left of the chunk
-goes the fast way again, but only once for each chunk, and in slices where much has piled up: what
-is made of one is handed out before the next one is looked at. The exact parser keeps its place
+not of that shape, goes to the exact parser from that offset on. So does a chunk that does not start
+with ``*``. Once the exact parser has finished the request at hand, the rest of the chunk goes the
+fast way again, but only once for each chunk. Where much has piled up that happens in slices: the
+requests of one are handed out before the next one is looked at. The exact parser keeps its place
 between chunks, so a request that arrives one byte at a time, or half a gigabyte long, is never
 scanned twice. Of a request of many words it takes those that have come in together
 (``plain.take_words``), and counts them as they come: nothing is done for each word once more.
 
-The fast way is hiredis in the pure build. It reads that shape fast, but it reads replies, and
-accepts more. So what comes out is measured: written the canonical way, each word has a known
-length, and where it starts there must be a ``$``, as there must be a ``*`` where a request starts.
-Where the whole chunk was read, their sum tells the same at once.
-Compiled, it is ``protocol.plain``, which needs none of this and takes less than half the time.
+The fast way is hiredis in the pure build. It reads that shape fast, but it is made for replies and
+accepts more. So its results are measured: written the canonical way, each word has a known length;
+there must be a ``$`` where a word starts, and a ``*`` where a request starts. Where the whole chunk
+was read, the sum of the lengths proves the same at once. Compiled, the fast way is
+``protocol.plain``, which needs none of this and takes less than half the time.
 
-hiredis makes room for an array as soon as it has read its size, for the two milliards of an
-attacker too. A chunk that could hold such a size is not shown to it.
+hiredis makes room for an array as soon as it has read its size, even for the two milliards of an
+attacker. A chunk that could hold such a size is not shown to it.
 
 The exact parser gives the errors of Redis's networking.c (processInlineBuffer and
 processMultibulkBuffer), text for text.
@@ -70,8 +70,8 @@ class RequestParser:
     requests come one at a time and are bounded in length.
 
     Invariants: bytes wait in ``_chunk`` only where a request starts and ``_buffer`` is empty. While
-    ``_at_rest``, the exact parser has no bytes, no part of a request and no error to raise: nearly
-    always, and told by one look where the four of these would take one each.
+    ``_at_rest``, the exact parser has no bytes, no part of a request and no error to raise. That is
+    so nearly always, and one look finds it out, instead of four.
     """
 
     def __init__(self, max_bulk_bytes: int = 512 * 1024 * 1024) -> None:
@@ -79,7 +79,7 @@ class RequestParser:
         self.trusted = True
         self._reader = Reader()
         self._plain: Final = PlainParser()
-        self._chunk = b""  # bytes that start at a request, for the fast way
+        self._chunk = b""  # bytes for the fast way, which start at a request
         self._at_rest = True  # the exact parser holds nothing
         self._buffer = bytearray()  # bytes for the exact parser
         self._args: list[bytes] = []

@@ -57,7 +57,7 @@ class StreamsReply(Packer):
 class SizeLimit:
     """MAXSIZE: from which length on nothing more is put into the reply of a read.
 
-    Its bytes are counted as they stand on the wire, all but the header of the whole: what comes
+    Its bytes are counted as they stand on the wire, except for the header of the whole: what comes
     before the entries of a stream, the entries, and then the length of their array. The entry that
     reaches the limit is given, and one entry is given in any case.
 

@@ -1,4 +1,4 @@
-"""Packed replies read back as plain values, for who wants to look into a reply.
+"""Packed replies read back as plain values, for callers that look into a reply.
 
 A client is sent a packed reply as it is. A script is not: it wants lists, strings and numbers.
 """

@@ -18,7 +18,7 @@ class Owner:
     def expire_part(self, part: object, now_ms: int, most: int) -> int:
         """Take out of a part what is due, about ``most`` pieces at once; how many that were.
 
-        The part is not watched any more; where something is left of it, it is to be watched anew.
+        The part is not watched any more. The owner watches it anew if something is left of it.
         """
         raise NotImplementedError
 

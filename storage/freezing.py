@@ -10,8 +10,8 @@ happens to keys; whoever changes a value in place calls ``Keyspace.before_change
 cannot be taken, the change goes on all the same, and the freezing is of no use from then on
 (``failure``).
 
-Nothing here is proportional to the number of keys, but the walk itself, which comes in slices. A
-database that is swapped takes the number that it has in the freezing along; what an emptied one
+Nothing here is proportional to the number of keys, except for the walk itself, which comes in
+slices. A database that is swapped keeps the number that it has in the freezing. What an emptied one
 held is put aside until it has been walked.
 """
 
@@ -46,7 +46,7 @@ class FrozenKey:
 
 
 def frozen_key(db: int, entry: Entry) -> FrozenKey:
-    """An entry as it is now, for one who uses it before anything changes."""
+    """An entry as it is now, to be used before anything changes."""
     return FrozenKey(db, entry.key, frozen(entry.value), entry.expire_ms)
 
 
@@ -80,7 +80,7 @@ class Freezing(Barrier):
         self._walks: Final[list[_Walk]] = []
         self._kept: Final[deque[FrozenKey]] = deque()
         self._emptied: list[Emptied] = []
-        self._frozen: Final[dict[int, Frozen]] = {}  # by id(), until they are let go of
+        self._frozen: Final[dict[int, Frozen]] = {}  # by id(), until they are released
         self._copied_bytes = 0
         for db in databases:
             db.epoch = epoch
@@ -92,7 +92,7 @@ class Freezing(Barrier):
         self._walks.reverse()  # the next one is the last
 
     def keep(self, entry: Entry, db: int) -> None:
-        """Take an entry now, if it is still to be taken, for it is about to change."""
+        """Take an entry now, if it is still to be taken, because it is about to change."""
         if entry.epoch < self.epoch and self.failure is None:
             try:
                 key = self._take(entry, db)
@@ -104,7 +104,7 @@ class Freezing(Barrier):
                 self._copied_bytes += face(key.value).size()
 
     def put_aside(self, emptied: Emptied) -> None:
-        """Hold what a database held, for it is still to be walked."""
+        """Hold what a database held, because it is still to be walked."""
         self._emptied.append(emptied)
 
     def _take(self, entry: Entry, db: int) -> FrozenKey:

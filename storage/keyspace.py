@@ -46,7 +46,7 @@ class Keyspace:
 
     Attributes:
         freezing: who takes keys as they were before they change, or None.
-        frozen_as: the number that what is in here has for it.
+        frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
     Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
@@ -132,7 +132,7 @@ class Keyspace:
         return True
 
     def before_change(self, key: bytes) -> None:
-        """Tell that the value of ``key`` is about to be changed in place, if it is there at all."""
+        """Report that the value of ``key``, if there is one, is about to be changed in place."""
         if self.freezing is not None:
             found = self.entries.get(key)
             if found is not None:

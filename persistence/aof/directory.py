@@ -7,8 +7,8 @@ Order of steps, so that a crash between any two of them leaves a folder that can
 - Rewrite: create a new incr file, name it in the manifest, go on writing there; write the base
   under a temporary name, sync, rename; write the manifest with the new base and the new incr file,
   all older files as history; delete those; write the manifest without them.
-- Turned on while the server runs: write to an incr file that has a temporary name, for whatever is
-  in the folder belongs to another time; when the base is there, too, rename both and write the
+- Turned on while the server runs: write to an incr file that has a temporary name, because whatever
+  is in the folder belongs to another time. When the base is there, too, rename both and write the
   manifest that names them and nothing else. Until then the folder is what it was.
 - Vanished or replaced while the server runs: likewise, because memory holds everything. What is
   there stays there.

@@ -1,14 +1,14 @@
 """The end of the append-only file, where records are added.
 
 Records are collected in memory and written together: once for each turn of the event loop, in one
-``write``. What a failing disk took of such a write is cut off again, so that the file always ends
-behind a whole record; the bytes stay in memory and can be written later.
+``write``. If the disk fails and takes a part of it, that part is cut off again, so that the file
+always ends behind a whole record. The bytes stay in memory and can be written later.
 
 What one command did is loaded whole or not at all. Most commands leave one record; where there are
 more, they stand between MULTI and EXEC. So the first record of a command waits, as it is, for a
 second one or for the end of the command.
 
-When to sync is decided by who owns the file; here it is only counted how far the file is written
+Whoever owns the file decides when to sync. This module only counts how far the file is written
 (``size_bytes``) and how far it is known to be on the disk (``synced_bytes``).
 """
 

@@ -8,9 +8,9 @@ One line for each file, in the format of Redis 7 and later::
     file appendonly.aof.3.incr.aof seq 3 type i
 
 ``b`` is the base, at most one: the data as it was at some moment. ``i`` are the incr files, in
-rising order: what was written since. ``h`` are history: files of an earlier time, needed no more
-and about to be deleted. Lines that start with ``#`` are comments. A line may carry further pairs
-of words, which are left aside; names with blanks or quotes stand in double quotes.
+rising order: what was written since. ``h`` are history: files of an earlier time, which are no
+longer needed and about to be deleted. Lines that start with ``#`` are comments. A line may carry
+further pairs of words, which are left aside; names with blanks or quotes stand in double quotes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Manifest:
 
         Args:
             prefix: what the names of all files begin with.
-            suffix: tells the form of the base: ``aof`` is commands.
+            suffix: says the form of the base: ``aof`` is commands.
             incrs_kept: how many incr files were started after the new base was taken.
         """
         if self.base is not None:

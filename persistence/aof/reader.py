@@ -6,9 +6,9 @@ canonical way::
     *2\\r\\n$6\\r\\nSELECT\\r\\n$1\\r\\n0\\r\\n
 
 Everything else is damage, at a known offset, with one exception: a file may end in the middle of a
-command, when the machine stopped during a write. Such a torn end is told apart from a damaged
-length in the middle, which also asks for more bytes than there are: whole commands inside of what
-the torn one would swallow, one behind the other up to the very end of the file, give it away.
+command, when the machine stopped during a write. A damaged length in the middle looks alike,
+because it asks for more bytes than there are, too. But then the last command seems to contain whole
+commands, one behind the other, up to the very end of the file.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AofReader:
             os.lseek(self._fd, start, os.SEEK_SET)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._fd)
 
     def starts_with(self, magic: bytes) -> bool:

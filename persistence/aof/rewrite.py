@@ -26,7 +26,7 @@ class RewriteEncoder(Encoder):
     """Makes commands of keys.
 
     Args:
-        stamped: tell when an iid was added, in a comment; there is no place for it outside a file.
+        stamped: say when an iid was added, in a comment; only a file has a place for it.
         begun_s: the second to begin with, in a comment; 0 for none.
     """
 

@@ -18,7 +18,7 @@ class Commands:
     """Collects commands.
 
     Attributes:
-        stamped: comments may tell when something happened; there is no place for them elsewhere.
+        stamped: comments may say when something happened; only files have a place for them.
         size_bytes: the length of what ``take`` would return.
     """
 

@@ -67,7 +67,7 @@ class RecordDecoder(Intake):
             reader.finish()
 
     def close(self) -> None:
-        """Let go of what is at hand, and of the readers, which know this one."""
+        """Drop what is at hand, and the readers, which know this one."""
         self.frame = b""
         self._reader = None
         self._readers.clear()

@@ -54,7 +54,7 @@ class Writer:
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Put what waits for more of its kind: another database follows, or the end."""
+        """Write what waits for more of its kind: another database follows, or the end."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -122,5 +122,5 @@ class Form(RdbValues):
 
     @abstractmethod
     def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """What of these values not every server of Redis can read, each in a sentence."""
+        """What some servers of Redis cannot read of these values, each in a sentence."""
         raise NotImplementedError

@@ -43,8 +43,8 @@ class Intake:
 
     Attributes:
         frame: what is being read; at: how far, behind the record's table; end: where it ends.
-        now_ms: the present: what is said to have happened later happened now, because the clock may
-            have been set back.
+        now_ms: the present. What a record dates later counts as having happened now, because the
+            clock may have been set back.
         keys, entries: how many keys, and entries of streams, were met.
     """
 

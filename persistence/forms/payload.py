@@ -103,7 +103,7 @@ def load_value(data: bytes, now_ms: int) -> object:
 
     Raises:
         BadValue: there is none.
-    Complexity: O(its size), for every entry is looked at.
+    Complexity: O(its size), because every entry is looked at.
     """
     decoder = _OneValue(now_ms)
     decoder.take(data, len(data) - FOOTER_BYTES)

@@ -1,8 +1,8 @@
 """How an RDB file begins: whose it is, and in which version of the format.
 
-Redis writes ``REDIS`` and four digits, as Valkey did up to its version 8; from 9 on that writes
-``VALKEY`` and three, and counts its versions from 80. The first note behind them, where there is
-one, tells the version of the server::
+Redis writes ``REDIS`` and four digits, and so did Valkey up to its version 8. From 9 on Valkey
+writes ``VALKEY`` and three digits, and counts its versions from 80. The first note behind them,
+where there is one, says the version of the server::
 
     VALKEY080  FA  0A valkey-ver  05 9.1.2
 """

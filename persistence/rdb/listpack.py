@@ -1,7 +1,7 @@
 """Reads a listpack: Redis's packed list of texts and integers.
 
-Six bytes of header (all bytes, u32, and the number of elements, u16), the elements, 0xFF. Behind
-each element stands how long it is, in 7 bits a byte, for those who walk backwards.
+Six bytes of header (all bytes, u32, and the number of elements, u16), the elements, 0xFF. The
+length of each element stands behind it, in 7 bits a byte, so that a list can be walked backwards.
 """
 
 from __future__ import annotations

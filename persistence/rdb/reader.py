@@ -1,7 +1,7 @@
 """Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
-Values of types that are not known here are gone past, and reported by name: whoever takes data over
-has to know what is left behind.
+Values of types that are not known here are skipped, and reported by name, because whoever takes
+data over has to know what is left behind.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class RdbReader:
         return self._source.offset
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._source.close()
 
     def step(self) -> bool:

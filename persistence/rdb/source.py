@@ -1,8 +1,8 @@
 """The bytes of an RDB file: lengths, strings and numbers, read once from front to end.
 
-A length is in the first byte's two highest bits: ``00`` the other six are it, ``01`` they and the
-next byte, ``10`` four or eight bytes follow, ``11`` it is no length but says how a string is
-written: as an integer of 1, 2 or 4 bytes, or compressed by LZF.
+The two highest bits of the first byte say where a length is. ``00``: in the other six bits. ``01``:
+in these and the next byte. ``10``: in the four or eight bytes that follow. ``11`` is no length, but
+says how a string is written: as an integer of 1, 2 or 4 bytes, or compressed by LZF.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RdbSource:
         self._crc64: Final = _crc64()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._fd)
 
     @property
@@ -155,9 +155,9 @@ class RdbSource:
 def expand(packed: bytes, size: int) -> bytes:
     """What LZF compressed, of ``size`` bytes; something shorter when it is damaged.
 
-    A control byte below 32 is followed by one more byte than it says, as they are. Any other is a
-    copy of what came before: three bits of length, or all set and a byte of length more, and 13
-    bits of distance.
+    A control byte below 32 says how many bytes, less one, follow as they are. Any other control
+    byte stands for a copy of what came before. It has three bits of length, with another byte of
+    length if all three are set, and 13 bits of distance.
     """
     out = bytearray()
     at = 0

@@ -21,8 +21,8 @@ class Decoder(RecordDecoder):
 
     Args:
         databases: where keys go.
-        now_ms: the present. Keys get it as their time of last access, and what the snapshot says
-            to have happened later (the clock may have been set back since) happened now.
+        now_ms: the present. Keys get it as their time of last access. What the snapshot dates later
+            (the clock may have been set back since) counts as having happened now.
         drop_before_ms: keys with a deadline before this are left out; ``KEEP_ALL`` leaves none out.
 
     Attributes:

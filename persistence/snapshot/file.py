@@ -95,7 +95,7 @@ class FrameReader:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._fd)
 
     def next(self) -> bytes | None:

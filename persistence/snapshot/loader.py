@@ -56,6 +56,6 @@ class SnapshotLoader:
         return False
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._reader.close()
         self.decoder.close()

@@ -24,7 +24,7 @@ class NodeLimits:
     """When Redis starts a new node, by the two parameters that say so.
 
     Args:
-        node_bytes_max: ``stream-node-max-bytes``; 0 is no limit, but for the greatest there is.
+        node_bytes_max: ``stream-node-max-bytes``; 0 is no limit except ``NODE_BYTES_MAX``.
         node_entries_max: ``stream-node-max-entries``; 0 is no limit.
 
     Attributes:

@@ -88,8 +88,8 @@ class Block:
     def some(self, start: tuple[int, int], end: tuple[int, int], most: int, reverse: bool) -> Run:
         """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
 
-        Others may be there, too. A block is decoded whole only when it is read again and again:
-        those who pass by pay for what they see.
+        Others may be there, too. A block is decoded whole only when it is read again and again; a
+        reader that passes by pays for what it sees.
         """
         run = self.run
         if run is not None:
@@ -178,7 +178,7 @@ class Block:
     def seal(self) -> None:
         """Pack the live entries into the payload.
 
-        The decoded form stays at hand where it was read from: who reads at the end of a stream may
+        The decoded form stays at hand if it was read lately: a reader at the end of the stream may
         not have seen all of it.
         """
         run = self.entries()
@@ -236,7 +236,7 @@ class Block:
         return self.dead is not None and not self.is_open() and 2 * self.live <= len(self.dead)
 
     def copy(self) -> Block:
-        """An equal block; the sealed payload is shared, for it never changes."""
+        """An equal block; the sealed payload is shared, because it never changes."""
         twin = Block(self.first_ms, self.first_seq)
         twin.last_ms = self.last_ms
         twin.last_seq = self.last_seq

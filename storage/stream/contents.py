@@ -11,7 +11,7 @@ from headrace.storage.stream.groups import Group
 from headrace.storage.stream.idempotence import IdmpMap, Record
 from headrace.storage.stream.iids import iid_of
 
-IDMP_DURATION_S: Final = 100  # what a stream has that was told nothing else
+IDMP_DURATION_S: Final = 100  # of a stream for which nothing else was set
 IDMP_MAXSIZE: Final = 100
 IDMP_DURATION_S_MAX: Final = 86_400
 IDMP_MAXSIZE_MAX: Final = 10_000
@@ -74,7 +74,7 @@ class Contents(EntryLog):
             yield from self.idmp.records()
 
     def limit_idmp(self, duration_s: int, maxsize: int) -> IdmpMap | None:
-        """Set the limits of the IDMP map; where they differ from those before, it is empty then.
+        """Set the limits of the IDMP map, which is empty then, unless they were the same before.
 
         Returns: the map that is no longer in use, to be freed.
         """
@@ -87,11 +87,11 @@ class Contents(EntryLog):
         return old
 
     def has_default_limits(self) -> bool:
-        """Whether the limits of the IDMP map are those of a stream that was told nothing else."""
+        """Whether the limits of the IDMP map are those of a stream for which nothing was set."""
         return self.idmp_duration_s == IDMP_DURATION_S and self.idmp_maxsize == IDMP_MAXSIZE
 
     def attach(self, expiring: Expiring) -> None:
-        """Let ``expiring`` see to it that iids expire, those of now and all later ones."""
+        """Let ``expiring`` take care that iids expire, those of now and all later ones."""
         self._expiring = expiring
         if self.idmp is not None:
             self.idmp.attach(expiring)

@@ -206,7 +206,7 @@ class EntryLog(Value):
         self.last_seq = seq
 
     def _reopened(self) -> Block | None:
-        """The last sealed block as the open one; Redis appends to its last node, whichever."""
+        """The last sealed block as the open one; Redis always appends to its last node."""
         index = self.index
         if not index.entries:
             return None
@@ -295,8 +295,8 @@ class EntryLog(Value):
                 backwards.
 
         Returns:
-            Parts in reading order. The first and last entry of each part is live; between them
-            ``dead`` tells.
+            Parts in reading order. The first and last entry of each part is live; ``dead`` says
+            which of those between them are.
         Complexity: O(log n + blocks met).
         """
         if not self.length:
@@ -391,7 +391,7 @@ class EntryLog(Value):
         return True
 
     def _keep(self, block: Block) -> None:
-        """Have a block kept as it is by who wants to, for it is about to change."""
+        """Let ``frozen`` keep a block as it is, because the block is about to change."""
         if self.frozen is not None and block is not self.tail:
             self.frozen.keep(block)
 

@@ -1,18 +1,18 @@
 """A stream as it is at one moment, to be written out while the stream itself goes on changing.
 
-Freezing copies references, and of those as few as it can:
+Freezing copies references only, and as few as it can:
 
 - The list of sealed blocks is shared, with a note how long it is; blocks that come later stand
   behind that. Before the stream changes a sealed block it calls ``keep``, which puts a copy aside,
   once. A block that is taken off the end of the list, to be appended to, joins ``_taken``.
 - The open tail, about a hundred entries, is copied.
-- Of a group's pending entries the outer list of chunks is copied. While a chunk is shared, the
-  group puts a copy in its place before it changes it (``NacksByTime.shared``). An entry that goes
-  to another consumer, or is delivered again, has what it was kept first (``FrozenGroup.keep``).
-- Of an IDMP map the list of producers is copied, and a producer's iids before they change.
+- Of a group's pending entries, the outer list of chunks is copied. While a chunk is shared, the
+  group replaces it by a copy before it changes anything in it (``NacksByTime.shared``). Before an
+  entry goes to another consumer, or is delivered again, ``FrozenGroup.keep`` notes what it was.
+- Of an IDMP map, the list of producers is copied, and a producer's iids before they change.
 
-A frozen stream is read once, from the front, and lets go of what has been read: what the stream
-itself has dropped meanwhile is freed piece by piece and not in one go at the end. Then ``thaw``
+A frozen stream is read once, from the front, and drops what has been read. So what the stream
+itself has dropped meanwhile is freed piece by piece, and not in one go at the end. Then ``thaw``
 ends it.
 
 What is read is to be used before the stream can change again: blocks are the stream's own objects.
@@ -105,7 +105,7 @@ class FrozenGroup(NackKeeper):
             self.live.by_time.shared = None
 
     def keep(self, nack: Nack) -> None:
-        """Keep what a pending entry is, for it is about to change."""
+        """Keep what a pending entry is, because it is about to change."""
         place = id(nack)
         if place not in self._kept:
             self._kept[place] = (nack.consumer, nack.delivery_ms, nack.count)
@@ -175,7 +175,7 @@ class FrozenProducers(ProducerKeeper):
                 producer.shared = False
 
     def keep(self, producer: Producer) -> None:
-        """Keep what a producer has, for it is about to change."""
+        """Keep what a producer has, because it is about to change."""
         if producer.shared:
             producer.shared = False
             self._kept[id(producer)] = producer.copy()
@@ -283,7 +283,7 @@ class FrozenStream(Frozen, BlockKeeper):
     # What the stream reports
 
     def keep(self, block: Block) -> None:
-        """Put a copy of a sealed block aside, for it is about to change."""
+        """Put a copy of a sealed block aside, because it is about to change."""
         place = id(block)
         if (
             place not in self._kept

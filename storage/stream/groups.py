@@ -205,7 +205,7 @@ class Group(Freeable):
         self.by_time.add(nack)
 
     def settle_times(self, now_ms: int, most: int) -> int:
-        """Let what is said to have happened later than now have happened now: the clock was set.
+        """Set times that are later than now to now, because the clock was set back.
 
         Returns:
             How many pending entries that was, of which there may be more where they are ``most``.
@@ -299,7 +299,7 @@ class Group(Freeable):
 
 
 def _consumer(holder: Holder) -> Consumer:
-    """Whom an entry is with, as what it is: nothing else holds entries."""
+    """The holder of an entry, as the consumer that it is: nothing else holds entries."""
     return cast("Consumer", holder)
 
 
@@ -315,7 +315,7 @@ def has_tombstone_after(log: EntryLog, ms: int, seq: int) -> bool:
 
 
 def estimate_position(log: EntryLog, ms: int, seq: int) -> int:
-    """How many entries had been added up to (ms, seq), where the counters tell; else ``UNKNOWN``.
+    """How many entries had been added up to (ms, seq); ``UNKNOWN`` where no counter says it.
 
     Source: t_stream.c, streamEstimateDistanceFromFirstEverEntry.
     """

@@ -1,7 +1,7 @@
 """Idempotent ids (iids) as the IDMP map keeps them: two words instead of an object.
 
-Most iids are short: a number, a UUID, the 16 bytes of IDMPAUTO. The first eight bytes and the last
-eight tell those whole, overlapping where there are fewer than 16::
+Most iids are short: a number, a UUID, the 16 bytes of IDMPAUTO. Their first eight bytes and their
+last eight hold them whole, and overlap where there are fewer than 16::
 
     iid               first         last          size  text
     b"0123456789"     b"01234567"   b"23456789"   10    b""
@@ -9,7 +9,7 @@ eight tell those whole, overlapping where there are fewer than 16::
     b"0123 ... 012"   b"01234567"   b"56789012"   23    b"0123 ... 012"
 
 A word is its bytes with the lowest first; below eight bytes there is one, filled up with zeros.
-Beside them stands the hash, which tells where in a table to look, and for what.
+Beside them stands the hash, which says where in a table to look, and for what.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from librt.strings import read_i32_le, read_i64_le
 from mypy_extensions import i64
 
 WORD_BYTES: Final = 8
-SHORT_BYTES: Final = 16  # an iid that two words tell whole; of a longer one the text is kept, too
+SHORT_BYTES: Final = 16  # an iid that two words hold whole; of a longer one the text is kept, too
 HASH_BITS: Final = 32
 HASH_MASK: Final = 0xFFFFFFFF
 _HALF: Final = 0xFFFFFFFF  # of a word
@@ -51,10 +51,10 @@ def iid_of(text: bytes) -> Iid:
 
 
 def iid_made_of(first: i64, last: i64, size: i64, text: bytes) -> Iid:
-    """The iid of two words that is ``size`` bytes long; ``text`` only where they do not tell it.
+    """The iid of two words that is ``size`` bytes long; ``text`` only if they do not hold it.
 
-    The hash has ``HASH_BITS``. It depends on a secret of the process, so that which iids go to one
-    place cannot be told from outside.
+    The hash has ``HASH_BITS``. It depends on a secret of the process, so that nobody outside can
+    know which iids go to one place.
     """
     if size > SHORT_BYTES:
         number: i64 = hash(text)

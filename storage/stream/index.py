@@ -3,9 +3,9 @@
 ``blocks`` is in ID order. A binary tree of sums (Fenwick's) over their live entries answers how
 many entries stand before a block, and which block holds the n-th, in O(log n). A block that has
 lost its last entry stays in its place, empty, and does not count; the list is made anew once most
-of it is empty, so removing costs O(1) amortised and walking never meets long stretches of nothing:
-the next block that lives is found through the sums. When all of it is empty nothing stays, for what
-comes then may have lower IDs (XSETID).
+of it is empty. So removing costs O(1) amortised, and walking never meets long stretches of nothing:
+the next block that lives is found through the sums. When all of it is empty nothing stays, because
+what comes then may have lower IDs (XSETID).
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class BlockIndex(Reach):
     def look_ahead(self, all_ms: vec[i64]) -> None:
         """Look at what readers from each of these milliseconds on will need, of many blocks.
 
-        A reader finds a block, by it the payload, and by that IDs and values, and waits for each of
-        them where none is in a cache. Here a step is taken for all readers before the next one, so
-        that they wait together: for more of them, the less there is to do in each step.
+        A reader finds a block, by it the payload, and by that IDs and values. It waits for each of
+        them if none is in a cache. Here each step is taken for all readers before the next one, so
+        that they wait together: the less there is to do in a step, the more of them.
         """
         places = self.find_all(all_ms)
         blocks = self.blocks

@@ -1,6 +1,6 @@
 """Who wants to keep what a stream and its parts were before they change: a frozen stream does.
 
-The parts know these and not what freezing is, so that freezing can know the parts.
+The parts know only these classes, and not freezing itself, so that freezing can know the parts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from headrace.storage.stream.producer import Producer
 
 @trait
 class BlockKeeper:
-    """Is told by a stream of its blocks, and of its end."""
+    """A stream reports to it changes of its blocks, and its end."""
 
     def keep(self, block: Block) -> None:
         """A sealed block is about to change."""
@@ -31,7 +31,7 @@ class BlockKeeper:
 
 @trait
 class NackKeeper:
-    """Is told by a group of its pending entries."""
+    """A group reports to it changes of its pending entries."""
 
     def keep(self, nack: Nack) -> None:
         """A pending entry is about to change."""
@@ -40,7 +40,7 @@ class NackKeeper:
 
 @trait
 class ProducerKeeper:
-    """Is told by an IDMP map of its producers."""
+    """An IDMP map reports to it changes of its producers."""
 
     def keep(self, producer: Producer) -> None:
         """What a producer has is about to change."""

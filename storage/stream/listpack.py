@@ -1,7 +1,7 @@
 """How many bytes Redis's listpack would take for what a block holds.
 
-Streams here are not listpacks, but where Redis starts a new node decides what ``XTRIM ~`` removes
-and what XINFO counts, so blocks are cut at the same entries. A listpack is 7 bytes, and for each
+Streams here are not listpacks. But what ``XTRIM ~`` removes and what XINFO counts depends on where
+Redis starts a new node, so blocks are cut at the same entries. A listpack is 7 bytes, and for each
 element its encoding and a back length of one byte per 7 bits of the encoding's size. Text that is
 a canonical 64-bit integer is encoded as one.
 """
@@ -22,7 +22,7 @@ _U64: Final = 2**64
 _SMALL: Final = 2**61  # within this, a number stays unboxed in compiled code
 _I64_MAX: Final = 2**63 - 1
 _I64_MIN: Final = -(2**63)
-# By number of digits, where they alone tell the size of a positive integer; else 0.
+# By number of digits, where that alone decides the size of a positive integer; else 0.
 _POSITIVE_BYTES: Final = [0, 2, 2, 0, 0, 0, 5, 0, 6, 6, 0, 10, 10, 10, 10, 10, 10, 10, 10]
 
 

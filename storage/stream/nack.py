@@ -19,7 +19,7 @@ class Holder:
         self.name: Final = name
 
 
-@mypyc_attr(acyclic=True)  # its consumer knows it, but lets go: see ``Group.delete_consumer``
+@mypyc_attr(acyclic=True)  # its consumer knows it, but forgets it: see ``Group.delete_consumer``
 class Nack:
     """One pending entry.
 

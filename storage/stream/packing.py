@@ -1,6 +1,6 @@
 """A block is sealed: its entries become the one ``bytes`` that ``storage.stream.payload`` reads.
 
-What they look like is told there.
+That module says what they look like.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEGATIVE_MIN: Final = -32  # likewise
 _NEXT: Final = b"\x00\x01"  # of the same millisecond, one further
 _FIX_ARRAY_MAX: Final = 15
 _BIN_8_HEAD: Final = (BIN_8 << 8) - 2**16  # of none, as two bytes with a sign
-_ENTRIES_APART: Final = 4  # with fewer, equally long values are no shorter for standing apart
+_ENTRIES_APART: Final = 4  # with fewer, standing apart makes equally long values no shorter
 _SHARED_MIN: Final = 8  # bytes at the beginning of all values of a field that stand once
 _SHARED_PART: Final = 4  # and no less than this part of a value: putting it together takes time
 _KEPT_BYTES: Final = 64 * 1024  # of the writer's buffer, beyond which it is not used again
@@ -306,7 +306,7 @@ def _lengths(flat: list[bytes], width: int) -> tuple[list[int], list[int]]:
 
 
 def _shared(flat: list[bytes], column: int, width: int) -> int:
-    """With how many bytes in common a field's values begin; 0 where that is little of them."""
+    """How many bytes a field's values have in common in front; 0 where that is little of them."""
     head = flat[column]
     least = max(_SHARED_MIN, len(head) // _SHARED_PART)
     for number in range(column + width, len(flat), width):

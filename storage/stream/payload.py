@@ -14,9 +14,9 @@ Values are bytes, and field order and repeated names are kept. Where every value
 64-bit integer, the column holds integers: that takes about half the space. Where all are equally
 long, they stand in ``texts``, row by row, without heads, so that those of any entry are found
 without looking at the ones before; ``lengths`` is 0 for the fields whose values are in ``values``.
-What they all begin with stands once, in front of ``texts``: its length, less than 0, comes before
-that of the rest, which is 0 where the values are the same altogether. That is so where it comes to
-``SHARED_MOST`` bytes of the values at most: no payload is much smaller than what it becomes.
+What they all begin with stands once, in front of ``texts``. Its length, below 0, comes before the
+length of the rest, which is 0 where the values are the same altogether. At most ``SHARED_MOST``
+bytes of the values may stand once, so that no payload is much smaller than what it becomes.
 
 For example the entries 5-0 a=x b=10 and 5-1 a=yy b=20 are ``[5, 0, 0, 1]`` and
 ``[["a", "b"], ["x", 10, "yy", 20], [1]]``; with more entries and the fields c=north, c=south and
@@ -152,7 +152,7 @@ def unpack_some(
 ) -> Run | None:
     """The ``most`` entries from ``start`` to ``end``, or the last of those if ``reverse``.
 
-    The others are passed over, which costs a fraction of making them. Those that ``dead`` tells of,
+    The others are passed over, which costs a fraction of making them. Those that ``dead`` marks, in
     a byte for each entry of the payload, are there and do not count.
 
     Returns: None where entries have other names than their neighbours, or very great IDs.
@@ -282,7 +282,7 @@ def _take_ids(
 ) -> i64:
     """Give ``run`` the IDs that ``unpack_some`` is asked for; the number of the first of them.
 
-    Returns: -1 where an ID is too great to be told.
+    Returns: -1 where an ID is too great to be read here.
     """
     if not reverse:
         return _take_from(payload, run, 0, start, end, most, dead)[0]
@@ -310,7 +310,7 @@ def _take_from(
     """Give ``run`` IDs from ``start`` to ``end`` and from a number on, ``most`` of the living.
 
     Returns: the number of the first from ``start`` on, and that behind the last one taken, which
-        without ``run`` is the last one up to ``end``; (-1, -1) where an ID is too great to be told.
+        without ``run`` is the last one up to ``end``; (-1, -1) where an ID is too great to be read.
     """
     low_ms: i64 = min(start[0], NUMBER_MAX)
     low_seq: i64 = min(start[1], NUMBER_MAX)

@@ -3,16 +3,17 @@
 One ``Nack`` for each pending entry stands in three ordered lists: its group's by ID, its
 consumer's by ID, and its group's by time. A list is cut into chunks, so finding, adding and
 removing cost a search and a short move at most: O(log n). New deliveries come last in all three,
-which costs O(1), and what is taken out leaves a hole and moves nothing. Who acknowledges entries in
-order takes the next one from where the last one was, which is looked at first. Another list has it
-mostly in the same place: entries delivered in order stand alike in all lists that hold the same.
-Many who acknowledge at once are soon far apart, and entries lie scattered in memory, so a search
-looks at one or two of them.
+which costs O(1). What is taken out leaves a hole and moves nothing.
 
-The order by time starts with the zone, the entries that XNACK released, first released first; then
+A client that acknowledges entries in order takes the next one from behind the last, so that place
+is looked at first. Mostly the entry is in the same place of the other lists, too: entries delivered
+in order stand alike in all lists that hold the same. When many clients acknowledge at once they are
+soon far apart, and entries lie scattered in memory. So a search looks at one or two of them.
+
+The order by time starts with the zone: the entries that XNACK released, first released first. Then
 come the owned ones by delivery time, and among equals by when they got it. Only XREADGROUP CLAIM
-reads this order. It moves what it finds to be deleted from the stream to the end, not to meet it
-again.
+reads this order. If it finds an entry that was deleted from the stream, it moves it to the end, so
+as not to meet it again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ GUESSES: Final = 4  # before a search in a chunk halves what is left
 class _Chunks(Reach):
     """An ordered list in chunks, none of them empty.
 
-    ``_reach`` is of all chunks but the last one, and says too much once their last entry has gone.
+    ``_reach`` covers all chunks except the last. It says too much once a chunk's last entry has
+    gone.
 
     Attributes:
         size: how many entries it has.
@@ -101,12 +103,12 @@ class _Chunks(Reach):
             self._reach, _ = pop(self._reach, min(at, last))
 
     def remove(self, nack: Nack, other: _Chunks) -> None:
-        """Take an entry that is there out, which may stand where ``other`` found it just now."""
+        """Take an entry out that is there, perhaps where ``other`` found it just now."""
         self.locate(nack, other)
         self.remove_found()
 
     def locate(self, nack: Nack, other: _Chunks) -> None:
-        """Find an entry that is there, which may stand where ``other`` found it just now."""
+        """Find an entry that is there, perhaps where ``other`` found it just now."""
         at = other.found_chunk
         place = other.found_place
         if not self._has(at, place, nack):
@@ -220,7 +222,7 @@ class _Chunks(Reach):
         return min(self._key(nack)[0], REACH_MAX)
 
     def _reach_anew(self) -> None:
-        """Find out how far each chunk but the last reaches."""
+        """Find out how far each chunk except the last reaches."""
         self._reach = vec[i64]()
         for number in range(len(self.chunks) - 1):
             self._reach = append(self._reach, self._reach_of(self.chunks[number].last()))
@@ -388,7 +390,7 @@ class NacksByTime(_Chunks):
         """
         found: list[Nack] = []
         latest_ms = max(latest_ms, IN_ZONE)  # the released come in whatever it is
-        surely = 0  # of whole chunks, which is soon told
+        surely = 0  # of whole chunks, which are counted at little cost
         for chunk in self.chunks:
             if chunk.last().order_ms > latest_ms:
                 break

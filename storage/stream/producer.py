@@ -1,8 +1,8 @@
 """What one producer of a stream has used: its iids, in the order in which they were added.
 
 A ring of slots, oldest first, beside a table that finds the slot of an iid. Both are packed
-vectors, and small, as XADD meets them with cold caches: of an iid of up to 16 bytes all is in 40
-bytes. A slot is four words::
+vectors, and small, because XADD meets them with cold caches: all of an iid of up to 16 bytes is in
+40 bytes. A slot is four words::
 
     slot              0        1      2        3
     first, last       c        -      a        b       the oldest is in slot 2; slot 1 is free
@@ -17,11 +17,12 @@ bytes. A slot is four words::
     _table            tag << 15 | slot + 1, at the place that the lower half of the hash says or the
                       next free one; the tag is the upper half
 
-An iid that leaves frees its slot, and nothing else: what the table says of it is wrong from then
-on, which the slot tells, until the table is three quarters full and is filled anew from the ring.
-So nobody has to find the place of the oldest, which would be far from all that a command touches.
+An iid that leaves frees its slot, and nothing else. What the table says of it is wrong from then
+on, as the slot shows. When the table is three quarters full, it is filled anew from the ring. So
+nobody has to find the place of the oldest iid, which would be far from all that a command touches.
+
 An iid taken out of the middle of the ring leaves a hole, which the oldest end passes over and the
-next growth closes. Which place an iid has depends on a secret of the process; what can be seen from
+next growth closes. The place of an iid depends on a secret of the process; what can be seen from
 outside does not.
 """
 
@@ -67,7 +68,7 @@ class Producer:
         count: how many there are.
         sought: the place in the table at which ``find`` ended last.
         due_s: the second in which ``Expiring`` looks at it, ``NOT_DUE`` when it does not.
-        shared: a frozen map reads it, too: it is to be told before this changes.
+        shared: a frozen map reads it, too, and has to keep it before it changes.
     """
 
     def __init__(self, pid: bytes) -> None:

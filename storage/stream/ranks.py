@@ -85,7 +85,7 @@ def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
 
 
 class _Finder:
-    """Finds IDs by rank; the block at hand is kept, for the next rank is often in it."""
+    """Finds IDs by rank; the block at hand is kept, because the next rank is often in it."""
 
     def __init__(self, log: EntryLog) -> None:
         self._log: Final = log

@@ -1,7 +1,7 @@
 """A search among things that stand in order and lie scattered in memory.
 
-With half a million of them each look at one would wait for memory. So how far they reach stands
-side by side in one vector, and only where two are alike in that, one of them is looked at.
+With half a million of them, each look at one would wait for memory. So one vector holds, side by
+side, how far they reach. Only where two are alike in that, one of them is looked at.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Reach:
     def _find(self, low: i64, major: int, minor: int) -> i64:
         """The first number from ``low`` on that reaches up to (major, minor) or beyond.
 
-        Behind them all is told at once. Else what was found the last time is looked at first, and
-        what is beside it; then where it is if all reach equally far, and away from there in
-        growing steps.
+        If it is behind them all, that is found at once. Else what was found the last time is looked
+        at first, and what is beside it. Then comes the place where it would be if all reached
+        equally far, and places away from there in growing steps.
         """
         reach = self._reach
         wanted: i64 = min(major, REACH_MAX)

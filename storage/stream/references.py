@@ -43,8 +43,8 @@ def drop_references(stream: Stream, ms: int, seq: int) -> bool:
 def drop_left_behind(stream: Stream) -> None:
     """Take what is pending before the first entry out of the groups that limit what is pending.
 
-    Its entries were deleted before those that are trimmed now. In Redis it stays pending, and so it
-    does in other groups; in these it would hold back new entries.
+    Its entries were deleted before those that are trimmed now. In Redis they stay pending, and so
+    do they in other groups. In these groups they would hold back new entries.
     """
     first_ms, first_seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
     for group in stream.groups.values():

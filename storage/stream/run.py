@@ -55,7 +55,7 @@ class Run:
         self.flat = []
 
     def copy(self) -> Run:
-        """An equal run; rows are shared, for they never change."""
+        """An equal run; rows are shared, because they never change."""
         twin = Run(self.names)
         twin.ms = self.ms.copy()
         twin.seq = self.seq.copy()
@@ -67,7 +67,7 @@ class Run:
     def position(self, ms: int, seq: int) -> int:
         """The number of the first entry whose ID is not below (ms, seq).
 
-        Who reads in order asks for the entry after the last one, which is looked at first.
+        A reader in order asks for the entry after the last one, so that is looked at first.
         """
         all_ms = self.ms
         all_seq = self.seq
@@ -103,7 +103,7 @@ _shared: Final = _Shared()
 def names_of(words: list[bytes], at: int) -> list[bytes]:
     """The field names of the entry ``words[at:]``, not to be changed.
 
-    Streams that get entries of the same names share one list, which is in the caches when the next
+    Streams whose entries have the same names share one list. So it is in the caches when the next
     of them gets an entry.
     """
     if not has_names(words, at, _shared.names):

@@ -48,7 +48,7 @@ class Stream(Contents):
         return total
 
     def effort(self) -> int:
-        """Blocks, groups and producers, and one: what expires of it is to be forgotten."""
+        """Blocks, groups and producers, and one more, because what expires has to be forgotten."""
         producers = 0 if self.idmp is None else len(self.idmp.producers)
         return 1 + len(self.index.blocks) + len(self.groups) + producers
 

@@ -1,8 +1,8 @@
 """A string, and how a keyspace holds one.
 
 It is plain ``bytes``, or ``int`` where it spells a 64-bit integer canonically, or a ``bytearray``
-once APPEND or SETRANGE has written into it: appending then costs the bytes appended, not the bytes
-there. Redis tells these three apart too: embstr, int and raw.
+once APPEND or SETRANGE has written into it. Appending to that costs the bytes appended, not the
+bytes there. Redis has three forms, too: embstr, int and raw.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize
     stream.last_seq = source.length()
     stream.entries_added = length
     if kind >= STREAM_7_0:
-        source.length()  # the first ID, which the entries tell
+        source.length()  # the first ID, which the entries show
         source.length()
         stream.max_deleted_ms = source.length()
         stream.max_deleted_seq = source.length()

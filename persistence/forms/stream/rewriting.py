@@ -3,11 +3,11 @@
 XADD for each entry and XSETID for the counters; a stream without entries is made by adding one and
 trimming it at once. Its groups follow, each with its consumers, their pending entries, and those
 that were released in the order of their release. Then come the limits of its IDMP map, where they
-are not the default, and each of its iids as XIDMPRECORD; one for an entry that was deleted Redis
-will not take.
+are not the default, and each of its iids as XIDMPRECORD. Redis refuses one for an entry that was
+deleted.
 
 An iid has a comment in front, with the time when it was added, where the ID of its entry does not
-tell that time.
+say that time.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ ID_END: Final = 2**64
 def check_stream(stream: Stream) -> None:
     """Look at all of a stream that was decoded from records.
 
-    Its sealed blocks are packed as we pack them: there is more than one way to spell the same in
-    msgpack, and who reads a few entries of a block knows only ours.
+    Its sealed blocks have to be packed as we pack them. msgpack has more than one way to spell the
+    same, and the code that reads a few entries of a block knows only ours.
 
     Raises:
         Unsound: it is none that appending, deleting and reading could have made.
