@@ -79,7 +79,7 @@ class Call:
         server = self.server
         server.statistics.keyspace_misses += 1
         if server.key_events.flags & MISSED.kind:
-            self.changed(key, MISSED, None, 0)
+            self.changed(key, MISSED, None, count=0)
 
     def changed(
         self,
@@ -158,7 +158,7 @@ class Call:
         """As ``created``, in another database."""
         server = self.server
         if server.changes.has_listeners or server.blocking.key_count:
-            self.changed_in(db, key, CREATED, None, 0)
+            self.changed_in(db, key, CREATED, None, count=0)
 
     def delete(self, key: bytes) -> bool:
         """Remove ``key`` and report it, recorded as DEL; False when it was not there."""

@@ -41,6 +41,6 @@ def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
 def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:
     """Free what a key held, and report that it holds another value now, maybe of another type."""
     call.server.data.free_later(old)
-    call.changed_in(db, key, OVERWRITTEN, None, 0)
+    call.changed_in(db, key, OVERWRITTEN, None, count=0)
     if face(old).type_name() != face(new).type_name():
-        call.changed_in(db, key, TYPE_CHANGED, None, 0)
+        call.changed_in(db, key, TYPE_CHANGED, None, count=0)

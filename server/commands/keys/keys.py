@@ -191,7 +191,7 @@ def _rename(call: Call, only_new: bool) -> bool:
     db.remove(source)
     _place(call, db, target, found.value, moment_ms)
     call.changed(source, RENAMED_FROM, call.argv)
-    call.changed(target, RENAMED_TO, None, 0)
+    call.changed(target, RENAMED_TO, None, count=0)
     if old is not None:
         report_replaced(call, db, target, old, found.value)
     return True
@@ -266,7 +266,7 @@ def move(call: Call) -> object:
     call.db.remove(key)
     _place(call, db, key, found.value, moment_ms)
     call.changed(key, MOVED_FROM, call.argv)
-    call.changed_in(db, key, MOVED_TO, None, 0)
+    call.changed_in(db, key, MOVED_TO, None, count=0)
     return 1
 
 

@@ -37,7 +37,7 @@ def flushdb(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
     removed = _flush(call, call.db)
-    call.record([b"FLUSHDB"], removed)
+    call.record([b"FLUSHDB"], count=removed)
     return OK
 
 
@@ -52,7 +52,7 @@ def flushall(call: Call) -> object:
     if durability.is_on and not call.replaying and durability.saving.flushed():
         removed = 0  # they are not counted as changes since the snapshot
     # Recorded even where there was nothing: what a file that is read again holds is not known.
-    call.record([b"FLUSHALL"], removed)
+    call.record([b"FLUSHALL"], count=removed)
     return OK
 
 
@@ -84,5 +84,5 @@ def swapdb(call: Call) -> object:
         server.changes.replace_database(one, other, call.now_ms)
         server.changes.replace_database(other, one, call.now_ms)
         one.swap(other)
-    call.record(call.argv, 1)
+    call.record(call.argv, count=1)
     return OK

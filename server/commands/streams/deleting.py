@@ -46,10 +46,10 @@ def xdelex(call: Call) -> object:
             deleted += 1
     freed = mode == DELREF and pending_count(stream) < pending and is_held_back(stream)
     if deleted:
-        call.changed(argv[1], XDELETED, argv, deleted, freed)
+        call.changed(argv[1], XDELETED, argv, count=deleted, wakes=freed)
     elif mode == DELREF and pending_count(stream) < pending:
         # To Redis this is no change, but it must not come back when the record is repeated.
-        call.changed(argv[1], PENDING_CHANGED, argv, 0, freed)
+        call.changed(argv[1], PENDING_CHANGED, argv, count=0, wakes=freed)
     return reply
 
 
@@ -83,5 +83,5 @@ def xackdel(call: Call) -> object:
         reply.append(REFERENCED if kept else DELETED)
     if acknowledged:
         event = XDELETED if stream.length < length else PENDING_CHANGED
-        call.changed(argv[1], event, argv, acknowledged, is_held_back(stream))
+        call.changed(argv[1], event, argv, count=acknowledged, wakes=is_held_back(stream))
     return reply

@@ -52,7 +52,7 @@ def note_idle_consumer(call: Call, key: bytes, group: Group, consumer: Consumer)
     """Record a consumer that was made by a call that gave it nothing."""
     if consumer.active_ms == NEVER:
         record = consumer_record(key, group, consumer.name)
-        call.changed(key, PENDING_CHANGED, record, 0)
+        call.changed(key, PENDING_CHANGED, record, count=0)
 
 
 def consumer_record(key: bytes, group: Group, name: bytes) -> list[bytes]:
@@ -71,7 +71,7 @@ def note_claim(
     record: list[bytes] | None = None
     if call.recorded:
         record = claim_record(key, group, nack, last_ms, last_seq)
-    call.changed(key, PENDING_CHANGED, record, 1, claims_are_awaited(call, key, group))
+    call.changed(key, PENDING_CHANGED, record, wakes=claims_are_awaited(call, key, group))
 
 
 def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
@@ -94,7 +94,7 @@ def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
             record = [b"XACK", key, group.name, format_id(nack.ms, nack.seq)]
         else:
             record = claim_record(key, group, nack, group.last_ms, group.last_seq)
-    call.changed(key, PENDING_CHANGED, record, 1, group.max_pending != 0)
+    call.changed(key, PENDING_CHANGED, record, wakes=group.max_pending != 0)
 
 
 def note_position(call: Call, key: bytes, group: Group) -> None:

@@ -347,11 +347,11 @@ def _report(call: Call, key: bytes, records: list[list[bytes]], ready: bool) -> 
         ready: somebody waits for what is pending from now on.
     """
     if not records:
-        call.changed(key, PENDING_CHANGED, None, 1, ready)
+        call.changed(key, PENDING_CHANGED, None, wakes=ready)
         return
     count = 1
     for record in records:
-        call.changed(key, PENDING_CHANGED, record, count, ready)
+        call.changed(key, PENDING_CHANGED, record, count=count, wakes=ready)
         count = 0
 
 

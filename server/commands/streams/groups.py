@@ -210,7 +210,7 @@ def xgroup_delconsumer(call: Call) -> object:
         return 0
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.max_pending != 0
-    call.changed(argv[2], CONSUMER_DELETED, argv, 1, room)
+    call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)
     if removed.count:
         call.server.data.free_later(removed)
     return removed.count

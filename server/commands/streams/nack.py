@@ -63,7 +63,7 @@ def xnack(call: Call) -> object:
         nack.count = _count(nack.count, options)
         released += 1
     if released:
-        call.changed(argv[1], PENDING_RELEASED, argv, released)
+        call.changed(argv[1], PENDING_RELEASED, argv, count=released)
     return released
 
 

@@ -84,7 +84,7 @@ def xack(call: Call) -> object:
                 acknowledged += 1
     if acknowledged:
         room = group.max_pending != 0
-        call.changed(argv[1], PENDING_CHANGED, argv, acknowledged, room)
+        call.changed(argv[1], PENDING_CHANGED, argv, count=acknowledged, wakes=room)
     return acknowledged
 
 
@@ -120,7 +120,7 @@ class _Acknowledgement(LengthyIds):
         if group is not None and self._acknowledged:
             room = group.max_pending != 0
             self.record(call, b"XACK")
-            call.changed(self.argv[1], PENDING_CHANGED, None, self._acknowledged, room)
+            call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
         return self._acknowledged
 
 

@@ -187,7 +187,7 @@ def _trim_and_report(
             without_producer(record, 2 if options is None else options.idmp_at)
     call.changed(key, XADDED, record)
     if trimmed:
-        call.changed(key, XTRIMMED, None, trimmed)
+        call.changed(key, XTRIMMED, None, count=trimmed)
     if created:
         record_limits(call, key, stream)
 
@@ -304,7 +304,7 @@ def xtrim(call: Call) -> object:
         options.make_exact(record, stream)
         event = XTRIMMED if removed else PENDING_CHANGED
         freed = dropped and is_held_back(stream)
-        call.changed(argv[1], event, record, removed, freed)
+        call.changed(argv[1], event, record, count=removed, wakes=freed)
     return removed
 
 
@@ -320,7 +320,7 @@ def xdel(call: Call) -> object:
         if stream.delete(ms, seq):
             deleted += 1
     if deleted:
-        call.changed(argv[1], XDELETED, argv, deleted)
+        call.changed(argv[1], XDELETED, argv, count=deleted)
     return deleted
 
 
@@ -352,7 +352,7 @@ class _Deletion(LengthyIds):
         """How many were there."""
         if self._deleted:
             self.record(call, b"XDEL")
-            call.changed(self.argv[1], XDELETED, None, self._deleted)
+            call.changed(self.argv[1], XDELETED, None, count=self._deleted)
         return self._deleted
 
 

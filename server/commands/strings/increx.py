@@ -202,7 +202,7 @@ def _set(
         report_deadline(call, key)
     elif options.expiry.ttl == b"PERSIST" and call.db.persist(key):
         call.changed(key, event, record)
-        call.changed(key, PERSISTED, None, 0)
+        call.changed(key, PERSISTED, None, count=0)
     else:
         record.append(b"KEEPTTL")
         call.changed(key, event, record)

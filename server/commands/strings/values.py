@@ -166,4 +166,4 @@ def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:
 
 def report_deadline(call: Call, key: bytes) -> None:
     """Report that ``key`` got a deadline, where another report holds the record."""
-    call.changed(key, DEADLINE_SET, None, 0)
+    call.changed(key, DEADLINE_SET, None, count=0)
