@@ -6,14 +6,16 @@ however many records it has left: whoever repeats it repeats all of them or none
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr, trait
+from abc import abstractmethod
+
+from mypy_extensions import mypyc_attr
 
 
-@trait
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Log:
     """Takes records in the order in which the changes happened."""
 
+    @abstractmethod
     def append(self, db: int, record: list[bytes]) -> bool:
         """Add a command that changes database ``db`` to the records of the command under way.
 
@@ -21,14 +23,17 @@ class Log:
         """
         raise NotImplementedError
 
+    @abstractmethod
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts."""
         raise NotImplementedError
 
+    @abstractmethod
     def end_command(self) -> None:
         """The command under way is over."""
         raise NotImplementedError
 
+    @abstractmethod
     def stamp_next(self) -> None:
         """Keep the time with the next record: it says something that the record does not."""
         raise NotImplementedError

@@ -19,9 +19,10 @@ one change in the count (``record_alike``, ``count``), and nothing else.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
-from mypy_extensions import trait
+from mypy_extensions import mypyc_attr
 
 from headrace.persistence.log import Log
 from headrace.server.changes.events import EXPIRED, Event
@@ -38,20 +39,21 @@ class Change:
         self.event: Final = event
 
 
-@trait
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Listener:
     """Whoever wants to know of changes to keys."""
 
+    @abstractmethod
     def heard(self, change: Change) -> None:
         """A command that is over has made this change."""
         raise NotImplementedError
 
+    @abstractmethod
     def database_replaced(self, db: Keyspace, replaced_by: Keyspace | None, now_ms: int) -> None:
         """All keys of a database are about to go, or to be those of another one."""
         raise NotImplementedError
 
 
-@trait
 class Turn:
     """What sees to it that records are written at the end of a turn of the event loop."""
 
