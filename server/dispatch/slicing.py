@@ -127,7 +127,7 @@ class _Run(Slicing):
         if self._phase != _CHANGING:
             return False
         if row.name != b"exec":
-            return self._touches(row, argv)
+            return self._concerns(row, argv)
         for _, key in session.watched:
             if self._lengthy.keys.holds(key):
                 return True
@@ -135,11 +135,11 @@ class _Run(Slicing):
         if transaction is not None:
             for number, queued in enumerate(transaction.rows):
                 assert isinstance(queued, Command)
-                if self._touches(queued, transaction.requests[number]):
+                if self._concerns(queued, transaction.requests[number]):
                     return True
         return False
 
-    def _touches(self, row: Command, argv: list[bytes]) -> bool:
+    def _concerns(self, row: Command, argv: list[bytes]) -> bool:
         """Whether a request sees or changes a key of ours, in whichever database."""
         if has_keys(row):
             keys = self._lengthy.keys
