@@ -47,7 +47,7 @@ _ONE_WORD: Final = [b""]
 
 
 class _Known:
-    """A request that has been taken, for the next one of as many words.
+    """A request that has been taken; the next one of as many words is compared with it.
 
     Invariant: ``words`` are those of the request that stands in ``wire`` at ``began``, except while
     it is being taken. Where ``wire`` is empty, ``words`` mean nothing.

@@ -1,6 +1,6 @@
 """The time of day, read as cheaply as can be: once or twice for every command.
 
-What lasts for a time is counted on a clock that nobody sets.
+Lengths of time are measured on a clock that nobody sets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Clock:
         return self.now_ns // 1_000_000
 
     def without_step(self, spent_ns: int) -> int:
-        """How long something took that ends now, by a time of day that may have been set."""
+        """How long something took that ends now, where the time of day may have been set since."""
         step_ms = self.now_ns // 1_000_000 - monotonic_ms() - self.ahead_ms
         if abs(step_ms) >= STEP_MS:
             spent_ns -= step_ms * 1_000_000

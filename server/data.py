@@ -45,12 +45,12 @@ class Data:
     def free_later(self, value: object | None) -> None:
         """Free a value, or a part of one, without holding up the request: the cron does it.
 
-        What is one object and no more is freed at once.
+        A value that is a single object is freed at once.
         """
         if isinstance(value, Freeable) and value.effort():
             self.unused.append(value)
 
     def hold_expiry(self, held: bool) -> None:
-        """Keep keys whose time has come out of sight, and do not remove them; or remove them."""
+        """Hide keys whose time has come instead of removing them, or remove them again."""
         for db in self.dbs:
             db.expire_held = held

@@ -119,7 +119,7 @@ class Settings:
         return None
 
     def take_password(self) -> str | None:
-        """Without a password nobody has to log in; with another one, who is in stays in."""
+        """Without a password nobody has to log in; after a new one nobody has to log in again."""
         if not self._config.requirepass:
             for session in self._server.clients.sessions.values():
                 session.special &= ~NEEDS_AUTH

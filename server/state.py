@@ -84,7 +84,7 @@ class Server:
         clients.sessions.pop(session.id, None)
 
     def stop_serving(self) -> None:
-        """Execute nothing from here on, and answer nobody who waits: what is saved is the end.
+        """Execute nothing from here on, and answer no client that waits: what is saved is final.
 
         What was executed before is still answered.
         """

@@ -61,7 +61,7 @@ class Emptied(Freeable):
 
 
 class Barrier:
-    """Who takes keys as they were before they change; see ``storage.freezing``."""
+    """Takes keys as they were before they change; see ``storage.freezing``."""
 
     def keep(self, entry: Entry, db: int) -> None:
         """The key of an entry, or its value, is about to change."""

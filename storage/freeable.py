@@ -1,4 +1,4 @@
-"""What may be too much to be freed at once: that is done in slices, between requests."""
+"""What may be too much to free at once, and is freed in slices, between requests."""
 
 from __future__ import annotations
 

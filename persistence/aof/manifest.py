@@ -88,7 +88,7 @@ class Manifest:
         return file
 
     def add_base(self, prefix: bytes, suffix: bytes, incrs_kept: int) -> AofFile:
-        """Put a new base in the place of the old one and of all but the last incr files.
+        """Put a new base in the place of the old one and of all except the last incr files.
 
         Args:
             prefix: what the names of all files begin with.

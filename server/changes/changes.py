@@ -93,7 +93,7 @@ class Changes:
         self._logs: list[Log] = []
         self._listeners: list[Listener] = []
 
-    # Who is to know
+    # Logs and listeners
 
     def add_log(self, log: Log) -> None:
         """Let a log have all records from now on."""
@@ -106,7 +106,7 @@ class Changes:
         self.recorded = bool(self._logs)
 
     def listen(self, listener: Listener, on: bool) -> None:
-        """Let somebody hear of all changes, or no more."""
+        """Notify somebody of all changes from now on, or no longer."""
         if on != (listener in self._listeners):
             if on:
                 self._listeners.append(listener)
@@ -193,11 +193,11 @@ class Changes:
     # Commands that are alike
 
     def nobody_listens(self) -> bool:
-        """Whether nobody is to know of a change except the logs and who waits for the key."""
+        """Whether a change concerns only the logs and the clients that wait for the key."""
         return not self.has_listeners and not self.expired
 
     def nobody_listens_or_waits(self, db: int, key: bytes) -> bool:
-        """Whether, besides, nobody waits for ``key``."""
+        """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
         return not self.has_listeners and not self.expired and key not in self._waiting.queues[db]
 
     def record_alike(self, db: int, record: list[bytes], alone: bool) -> None:

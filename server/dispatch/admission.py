@@ -1,4 +1,4 @@
-"""What comes before a request is run: is there such a command, may it run, has it to wait?
+"""What comes before a request is run: is there such a command, may it run, must it wait?
 
 Inside MULTI, what may run is queued.
 """
@@ -94,8 +94,8 @@ def find_row(met: dict[bytes, Command], argv: list[bytes]) -> Command:
 def find_recorded_row(names: dict[bytes, Command], argv: list[bytes]) -> Command:
     """As ``find_row``, for a command that stands in a file.
 
-    Redis records a renamed command under its new name: that is looked up where no command has it
-    as its own.
+    Redis records a renamed command under its new name. Such a name is looked up if no command has
+    it as its own.
 
     Args:
         names: takes the row of the first word.
@@ -188,7 +188,8 @@ def refuse(
 ) -> ErrorReply:
     """The reply to a request that is not run.
 
-    Inside MULTI it fails the transaction; EXEC itself, refused, ends it and says so.
+    Inside MULTI it fails the transaction. A refused EXEC ends the transaction, and its reply says
+    so.
     """
     if row is not None:
         row.rejected_calls += 1

@@ -27,7 +27,7 @@ class Call:
         db: the session's database.
         now_ms: the time of this command, in milliseconds since 1970.
         may_block: False inside MULTI and while loading; then a blocking command times out at once.
-        replaying: the AOF is being loaded: what it says has happened, relative to nothing.
+        replaying: the AOF is being loaded; what it says has happened, whatever the time is.
         stamp_s: while replaying, the second in which the command ran first; 0 where unknown.
     """
 
@@ -124,12 +124,12 @@ class Call:
         return self.server.changes.recorded
 
     def nobody_listens(self) -> bool:
-        """Whether nobody is to know of a change except the logs and who waits for the key."""
+        """Whether a change concerns only the logs and the clients that wait for the key."""
         server = self.server
         return server.data.freezing is None and server.changes.nobody_listens()
 
     def nobody_listens_or_waits(self, key: bytes) -> bool:
-        """Whether, besides, nobody waits for a change to ``key``."""
+        """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
         server = self.server
         return server.data.freezing is None and server.changes.nobody_listens_or_waits(
             self.db.index, key
@@ -145,7 +145,7 @@ class Call:
         self.server.changes.record_alike(self.db.index, record, alone)
 
     def put(self, key: bytes, value: object) -> None:
-        """Set ``key``; a key that is new fires ``new`` and wakes who waits for it."""
+        """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it."""
         if key not in self.db.entries:
             self.created(key)
         self.db.put(key, value, self.now_ms)

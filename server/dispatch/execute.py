@@ -49,10 +49,11 @@ def execute(
 ) -> int:
     """Run ``requests[at:size]`` in order and answer them in ``session.out``; where it ended.
 
-    The others are to be offered again: one was held back or made the session wait, or the answers
-    have come to more than ``OUTPUT_PAUSE_BYTES``.
+    The rest has to be offered again. It was not run because a request was held back or made the
+    session wait, or because the answers have come to more than ``OUTPUT_PAUSE_BYTES``.
 
-    The clock has the time of the first command, and afterwards that when the last ended.
+    When this begins, the clock has the time of the first command. When it ends, the clock has the
+    time at which the last command ended.
     """
     server = dispatcher.server
     session.answered_bytes = 0
@@ -136,9 +137,9 @@ def run(
 ) -> int:
     """Run and answer an admitted request and those alike up to ``end``; where that stopped.
 
-    Each one is the command, then what it makes known, then who was waiting for that. The next one
-    is run where it is the same command with as many words and nothing has come up that it would
-    have to be admitted for.
+    After each command, what it did is made known, and clients that waited for that are served. The
+    next request is run here if it is the same command with as many words, and if nothing has come
+    up for which it would have to be admitted.
     """
     server = dispatcher.server
     call = dispatcher.call

@@ -119,7 +119,7 @@ def crashed(server: Server, row: Command) -> ErrorReply:
 
 
 def finish(server: Server, call: Call, row: Command | None) -> None:
-    """Make known what has been run, and account for its time to a row; None is nobody's."""
+    """Make known what has been run, and count its time for a row, unless that is None."""
     server.changes.end_command()
     spent_ns = lap(server)
     if row is not None:

@@ -1,8 +1,8 @@
 """Which words of a request are keys, and what the command does with each.
 
 A row's key specs describe where the keys stand; where they cannot, the row has a function of
-its own (``find_keys``), such as ``xread_keys`` below. Either way a request in which the keys cannot
-be found, because its syntax is wrong, has none.
+its own (``find_keys``), such as ``xread_keys`` below. Either way, a request has no keys if they
+cannot be found because its syntax is wrong.
 """
 
 from __future__ import annotations

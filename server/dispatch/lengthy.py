@@ -1,7 +1,7 @@
 """A request of very many words, in parts that are run one after another while others go on.
 
-A command that declares itself with ``@lengthy`` makes one of these for such a request. It does the
-same as in one piece, to the same effects, replies and records. ``server.dispatch.slicing`` runs it
+A command that declares itself with ``@lengthy`` makes one of these for such a request. It has the
+same effects, reply and record as the request in one piece. ``server.dispatch.slicing`` runs it
 and sees that nobody meets a part of it.
 """
 

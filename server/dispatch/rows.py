@@ -175,8 +175,8 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
 def lengthy(name: str) -> Callable[[LengthyMaker], LengthyMaker]:
     """Declare how a request of very many words is run in slices; see ``server.dispatch.lengthy``.
 
-    The function is given the call and changes nothing. It returns None where nothing stands to be
-    done, or something against it: then the command's own function says so.
+    The function is given the call and changes nothing. It returns None where there is nothing to
+    do, or something is wrong. The command's own function then answers.
     """
 
     def declare(make: LengthyMaker) -> LengthyMaker:

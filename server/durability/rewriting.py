@@ -125,7 +125,7 @@ class Rewriting(Rewriter):
         log.info("The append-only file is turned off; its files stay")
 
     def drop_first(self) -> None:
-        """Nothing comes of the records that were to follow the first base."""
+        """Drop the records that were to follow the first base."""
         directory = self.first
         committer = self._committer
         assert directory is not None

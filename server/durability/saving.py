@@ -99,7 +99,7 @@ class Saving:
         return True
 
     def flushed(self) -> bool:
-        """All keys have gone by FLUSHALL: whether a snapshot says so already.
+        """FLUSHALL has removed all keys; whether a snapshot says so already.
 
         One that is being written would bring them back. Where there are save points, the one on
         the disk would, too.

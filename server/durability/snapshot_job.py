@@ -173,7 +173,7 @@ class SnapshotJob(Job):
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._slice)
 
     def _stop(self) -> None:
-        """Slices no more; the databases may change as they like."""
+        """Do no more slices; the databases may change as they like."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

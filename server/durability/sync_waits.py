@@ -29,9 +29,9 @@ class SyncWait:
         return waiter is None or waiter.parked is not self.parked
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
-        """Whether it is there. A file that was left for another was synced before that.
+        """Whether it is there. A file was synced before another took its place.
 
-        Where that cannot be found any more, the base that another one follows holds it.
+        If the file cannot be found any more, the base in front of the other one holds its records.
         """
         if not self._aof.named:
             return aof is not None and aof is not self._aof and aof.named

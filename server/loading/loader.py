@@ -2,11 +2,11 @@
 
 The append-only folder consists of a base, which is a snapshot or commands, and of files of
 commands. Without it there is the snapshot that SAVE writes. A snapshot is put into the databases as
-it is; commands are run. What a file is, its first bytes say, and its name has to agree.
+it is; commands are run. The first bytes of a file say what it is, and its name has to agree.
 
 Loading comes in slices, so that clients meanwhile hear ``-LOADING`` and get an answer to PING and
 INFO. Expiry rests: the files themselves say when a key was removed. A transaction is kept back
-until its EXEC has been read, so that one which the end of the file cuts off has not been run.
+until its EXEC has been read. So one that the end of the file cuts off is not run.
 
 A command of the files that fails is no small matter: the data would silently differ from what it
 was. So it is refused, with file and offset, like any other damage.
@@ -44,7 +44,7 @@ class Loader:
     """Loads files one after another.
 
     Args:
-        paths: the files; all but the first hold commands.
+        paths: the files; all except the first hold commands.
         size_bytes: how long they are together.
         drop_expired: leave out the keys of a snapshot whose deadline has come. Commands that
             follow a snapshot say themselves what expired.
@@ -203,7 +203,7 @@ class Loader:
             return None
 
     def _good_bytes(self, reader: AofReader) -> int:
-        """How much of a file is whole: what comes behind is half done, or damaged."""
+        """How much of a file is whole; the rest is half done, or damaged."""
         return reader.offset if self._transaction is None else self._transaction_offset
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:

@@ -9,7 +9,7 @@ Running stops early when a command blocks, when CLIENT PAUSE holds it back, when
 because the peer does not read them, or when it has taken long: then others have a turn of the loop
 first. What is left of the requests waits in ``_queue``, and bytes that still arrive wait in the
 parser. They are read all the same: a peer may send all it has before it reads the first reply, and
-would wait for us as we for it. How much may wait is up to ``client-query-buffer-limit``.
+would wait for us while we wait for it. How much may wait is up to ``client-query-buffer-limit``.
 """
 
 from __future__ import annotations
@@ -389,7 +389,8 @@ class Connection(Peer):
     def _close_if_done(self) -> None:
         """Close a peer that sends no more when all it sent has been run.
 
-        One that is blocked waits no longer, as in Redis: nothing may be given to who has left.
+        One that is blocked waits no longer, as in Redis: a client that has left may be given
+        nothing.
         """
         session = self.session
         if session.special & BLOCKED:

@@ -58,9 +58,9 @@ class OomScore:
 
 
 def disable_huge_pages() -> None:
-    """Let the kernel back no memory of this process by huge pages where it would by itself.
+    """Keep the kernel from backing memory of this process by huge pages on its own.
 
-    They make a process larger that holds many small values, and its answers uneven.
+    They make a process that holds many small values larger, and its answers uneven.
     """
     try:
         with open(HUGE_PAGES_FILE, "rb") as file:

@@ -1,10 +1,10 @@
 """Our libraries, imported without what they import for features that nobody uses here.
 
-asyncio and uvloop import ``ssl`` because of connections that are encrypted: OpenSSL takes 3 ms of
-the start and 4 MiB. asyncio copes with a Python that has none. uvloop wants a module to take names
-from, which it uses for such connections only; msgspec takes the types of values that no block
-holds. So they get modules whose names stand for nothing, and whoever imports these modules later
-gets the true ones. msgspec copes without ``typing_extensions``, which is there where a tool has
+asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms of the start and
+4 MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
+names, and uses these for such connections only. msgspec takes the types of values that no block
+holds. So both get modules whose names stand for nothing, and whoever imports these modules later
+gets the true ones. msgspec copes without ``typing_extensions``, which is only there if a tool has
 brought it.
 """
 

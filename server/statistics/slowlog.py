@@ -9,7 +9,7 @@ from headrace.server.config.config import Config
 
 
 class SlowCommand:
-    """One logged command; of ``words`` in all ``argv`` has those kept, shortened as in Redis."""
+    """One logged command; ``argv`` has those of its ``words`` that are kept, as in Redis."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """All clients that wait: until when, and which keys are to be looked at.
 
-Whoever is woken is run again in order of arrival, counted by ticket; one that still cannot be
-served gets a new ticket and keeps its deadline.
+Clients that are woken are run again in order of arrival, which their tickets count. One that still
+cannot be served gets a new ticket and keeps its deadline.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Blocking:
     # Keys that are ready
 
     def key_ready(self, db: int, key: bytes) -> None:
-        """Note that who waits for ``key`` may be served, if somebody does."""
+        """Note that the clients that wait for ``key`` may be served, if there are any."""
         queue = self.queues[db].get(key)
         if queue is not None:
             self._note_ready(queue)

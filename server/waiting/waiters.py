@@ -135,7 +135,7 @@ class Line:
 
 
 class SharedLine(Line):
-    """A line in which what one is given, others may be given, too."""
+    """A line whose waiters may all be given the same."""
 
     @abstractmethod
     def candidates(self, value: object | None) -> list[Waiter]:
@@ -149,7 +149,7 @@ class SharedLine(Line):
 
 
 class ExclusiveLine(Line):
-    """A line in which what one is given, nobody else is: they are served one by one."""
+    """A line in which nobody is given what another is: its waiters are served one by one."""
 
     @abstractmethod
     def next(self, value: object | None, now_ms: int) -> Waiter | None:

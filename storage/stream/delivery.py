@@ -107,7 +107,7 @@ def claimable(stream: Stream, group: Group, latest_ms: int, most: int) -> list[C
 
 
 def claimable_since(stream: Stream, group: Group) -> int:
-    """When the entry that is the first to be claimed was delivered: 0 for one that was released.
+    """When the first entry to be claimed was delivered; 0 if it was released.
 
     Returns:
         ``NEVER`` when nothing is pending whose entry is still there.

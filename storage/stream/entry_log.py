@@ -4,8 +4,8 @@ Entries go to ``tail``, the open block; when Redis would start a new node the ta
 moves into ``index``. So the blocks are Redis's nodes, entry for entry, and ``trim`` and
 ``node_count`` give Redis's numbers.
 
-Finding an ID is a binary search over blocks, then inside of one: O(log n). Whatever was deleted,
-walking meets no empty blocks.
+Finding an ID is a binary search over blocks, then inside of one: O(log n). Walking meets no empty
+blocks, however much was deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class EntryLog(Value):
         last_ms, last_seq: the last ID generated; it never goes back when entries are deleted.
         max_deleted_ms, max_deleted_seq: the greatest ID deleted; trimming does not count.
         entries_added: entries ever added, up to ``ADDED_MAX``.
-        frozen: who wants to keep a sealed block before it changes.
+        frozen: what keeps a sealed block before it changes, or None.
     """
 
     def __init__(self) -> None:

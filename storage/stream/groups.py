@@ -67,7 +67,7 @@ class Group(Freeable):
         pel, by_time: all pending entries, in ID order and in the order of claiming.
         zone: how many of them are released.
         max_pending: the most pending entries at which new ones still go out; 0 is no limit.
-        frozen: who wants to know what a pending entry was before it changes.
+        frozen: what keeps a pending entry as it is before it changes, or None.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:

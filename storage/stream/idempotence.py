@@ -30,7 +30,7 @@ class IdmpMap(Freeable, Owner):
         producers: by their ids, in the order in which they came; none is empty.
         count: the iids of all of them together.
         duration_ms, maxsize: the limits; they never change, another map takes over.
-        frozen: who wants to keep what a producer has before it changes.
+        frozen: what keeps a producer as it is before it changes, or None.
     """
 
     def __init__(self, duration_ms: int, maxsize: int) -> None:

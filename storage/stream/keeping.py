@@ -1,4 +1,4 @@
-"""Who wants to keep what a stream and its parts were before they change: a frozen stream does.
+"""Those that keep what a stream and its parts were before they change: frozen streams do.
 
 The parts know only these classes, and not freezing itself, so that freezing can know the parts.
 """

@@ -1,4 +1,4 @@
-"""The entries of pending ones: what was decoded for one is at hand for the next."""
+"""Looking up the entries of NACKs: what was decoded for one is kept for the next."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Stream(Contents):
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` blocks, or as much of what groups and IDMP hold.
 
-        One that is being written out is left to whoever thaws it.
+        A stream that is being written out is left to whoever thaws it.
         """
         if self.frozen is not None:
             self.frozen.abandon()

@@ -72,7 +72,7 @@ def _delete(call: Call, name: bytes) -> object:
 
 
 def _delete_some(call: Call, keys: list[bytes]) -> list[bytes]:
-    """Delete keys and report each; those that were there, to be recorded."""
+    """Delete keys and report each; returns those that were there, which are to be recorded."""
     db = call.db
     deleted: list[bytes] = []
     for key in keys:
@@ -198,7 +198,7 @@ def _rename(call: Call, only_new: bool) -> bool:
 
 
 def _place(call: Call, db: Keyspace, key: bytes, value: object, moment_ms: int) -> None:
-    """Put a value that comes with its deadline where there is a key or not.
+    """Put a value and its deadline under a name, whether a key has it or not.
 
     A key that is there keeps its place, so a scan that is under way meets it.
     """

@@ -1,4 +1,4 @@
-"""DEBUG PROTOCOL: one reply of each type, for those who test a client."""
+"""DEBUG PROTOCOL: one reply of each type, for tests of a client."""
 
 from __future__ import annotations
 

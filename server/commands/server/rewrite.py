@@ -18,7 +18,8 @@ _SCHEDULED: Final = Status(b"Background append only file rewriting scheduled")
 def bgrewriteaof(call: Call) -> object:
     """Replace the append-only files by shorter ones that hold the same.
 
-    Reply: a status; that it is only scheduled inside MULTI, or while a snapshot is being written.
+    Reply: a status. It says that the rewrite is only scheduled inside MULTI, or while a snapshot is
+        being written.
     Raises: one is on its way already; it cannot begin.
     """
     files = call.durability.files

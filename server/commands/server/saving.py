@@ -47,9 +47,9 @@ def save(call: Call) -> object:
 def bgsave(call: Call) -> object:
     """Write the snapshot while the server goes on.
 
-    Reply: a status; that it is only scheduled inside MULTI, and with SCHEDULE also while the
-        append-only file is being written anew.
-    Raises: one is being written; or the append-only file is, without SCHEDULE; it cannot begin.
+    Reply: a status. It says that the snapshot is only scheduled inside MULTI, and with SCHEDULE
+        also while the append-only file is being written anew.
+    Raises: one is being written; the append-only file is, without SCHEDULE; it cannot begin.
     """
     argv = call.argv
     schedule = len(argv) == 2 and argv[1].lower() == b"schedule"

@@ -86,7 +86,7 @@ def claims_are_awaited(call: Call, key: bytes, group: Group) -> bool:
 def note_purge(call: Call, key: bytes, group: Group, nack: Nack) -> None:
     """Report that ``nack``, which is still there, goes because its entry was deleted.
 
-    The record claims it for its owner: whoever repeats that finds the entry missing, too.
+    The record claims the entry for its owner, and running it finds the entry missing, too.
     """
     record: list[bytes] | None = None
     if call.recorded:
