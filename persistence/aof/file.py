@@ -39,7 +39,7 @@ class AppendOnlyFile(Log):
         pending: there are records that have not been written.
         size_bytes: the length of the incr file.
         synced_bytes: how much of it is known to be on the disk.
-        large: much is pending, which takes a while to write.
+        much_pending: writing what is pending takes a while.
         named: the manifest names the file, so that what is in it will be loaded.
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
@@ -49,7 +49,7 @@ class AppendOnlyFile(Log):
 
     def __init__(self, path: bytes, older_bytes: int, base_bytes: int) -> None:
         self.pending = False
-        self.large = False
+        self.much_pending = False
         self.older_bytes = older_bytes
         self.base_bytes = base_bytes
         self.switches = 0
@@ -115,7 +115,7 @@ class AppendOnlyFile(Log):
         self.end_command()
         is_first = not self.pending
         self.pending = True
-        self.large = True
+        self.much_pending = True
         self._annotate()
         self._select(db)
         if len(self._out):
@@ -201,7 +201,7 @@ class AppendOnlyFile(Log):
         self._taken_bytes += self._parts_bytes
         self._parts = []
         self._parts_bytes = 0
-        self.large = False
+        self.much_pending = False
 
     def write_taken(self) -> None:
         """Write what was taken; may run in another thread while records are added.
@@ -309,7 +309,7 @@ class AppendOnlyFile(Log):
         self._taken = b""
         self._taken_parts = []
         self._taken_bytes = 0
-        self.large = False
+        self.much_pending = False
         self._first = None
         self.pending = False
         os.close(self._fd)

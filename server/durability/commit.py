@@ -197,7 +197,7 @@ class Committer:
             return
         if not self._await_writes():
             return
-        if aof.large:
+        if aof.much_pending:
             self._hold_for_sync(_flush_free(sessions))
             self._start_write(aof)
             return
@@ -304,7 +304,7 @@ class Committer:
         if aof.pending and not self._files.write_error:
             if self._sync.busy or self._writer.busy:
                 self._write_beside(aof)
-            elif aof.large:
+            elif aof.much_pending:
                 self._start_write(aof)
             else:
                 self._write(aof)
@@ -379,7 +379,7 @@ class Committer:
         _release(covered)
         if not self._sync.busy:
             self._postponed_since_s = 0.0
-        if aof.pending and (self._sync.busy or aof.large):
+        if aof.pending and (self._sync.busy or aof.much_pending):
             self._start_write(aof)
             return
         if aof.pending:

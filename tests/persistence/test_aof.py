@@ -162,7 +162,7 @@ def test_a_record_in_parts_is_written_whole_and_in_order(path: Path) -> None:
     rest = request([b"SET", b"b", b"1"]) + request([b"SET", b"c", b"1"])
     rest += long + request([b"DEL", b"d"])
     for room in (0, 50, 100, 3000, len(rest) - 1):
-        assert aof.large or room > 0
+        assert aof.much_pending or room > 0
         assert aof.buffer_bytes == len(rest)
         with file_limit(len(good) + room), pytest.raises(OSError, match="File too large"):
             aof.write()
@@ -185,11 +185,11 @@ def test_a_long_record_can_be_added_while_another_is_written(path: Path) -> None
     aof = AppendOnlyFile(bytes(path), 0, 0)
     first, second = (request([name, b"x" * 100]) for name in (b"DEL", b"UNLINK"))
     aof.append_wire(0, [first[:20], first[20:]])
-    large = [aof.large]
+    large = [aof.much_pending]
     aof.take()
-    large.append(aof.large)
+    large.append(aof.much_pending)
     aof.append_wire(0, [second[:20], second[20:]])
-    large.append(aof.large)
+    large.append(aof.much_pending)
     assert large == [True, False, True]
     aof.write_taken()
     written = request([b"SELECT", b"0"]) + first
