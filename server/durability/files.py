@@ -25,11 +25,11 @@ class Rewriter:
     """What writes the append-only folder anew.
 
     Attributes:
-        first: the folder, while the file is being turned on and its first base is not there yet.
+        first_folder: the folder, while the file is turned on and its first base is not there yet.
     """
 
     def __init__(self) -> None:
-        self.first: AofDirectory | None = None
+        self.first_folder: AofDirectory | None = None
 
     @abstractmethod
     def is_running(self) -> bool:

@@ -104,7 +104,11 @@ class Recovery:
         assert directory is not None
         assert left is not None
         now_s = time.monotonic()
-        if rewriter.first is not None or self._files.job is not None or now_s < self._next_try_s:
+        if (
+            rewriter.first_folder is not None
+            or self._files.job is not None
+            or now_s < self._next_try_s
+        ):
             return
         self._next_try_s = now_s + RETRY_S
         self._asked_to_end = 0
@@ -113,7 +117,7 @@ class Recovery:
         except Exception as error:
             log.warning("The append-only folder cannot be made anew: %s", failure_text(error))
             return
-        rewriter.first = directory
+        rewriter.first_folder = directory
         rewriter.rewrite_soon()
 
     def will_end(self, number: int) -> bool:
@@ -122,7 +126,7 @@ class Recovery:
         An attempt that fails drops it: the server does not end by itself some hours later.
         """
         rewriter = self._rewriter
-        if self.directory is None or rewriter.first is None:
+        if self.directory is None or rewriter.first_folder is None:
             return False
         self._asked_to_end = number
         return True

@@ -71,7 +71,7 @@ class Rewriting(Rewriter):
     def is_on(self) -> bool:
         """Whether the append-only file is on, or is being turned on, or recovered."""
         recovers = self.recovery.directory is not None
-        return self._files.aof is not None or self.first is not None or recovers
+        return self._files.aof is not None or self.first_folder is not None or recovers
 
     # CONFIG SET
 
@@ -106,7 +106,7 @@ class Rewriting(Rewriter):
             reason = failure_text(error)
             log.warning("The append-only file cannot be turned on: %s", reason)
             return reason
-        self.first = directory
+        self.first_folder = directory
         self.rewrite_soon()
         return None
 
@@ -116,7 +116,7 @@ class Rewriting(Rewriter):
         if isinstance(job, RewriteJob):
             job.cancel()
         self._files.status.rewrite_scheduled = False
-        if self.first is not None:
+        if self.first_folder is not None:
             self.drop_first()
         elif not committer.settle():
             log.warning("The append-only file is turned off, but its end may be missing")
@@ -126,7 +126,7 @@ class Rewriting(Rewriter):
 
     def drop_first(self) -> None:
         """Drop the records that were to follow the first base."""
-        directory = self.first
+        directory = self.first_folder
         committer = self._committer
         assert directory is not None
         committer.settle()
@@ -136,7 +136,7 @@ class Rewriting(Rewriter):
         except OSError as error:
             log.warning("A temporary file stays: %s", failure_text(error))
         directory.close()
-        self.first = None
+        self.first_folder = None
 
     # BGREWRITEAOF
 
@@ -160,12 +160,12 @@ class Rewriting(Rewriter):
 
         Returns: whether it has begun.
         """
-        if self.first is None and self.recovery.look():
+        if self.first_folder is None and self.recovery.look():
             return self.is_running()
         server = self._server
         status = self._files.status
         status.rewrite_scheduled = False
-        directory = self.first
+        directory = self.first_folder
         if directory is None:
             directory = self._files.directory
         if directory is None:
@@ -175,7 +175,7 @@ class Rewriting(Rewriter):
         status.rewriting = True
         status.rewrite_started_s = int(time.time())
         job: RewriteJob
-        if self.first is not None:
+        if self.first_folder is not None:
             job = FirstBaseJob(self._server, self._files, self._committer, self, directory)
         elif self._files.aof is not None:
             job = RewriteJob(self._server, self._files, self._committer, self, directory)
@@ -222,7 +222,7 @@ class Rewriting(Rewriter):
         config = self._server.config
         aof = self._files.aof
         percentage = config.auto_aof_rewrite_percentage
-        if aof is None or self.first is not None or not percentage:
+        if aof is None or self.first_folder is not None or not percentage:
             return False
         if aof.total_bytes <= config.auto_aof_rewrite_min_size:
             return False
@@ -375,7 +375,7 @@ class FirstBaseJob(RewriteJob):
         rewriting = self.rewriting
         super().ended(failure)
         if not failure:
-            rewriting.first = None
+            rewriting.first_folder = None
             if self.files.aof is not None:
                 self.files.aof.path = self.directory.file_path(self.directory.manifest.incrs[-1])
                 self.files.aof.named = True
@@ -396,7 +396,7 @@ class FirstBaseJob(RewriteJob):
             server.config.appendonly = False
             self.files.status.rewrite_scheduled = False
             return
-        rewriting.first = self.directory
+        rewriting.first_folder = self.directory
 
 
 class LoneBaseJob(RewriteJob):

@@ -34,7 +34,7 @@ def ready_to_end(
     saving.cancel()
     if not force:
         rewriting.recovery.look()  # what is in the files is not all that there was, then
-    if rewriting.first is not None or rewriting.recovery.directory is not None:
+    if rewriting.first_folder is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")
             server.host.notify_supervisor("The first append-only file is being written, not ending")
