@@ -217,7 +217,7 @@ def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> b
     if (
         server.gate.reasons & MEMORY_LIMITED
         and _needs_memory(session, row)
-        and server.statistics.is_over(server.config.maxmemory)
+        and server.statistics.memory_exceeds(server.config.maxmemory)
     ):
         return errors.OUT_OF_MEMORY
     if server.gate.reasons & SAVE_FAILED and (writes or row.name == b"ping"):

@@ -44,7 +44,7 @@ class Statistics:
             spent_ns = clock.without_step(spent_ns)
         self.latency.sample(event, clock.now_ns // 1_000_000_000, spent_ns // 1_000_000)
 
-    def is_over(self, memory_bytes: int) -> bool:
+    def memory_exceeds(self, memory_bytes: int) -> bool:
         """Whether more memory is in use than this.
 
         The last sample decides; a new one is taken when much has come in since.
