@@ -32,7 +32,7 @@ class BadFooter(Exception):
     """The bytes were damaged, or no server of this kind and version made them."""
 
 
-class BadValue(Exception):
+class BadPayload(Exception):
     """The footer is right, but there is no value in front of it."""
 
 
@@ -102,7 +102,7 @@ def load_value(data: bytes, now_ms: int) -> object:
         now_ms: the present, as for ``Intake``.
 
     Raises:
-        BadValue: there is none.
+        BadPayload: there is none.
     Complexity: O(its size), because every entry is looked at.
     """
     decoder = _OneValue(now_ms)
@@ -114,7 +114,7 @@ def load_value(data: bytes, now_ms: int) -> object:
         value = decoder.value
         check(value)
     except (Malformed, Unsound) as error:
-        raise BadValue(str(error)) from error
+        raise BadPayload(str(error)) from error
     finally:
         decoder.close()
     return value

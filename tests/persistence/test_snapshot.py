@@ -16,7 +16,7 @@ from headrace.persistence.errors import PersistenceError, SnapshotError
 from headrace.persistence.forms.payload import (
     FOOTER_BYTES,
     BadFooter,
-    BadValue,
+    BadPayload,
     check_footer,
     dump_value,
     load_value,
@@ -337,7 +337,7 @@ def test_a_damaged_value_has_no_footer() -> None:
 
 @pytest.mark.parametrize("limits", [(0, 100), (86_401, 100), (100, 0), (100, 10_001)])
 def test_limits_of_iids_that_no_command_sets(limits: tuple[int, int]) -> None:
-    with pytest.raises(BadValue, match="limits of iids that can be set"):
+    with pytest.raises(BadPayload, match="limits of iids that can be set"):
         load_value(dump_value(Stream(*limits)), LATE_MS)
 
 
@@ -383,7 +383,7 @@ def test_a_payload_that_is_nested_without_end_is_refused() -> None:
     (block,) = stream.index.blocks
     block.payload = IDS + b"\x91" * 5000 + b"\x90"
     block.ids_bytes = len(IDS)
-    with pytest.raises(BadValue, match="block 0 cannot be decoded"):
+    with pytest.raises(BadPayload, match="block 0 cannot be decoded"):
         load_value(dump_value(stream), LATE_MS)
 
 
@@ -398,7 +398,7 @@ def test_a_value_that_no_server_writes_is_refused_or_sound(kind: bytes) -> None:
             check_footer(data)
             try:
                 back = load_value(data, LATE_MS)
-            except BadValue:
+            except BadPayload:
                 refused += 1
                 continue
             assert isinstance(back, (Stream, bytes, int))

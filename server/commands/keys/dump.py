@@ -18,7 +18,7 @@ from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
 from headrace.persistence.forms.payload import (
     BadFooter,
-    BadValue,
+    BadPayload,
     check_footer,
     dump_value,
     load_value,
@@ -144,5 +144,5 @@ def _value(data: bytes, now_ms: int) -> object:
         return load_value(data, now_ms)
     except BadFooter:
         raise CommandError(BAD_DUMP_FOOTER) from None
-    except BadValue:
+    except BadPayload:
         raise CommandError(BAD_DATA_FORMAT) from None
