@@ -125,7 +125,7 @@ class Cron:
             self._reclaim_consumers()
         files = self._durability.files
         if (files.aof is not None or files.status.lost) and not server.stopping:
-            self._durability.rewriting.recovery.look()
+            self._durability.rewriting.recovery.recover_if_needed()
         if files.job is None and server.gate.work is None and not server.stopping:
             begin_job(self._durability, now_ms // 1000)
 

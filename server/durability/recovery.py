@@ -54,7 +54,7 @@ class Recovery:
         self._next_try_s = 0.0
         self._asked_to_end = 0  # the signal that found it at work
 
-    def look(self) -> bool:
+    def recover_if_needed(self) -> bool:
         """Begin to write everything anew if a file has gone, or try that again; whether it has."""
         if self.directory is not None:
             self._try_again()

@@ -160,7 +160,7 @@ class Rewriting(Rewriter):
 
         Returns: whether it has begun.
         """
-        if self.first_folder is None and self.recovery.look():
+        if self.first_folder is None and self.recovery.recover_if_needed():
             return self.is_running()
         server = self._server
         status = self._files.status

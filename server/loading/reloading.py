@@ -26,7 +26,7 @@ def reload_aof(server: Server, durability: Durability) -> None:
     files = durability.files
     aof = files.aof
     directory = files.directory
-    if durability.rewriting.recovery.look():
+    if durability.rewriting.recovery.recover_if_needed():
         raise PersistenceError("the append-only folder has vanished, and is written anew")
     if server.config.appendonly and (aof is None or not aof.named):
         raise PersistenceError("the append-only file is still being turned on")
