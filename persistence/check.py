@@ -89,7 +89,7 @@ class CommandCheck:
 
 
 class SoundDecoder(Decoder):
-    """Puts the keys of a snapshot from outside into databases, and looks at every entry before."""
+    """Looks at every entry of a snapshot from outside, and puts its keys into databases."""
 
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
         super().__init__(databases, now_ms, drop_before_ms)

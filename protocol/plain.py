@@ -61,7 +61,7 @@ class _Known:
         self.leading_bytes: i64 = 0  # from its start to the end of these
 
     def forget(self) -> None:
-        """Know nothing any more."""
+        """Forget the request."""
         self.words = []
         self.wire = b""
         self.began = 0

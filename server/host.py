@@ -9,16 +9,16 @@ class Host(Turn):
     """Timers, the turns of the event loop, and the end of the process."""
 
     def wake_at(self, deadline_ms: int) -> None:
-        """See that waits are looked at at this moment of ``monotonic_ms`` at the latest."""
+        """Have waits looked at when ``monotonic_ms`` has come to this, or sooner."""
 
     def flush_soon(self) -> None:
-        """See that the sessions in ``flushing`` are flushed at the end of this turn."""
+        """Have the sessions in ``flushing`` flushed at the end of this turn."""
 
     def flush_now(self) -> None:
-        """Flush the sessions in ``flushing``, or see that they are when more of them have come."""
+        """Flush the sessions in ``flushing``, now or when more of them have come."""
 
     def answered(self) -> None:
-        """A client has its answer that is alone, and waits for each before it asks again."""
+        """A lone client, which waits for each answer before it asks again, has its answer."""
 
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
@@ -30,7 +30,7 @@ class Host(Turn):
         """Report what the process is doing to its supervisor."""
 
     def supervisor(self) -> bytes:
-        """Who that is, as INFO shows it."""
+        """The supervisor, as INFO shows it."""
         return b"no"
 
     def loop_name(self) -> bytes:

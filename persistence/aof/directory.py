@@ -123,12 +123,12 @@ class AofDirectory:
             raise
 
     def take_over(self, is_ours: bool) -> None:
-        """Create and lock the folder again: memory has all that it held; see ``adopt_first``.
+        """Create and lock the folder again, because memory holds everything; see ``adopt_first``.
 
         Files that somebody else has put there stay. So does their manifest, under another name.
 
         Args:
-            is_ours: no, they are those that the manifest named; they are deleted in the end.
+            is_ours: nobody has put files there: they are those of the manifest, to be deleted.
 
         Raises:
             PersistenceError: it cannot be used; nothing is locked then.

@@ -89,7 +89,7 @@ def serve_ready(dispatcher: Dispatcher) -> None:
 
 
 def _value_at(server: Server, line: Line) -> object | None:
-    """What the key holds at which a line stands."""
+    """What the key of a line holds."""
     queue = line.queue
     return server.data.dbs[queue.db_index].get(queue.key, server.clock.now_ns // 1_000_000)
 

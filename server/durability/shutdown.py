@@ -33,7 +33,7 @@ def ready_to_end(
         server.gate.work.finish_now()  # a snapshot would have a part of it
     saving.cancel()
     if not force:
-        rewriting.recovery.recover_if_needed()  # else the files lack what has gone
+        rewriting.recovery.recover_if_needed()  # else files that have gone are overlooked
     if rewriting.first_folder is not None or rewriting.recovery.directory is not None:
         if not force:
             log.warning("The first append-only file is being written: not ending now")

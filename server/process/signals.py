@@ -53,7 +53,7 @@ class Signals:
         self._config.on_change["crash-log-enabled"] = self._crash_log_changed
 
     def let_insist(self) -> Callable[[], None]:
-        """End the process with the next SIGINT at once; what undoes that again."""
+        """Let the next SIGINT end the process at once; returns what undoes that."""
         before = signal.signal(signal.SIGINT, self._insist)
 
         def undo() -> None:
@@ -62,7 +62,7 @@ class Signals:
         return undo
 
     def ignore(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Heed nothing more: all is saved, and the process is about to end by itself."""
+        """Ignore further signals: all is saved, and the process is about to end by itself."""
         for number in ENDING:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)

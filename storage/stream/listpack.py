@@ -78,10 +78,7 @@ def delta_bytes(delta: int) -> int:
 
 
 def are_as_long(first: int, last: int) -> bool:
-    """Whether all differences from ``first`` to ``last`` take the same, as ``delta_bytes`` has it.
-
-    False where that is not plain to see.
-    """
+    """Whether ``delta_bytes`` is surely the same for all differences from ``first`` to ``last``."""
     return (first < 0) == (last < 0) and delta_bytes(first) == delta_bytes(last)
 
 

@@ -1,4 +1,4 @@
-"""A pending entry, whom it is with, and some of them side by side."""
+"""A pending entry, its holder, and chunks of such entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPARSE: Final = 8  # slots to an entry, above which holes are closed
 
 
 class Holder:
-    """Whom pending entries are with: what an entry knows of its ``groups.Consumer``."""
+    """The holder of pending entries: what an entry knows of its ``groups.Consumer``."""
 
     def __init__(self, name: bytes) -> None:
         self.name: Final = name
@@ -42,14 +42,14 @@ class Nack:
         self.ticket: i64 = 0
 
     def count_up(self) -> None:
-        """Delivered once more."""
+        """Count one more delivery."""
         if self.count != COUNT_MAX:  # with a smaller number it would have to be boxed
             self.count += 1
 
 
 @mypyc_attr(acyclic=True)
 class Chunk:
-    """Pending entries in an order, at least one of them, in up to ``2 * CHUNK`` slots.
+    """One or more pending entries, in order, in up to ``2 * CHUNK`` slots.
 
     What is taken out leaves a hole, so that nothing moves; where few entries are left, holes are
     closed.
@@ -94,7 +94,7 @@ class Chunk:
         return [nack for nack in self.slots if nack is not None]
 
     def copy(self) -> Chunk:
-        """Another one with the same in each place."""
+        """A copy with the same in each place."""
         chunk = Chunk([])
         chunk.slots = self.slots[:]
         chunk.start = self.start
@@ -107,7 +107,7 @@ class Chunk:
         self.size += 1
 
     def pop(self, place: i64) -> i64:
-        """Take the entry at a place out; where the one behind it is then, or a hole before it.
+        """Take out the entry at a place; returns where the next one is then, or a hole before it.
 
         When it was the only one, the chunk is of no use any more.
         """
@@ -128,7 +128,7 @@ class Chunk:
         return place
 
     def _close(self, place: i64) -> i64:
-        """Close the holes; where what was at a place or behind it is then."""
+        """Close the holes; returns where what was at a place, or behind it, is then."""
         kept: list[Nack] = []
         found: i64 = self.size
         for number in range(self.start, len(self.slots)):
@@ -142,7 +142,7 @@ class Chunk:
         return found
 
     def insert(self, place: i64, nack: Nack) -> Chunk | None:
-        """Put an entry before all from a place on; the rear half, when this makes it too large."""
+        """Insert an entry at a place; returns the rear half if the chunk is too large then."""
         self.size += 1
         for hole in (place, place - 1):
             if 0 <= hole < len(self.slots) and self.slots[hole] is None:

@@ -167,9 +167,9 @@ class _Chunks(Reach):
         return self.chunks[at]
 
     def _place_of(self, at: i64, major: int, minor: int) -> i64:
-        """The place of a chunk that has (major, minor); else one before which it may be put.
+        """The place in a chunk of (major, minor); if it is not there, where to insert it.
 
-        Entries were delivered as they were added, mostly, and so stand at equal distances.
+        Mostly entries were delivered as they were added, and so stand at equal distances.
         """
         chunk = self.chunks[at]
         low = chunk.start
@@ -332,12 +332,12 @@ class NacksById(_Chunks):
 
 
 def _half(key: tuple[int, int], minor: bool) -> i64:
-    """One half of what a list is ordered by, as far as is searched by."""
+    """One half of the key of an entry, cut to what a search compares."""
     return min(key[1] if minor else key[0], REACH_MAX)
 
 
 def _with_id(chunk: Chunk, place: i64, ms: int, seq: int) -> Nack | None:
-    """The entry at a place of a chunk, which may be behind the last; None for another ID's."""
+    """The entry at a place of a chunk, if it has this ID; the place may be behind the last."""
     nack = chunk.slots[place] if place < len(chunk.slots) else None
     return nack if nack is not None and nack.seq == seq and nack.ms == ms else None
 

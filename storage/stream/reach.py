@@ -72,10 +72,10 @@ class Reach:
         return low
 
     def find_all(self, majors: vec[i64]) -> vec[i64]:
-        """Where those that reach up to each of ``majors`` stand, of things that are many.
+        """For each of ``majors``, the number of what reaches up to it; the last if none does.
 
-        All guesses are looked at before any search begins, so that memory is waited for once.
-        What is behind all of them is said to be the last one.
+        It is made for many things. All guesses are looked at before any search begins, so that
+        memory is waited for once.
         """
         reach = self._reach
         last: i64 = len(reach) - 1
