@@ -20,7 +20,6 @@ WRONGTYPE: Final = b"WRONGTYPE Operation against a key holding the wrong kind of
 SYNTAX: Final = b"ERR syntax error"
 NO_SUCH_KEY: Final = b"ERR no such key"
 NOT_AN_INTEGER: Final = b"ERR value is not an integer or out of range"
-OUT_OF_RANGE: Final = b"ERR value is out of range"
 NOT_A_FLOAT: Final = b"ERR value is not a valid float"
 INTERNAL: Final = b"ERR internal error"
 

@@ -23,7 +23,6 @@ class Source:
     """Data on the disk, held against servers that would change it meanwhile.
 
     Attributes:
-        folder: the append-only folder; empty for a lone file.
         manifest_path: its manifest; empty for a lone file.
         files: paths of what holds the data, in the order of loading.
 
@@ -32,7 +31,6 @@ class Source:
     """
 
     def __init__(self, path: bytes) -> None:
-        self.folder = b""
         self.manifest_path = b""
         self.files: list[bytes] = []
         self._lock_fd = -1
@@ -96,7 +94,6 @@ class Source:
         except PersistenceError:
             self.close()
             raise
-        self.folder = folder
         self.manifest_path = path
         for part in manifest.to_load():
             self.files.append(os.path.join(folder, part.name))

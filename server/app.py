@@ -50,7 +50,6 @@ class App(Host):
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
         self.config: Final = config
         self.exit_code = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect)
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)

@@ -63,10 +63,6 @@ class AofReader:
         """Close the file."""
         os.close(self._fd)
 
-    def starts_with(self, magic: bytes) -> bool:
-        """Whether the file begins with these bytes."""
-        return os.pread(self._fd, len(magic), 0) == magic
-
     def next(self) -> list[bytes] | None:
         """The next command, or None at the end of the file.
 

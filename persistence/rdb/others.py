@@ -22,9 +22,7 @@ _VALKEY_MORTAL_HASH: Final = 22
 _EARLY_MORTAL_HASH_PACKED: Final = 23
 _MORTAL_HASH: Final = 24
 _MORTAL_HASH_PACKED: Final = 25
-_ARRAY: Final = 28
-_SHAPED_HASH_PACKED: Final = 30  # its field names stand once for many, in front of all keys
-_SHAPED_HASH: Final = 32
+_SHAPED_HASH: Final = 32  # its field names stand once for many, in front of all keys
 
 _KINDS: Final = {
     1: "list", 2: "set", 3: "sorted set", 4: "hash", 5: "sorted set", 9: "hash", 10: "list",

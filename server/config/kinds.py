@@ -207,7 +207,7 @@ class Percentiles(Parameter):
 
 
 class KeyspaceEvents(Parameter):
-    """Which events to publish; kept as bits, see ``server.notifications``."""
+    """Which events to publish; kept as bits, see ``server.config.notifications``."""
 
     def parse(self, words: list[bytes], current: object) -> object:
         """Raises BadValue for a letter that means nothing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from headrace.compat.errors import CommandError
@@ -15,7 +14,6 @@ from headrace.server.dispatch.rows import WRITE, Command
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 
-log: Final = logging.getLogger("headrace")
 _CONTROLS: Final = (b"select", b"exec", b"discard")  # the latter two have no business here
 
 

@@ -83,11 +83,6 @@ class Memory:
             self.peak_s = int(time.time())
         return self.used_bytes
 
-    @property
-    def data_bytes(self) -> int:
-        """What has been added since the start, as of the last sample."""
-        return max(0, self.used_bytes - self.startup_bytes)
-
 
 def human(size: int) -> bytes:
     """A size for people, as INFO writes it: ``1.00M``."""

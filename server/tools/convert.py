@@ -19,10 +19,8 @@ from headrace.server.build import VERSION
 from headrace.server.tools.workspace import Workspace, make_empty
 from headrace.storage.freezing import frozen_key
 
-TO_RESP: Final = "resp"
 TO_REDIS_AOF: Final = "redis-aof"
 AS_APPENDONLY: Final = "appendonly"
-AS_SNAPSHOT: Final = "snapshot"
 _STANDARD_OUTPUT: Final = b"-"
 
 
@@ -30,8 +28,8 @@ def export(form: str, source_path: bytes, out: bytes) -> int:
     """Write what a folder or snapshot holds in a form that Redis reads; 0.
 
     Args:
-        form: ``TO_RESP``: one file of commands, ``-`` is standard output. ``TO_REDIS_AOF``: a
-            folder for ``redis-server --dir``.
+        form: ``resp``: one file of commands, ``-`` is standard output. ``redis-aof``: a folder for
+            ``redis-server --dir``.
 
     Raises:
         PersistenceError: something cannot be read or written; nothing was changed.
@@ -56,7 +54,7 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
     """Write what Redis left on the disk as a new folder for a server of ours; 0, or 1.
 
     Args:
-        form: ``AS_APPENDONLY``, to be started with ``appendonly yes``, or ``AS_SNAPSHOT``.
+        form: ``appendonly``, to be started with ``appendonly yes``, or ``snapshot``.
         skip: leave out values of types that are not known here; otherwise they are refused.
 
     Raises:
