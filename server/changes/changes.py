@@ -94,25 +94,28 @@ class Changes:
         self._listeners: list[Listener] = []
 
     # Logs and listeners
+    #
+    # Their lists are replaced and never changed, because one that is notified may end the
+    # subscription of another: a message may be the last straw for a client that watches keys.
 
     def add_log(self, log: Log) -> None:
         """Let a log have all records from now on."""
-        self._logs.append(log)
+        self._logs = [*self._logs, log]
         self.recorded = True
 
     def remove_log(self, log: Log) -> None:
         """Let a log have no more of them."""
-        self._logs.remove(log)
+        self._logs = [each for each in self._logs if each is not log]
         self.recorded = bool(self._logs)
 
     def listen(self, listener: Listener, on: bool) -> None:
         """Notify somebody of all changes from now on, or no longer."""
         if on != (listener in self._listeners):
             if on:
-                self._listeners.append(listener)
+                self._listeners = [*self._listeners, listener]
             else:
-                self._listeners.remove(listener)
-        self.has_listeners = bool(self._listeners)
+                self._listeners = [each for each in self._listeners if each is not listener]
+            self.has_listeners = bool(self._listeners)
 
     # Reports
 

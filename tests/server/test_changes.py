@@ -203,6 +203,34 @@ def test_a_listener_hears_of_every_event() -> None:
     assert len(witness.heard_of) == before
 
 
+class Leaver(Witness):
+    """Ends its own subscription and that of another at the first change."""
+
+    def __init__(self, house: House, other: Listener) -> None:
+        super().__init__()
+        self._changes = house.server.changes
+        self._other = other
+
+    def heard(self, change: Change) -> None:
+        super().heard(change)
+        self._changes.listen(self._other, False)
+        self._changes.listen(self, False)
+
+
+def test_who_ends_a_subscription_takes_no_change_from_the_others() -> None:
+    house = House()
+    first, last = Witness(), Witness()
+    leaver = Leaver(house, first)
+    for listener in (first, leaver, last):
+        house.server.changes.listen(listener, True)
+    house.run("SET text a", "DEL text")
+    names = [name for _, _, name in last.heard_of]
+    assert names == [b"new", b"set", b"del"]
+    assert [name for _, _, name in leaver.heard_of] == [b"new"]
+    house.server.changes.listen(last, False)
+    assert not house.server.changes.has_listeners
+
+
 def test_keys_that_expired_are_reported_before_the_change_at_hand() -> None:
     house = House()
     log = Collector()
