@@ -1,1 +1,1 @@
-"""What we owe to Redis: error texts, command metadata, configuration names, pattern rules."""
+"""What we owe to Redis: error texts, kinds of parameters, patterns, numbers, documentation."""

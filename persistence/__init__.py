@@ -1,1 +1,1 @@
-"""The append-only file: manifest, incr files, fsync policies and loading."""
+"""Data on the disk: the append-only folder, snapshots, and the forms of values in both."""

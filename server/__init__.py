@@ -1,1 +1,1 @@
-"""The asyncio shell: connections, sessions, the command table, blocking, transactions, pub/sub."""
+"""The running server, in rooms; docs/architecture.md has the plan of the house."""

@@ -1,1 +1,1 @@
-"""Where a change becomes known."""
+"""The one door for changes, and who listens behind it: WATCH and keyspace notifications."""

@@ -1,1 +1,1 @@
-"""What the server knows of its clients: sessions, subscriptions, limits."""
+"""What the server knows of its clients: sessions, subscriptions, monitors."""

@@ -1,1 +1,1 @@
-"""One module per family of commands; a command is declared, then it is a function."""
+"""The commands, a folder for each family; a command is declared, then it is a function."""

@@ -1,1 +1,1 @@
-"""The append-only file at work: committing a turn, loading, rewriting, waiting for syncs."""
+"""The append-only file and the snapshot at work: committing, rewriting, saving, recovering."""

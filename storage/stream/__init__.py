@@ -1,1 +1,1 @@
-"""Streams: sealed blocks, an open tail, and an index over both by ID and by rank."""
+"""Streams: sealed blocks, an open tail, an index by ID and rank; groups and producers."""
