@@ -50,6 +50,11 @@ class Data:
         if isinstance(value, Freeable) and value.effort():
             self.unused.append(value)
 
+    def enable_expiry(self, enabled: bool) -> None:
+        """Let keys expire, or keep them while files are read that say themselves what expired."""
+        for db in self.dbs:
+            db.expire_enabled = enabled
+
     def hold_expiry(self, held: bool) -> None:
         """Hide keys whose time has come instead of removing them, or remove them again."""
         for db in self.dbs:

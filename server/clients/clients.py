@@ -47,6 +47,10 @@ class Clients:
         self.flushing = []
         return sessions
 
+    def unread_bytes(self) -> int:
+        """What all of them have not read of their replies."""
+        return sum([session.peer.pending_output_bytes() for session in self.sessions.values()])
+
     def unpark(self, session: Session, reply: object) -> None:
         """End a client's wait with ``reply``, and let its next requests run."""
         if session.waiter is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.server.statistics.latency import LatencySeries
 
 if TYPE_CHECKING:
+    from headrace.server.config.config import Config
     from headrace.server.state import Server
 
 _COLUMNS: Final = 80
@@ -109,14 +110,13 @@ def doctor(server: Server) -> bytes:
         if event in _EXPLAINED:
             advice.append(f"- {_EXPLAINED[event]}")
     if b"command" in monitor.events:
-        advice.extend(_slowlog_advice(server))
+        advice.extend(_slowlog_advice(server.config))
     if advice:
         lines += ["", "What may help:", "", *advice]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _slowlog_advice(server: Server) -> list[str]:
-    config = server.config
+def _slowlog_advice(config: Config) -> list[str]:
     threshold_us = config.latency_monitor_threshold * 1000
     slower_us = config.slowlog_log_slower_than
     if slower_us < 0 or not config.slowlog_max_len or slower_us > threshold_us > 0:

@@ -70,13 +70,6 @@ class MemoryFigures:
         return max(0, self.used - self.startup) // self.keys if self.keys else 0
 
 
-def unread_bytes(server: Server) -> int:
-    """What clients have not read of their replies."""
-    return sum(
-        [session.peer.pending_output_bytes() for session in server.clients.sessions.values()]
-    )
-
-
 def memory(server: Server, files: Files) -> list[bytes]:
     """The lines of the section; allocated, active and resident are all the resident set."""
     figures = MemoryFigures(server, files)
@@ -121,7 +114,7 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"mem_clients_slaves:0",
         b"mem_clients_normal:%d" % figures.clients,
         b"mem_clients_normal_shared:0",
-        b"mem_clients_normal_unshared:%d" % unread_bytes(server),
+        b"mem_clients_normal_unshared:%d" % server.clients.unread_bytes(),
         b"mem_cluster_slot_migration_output_buffer:0",
         b"mem_cluster_slot_migration_input_buffer:0",
         b"mem_cluster_slot_migration_input_buffer_peak:0",

@@ -300,9 +300,3 @@ class Loader:
             os.fsdecode(os.path.dirname(self._files[0])) if self._files else "no folder",
             spent_s,
         )
-
-
-def set_expiry(server: Server, enabled: bool) -> None:
-    """Let keys expire, or keep them while files are read that say themselves what expired."""
-    for db in server.data.dbs:
-        db.expire_enabled = enabled

@@ -10,7 +10,7 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.rewriting import RewriteJob
-from headrace.server.loading.loader import SLICE_NS, set_expiry
+from headrace.server.loading.loader import SLICE_NS
 from headrace.server.loading.starting import directory_loader
 from headrace.server.state import Server
 
@@ -54,7 +54,7 @@ def _load_anew(server: Server, durability: Durability, directory: AofDirectory) 
     aof = files.aof
     loader = directory_loader(server, durability, directory)
     empty(server)
-    set_expiry(server, False)
+    server.data.enable_expiry(False)
     files.record_to(None)
     try:
         while loader.load_slice(SLICE_NS):
@@ -62,7 +62,7 @@ def _load_anew(server: Server, durability: Durability, directory: AofDirectory) 
         loader.finish()
     finally:
         files.record_to(aof)
-        set_expiry(server, True)
+        server.data.enable_expiry(True)
     server.changes.dirty = 0
 
 
@@ -83,12 +83,12 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     try:
         if flush:
             empty(server)
-        set_expiry(server, False)
+        server.data.enable_expiry(False)
         while loader.step():
             pass
     finally:
         loader.close()
-        set_expiry(server, True)
+        server.data.enable_expiry(True)
 
 
 def empty(server: Server) -> None:

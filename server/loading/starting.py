@@ -15,8 +15,9 @@ from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
 from headrace.persistence.snapshot.file import is_snapshot, rdb_refusal
 from headrace.persistence.snapshot.layout import MAGIC
+from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loader import SLICE_NS, Loader, set_expiry
+from headrace.server.loading.loader import SLICE_NS, Loader
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -38,7 +39,7 @@ async def start_persistence(server: Server, durability: Durability) -> None:
     directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
     directory.open()
     files.directory = directory
-    adopt_dump(server, directory)
+    adopt_dump(config, durability.saving.path, directory)
     if await load(server, directory_loader(server, durability, directory)):
         try:
             directory.sync()
@@ -49,17 +50,19 @@ async def start_persistence(server: Server, durability: Durability) -> None:
             raise os_refusal(directory.path, "written", error) from error
 
 
-def adopt_dump(server: Server, directory: AofDirectory) -> None:
+def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
     """Begin an append-only folder with what SAVE wrote: turning it on must not lose that.
+
+    Args:
+        dump: where the snapshot lies, if there is one.
 
     Raises:
         PersistenceError: the snapshot cannot be read.
     """
-    dump = dump_path(server)
     if not directory.holds_no_data():
         return
     if not os.path.exists(dump):
-        warn_of_rdb(server)
+        warn_of_rdb(config)
     elif is_snapshot(dump):
         directory.adopt_snapshot(dump)
         log.info("%s is the base of the new append-only file", os.fsdecode(dump))
@@ -71,10 +74,10 @@ async def load_dump(server: Server, durability: Durability) -> None:
     Raises:
         PersistenceError: it cannot be read or trusted.
     """
-    path = dump_path(server)
+    path = durability.saving.path
     size_bytes = file_size(path)
     if size_bytes < 0:
-        warn_of_rdb(server)
+        warn_of_rdb(server.config)
         return
     if not is_snapshot(path):
         raise PersistenceError(
@@ -84,9 +87,9 @@ async def load_dump(server: Server, durability: Durability) -> None:
     await load(server, Loader(server, durability, [path], size_bytes, True))
 
 
-def warn_of_rdb(server: Server) -> None:
+def warn_of_rdb(config: Config) -> None:
     """Say so where Redis's own snapshot lies in a folder that a server begins empty in."""
-    path = os.path.join(os.path.abspath(server.config.dir), REDIS_DUMP)
+    path = os.path.join(os.path.abspath(config.dir), REDIS_DUMP)
     with contextlib.suppress(OSError, PersistenceError):
         head = read_head(path, HEAD_BYTES)
         if is_rdb(head):
@@ -107,11 +110,6 @@ def file_size(path: bytes) -> int:
         raise os_refusal(path, "read", error) from error
 
 
-def dump_path(server: Server) -> bytes:
-    """Where SAVE leaves its snapshot."""
-    return os.path.join(os.path.abspath(server.config.dir), server.config.dbfilename)
-
-
 def directory_loader(server: Server, durability: Durability, directory: AofDirectory) -> Loader:
     """What loads an append-only folder."""
     files = directory.manifest.to_load()
@@ -121,7 +119,7 @@ def directory_loader(server: Server, durability: Durability, directory: AofDirec
 
 async def load(server: Server, loader: Loader) -> bool:
     """Load in slices between which clients are answered; False when the server is to stop."""
-    set_expiry(server, False)
+    server.data.enable_expiry(False)
     gc.disable()  # what is loaded stays, and makes no cycles: walking it again and again is in vain
     try:
         while loader.load_slice(SLICE_NS):
@@ -130,7 +128,7 @@ async def load(server: Server, loader: Loader) -> bool:
                 return False
     finally:
         gc.enable()
-    set_expiry(server, True)
+    server.data.enable_expiry(True)
     server.changes.dirty = 0
     loader.finish()
     return True

@@ -21,7 +21,7 @@ from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loader import Loader, set_expiry
+from headrace.server.loading.loader import Loader
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
 from headrace.storage.expiring import Expiring
@@ -70,7 +70,7 @@ class Workspace:
         start = 0
         size_bytes = source.size_bytes()
         progress = Progress("loading", size_bytes)
-        set_expiry(server, False)
+        server.data.enable_expiry(False)
         try:
             if files and is_rdb_file(files[0]):
                 start = self._load_rdb(files[0], progress)

@@ -113,9 +113,9 @@ def memory_doctor(call: Call) -> object:
             b" * Peak: up to %b were in use once, much more than now. New data will use what the "
             b"allocator kept; MEMORY PURGE gives some of it back.\n" % human(figures.peak)
         )
-    clients = list(server.clients.sessions.values())
-    waiting = sum([each.peer.pending_output_bytes() for each in clients])
-    if clients and waiting // len(clients) > _LARGE_CLIENT_BYTES:
+    clients = server.clients
+    waiting = clients.unread_bytes()
+    if clients.sessions and waiting // len(clients.sessions) > _LARGE_CLIENT_BYTES:
         reports.append(
             b" * Clients: %b of replies wait for clients that do not read them. CLIENT LIST shows "
             b"them by omem; client-output-buffer-limit bounds them.\n" % human(waiting)
