@@ -90,7 +90,8 @@ class Changes:
         self.expired: Final = expired
         self.pending: list[Change] = []  # that listeners are still to be notified of
         self._waiting: Final = waiting
-        self._logs: list[Log] = []
+        self._log: Log | None = None  # mostly the only one: to walk a list of it costs more
+        self._other_logs: list[Log] = []
         self._listeners: list[Listener] = []
 
     # Logs and listeners
@@ -100,13 +101,19 @@ class Changes:
 
     def add_log(self, log: Log) -> None:
         """Let a log have all records from now on."""
-        self._logs = [*self._logs, log]
+        if self._log is None:
+            self._log = log
+        else:
+            self._other_logs = [*self._other_logs, log]
         self.recorded = True
 
     def remove_log(self, log: Log) -> None:
         """Let a log have no more of them."""
-        self._logs = [each for each in self._logs if each is not log]
-        self.recorded = bool(self._logs)
+        others = [each for each in self._other_logs if each is not log]
+        if self._log is log:
+            self._log = others.pop(0) if others else None
+        self._other_logs = others
+        self.recorded = self._log is not None
 
     def listen(self, listener: Listener, on: bool) -> None:
         """Notify somebody of all changes from now on, or no longer."""
@@ -162,7 +169,7 @@ class Changes:
         """As ``record``, of a long command that is on the wire already, in parts."""
         if self.expired:
             self.report_expired()
-        for log in self._logs:
+        for log in self._logs():
             self.unfinished = True
             if log.append_wire(db, parts):
                 self.turn.flush_soon()
@@ -184,14 +191,21 @@ class Changes:
 
     def stamp_next(self) -> None:
         """Keep the time with the next record."""
-        for log in self._logs:
+        for log in self._logs():
             log.stamp_next()
+
+    def _logs(self) -> list[Log]:
+        return [] if self._log is None else [self._log, *self._other_logs]
 
     def _record(self, db: int, record: list[bytes]) -> None:
         self.unfinished = True
-        for log in self._logs:
-            if log.append(db, record):
-                self.turn.flush_soon()
+        log = self._log
+        if log is not None and log.append(db, record):
+            self.turn.flush_soon()
+        if self._other_logs:
+            for other in self._other_logs:
+                if other.append(db, record):
+                    self.turn.flush_soon()
 
     # Commands that are alike
 
@@ -209,13 +223,11 @@ class Changes:
         Args:
             alone: it is one unit by itself, and no part of a transaction.
         """
-        for log in self._logs:
-            if log.append(db, record):
-                self.turn.flush_soon()
-            if alone:
-                log.end_command()
-            else:
-                self.unfinished = True
+        unfinished = self.unfinished
+        self._record(db, record)
+        if alone:
+            self.unfinished = unfinished
+            self._end_records()
 
     # The end of a command
 
@@ -233,5 +245,12 @@ class Changes:
         if self.unfinished:
             self.unfinished = False
             self.notify_listeners()
-            for log in self._logs:
-                log.end_command()
+            self._end_records()
+
+    def _end_records(self) -> None:
+        log = self._log
+        if log is not None:
+            log.end_command()
+        if self._other_logs:
+            for other in self._other_logs:
+                other.end_command()
