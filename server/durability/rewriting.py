@@ -39,7 +39,7 @@ from headrace.server.durability.recovery import Recovery
 from headrace.server.durability.saving import snapshot_encoder
 from headrace.server.durability.snapshot_job import JobTask, SnapshotJob
 from headrace.server.durability.worker import failure_text
-from headrace.server.gate import LENGTHY_AT_WORK
+from headrace.server.gate import LENGTHY_AT_WORK, LOADING_DATA
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -76,12 +76,15 @@ class Rewriting(Rewriter):
     # CONFIG SET
 
     def appendonly_changed(self) -> str | None:
-        """Turn the append-only file on, with all that is in memory, or off."""
+        """Turn the append-only file on, with all that is in memory, or off.
+
+        While data is being loaded, not all is in memory. What is wanted is done at its end.
+        """
         server = self._server
-        if server.config.appendonly == self.is_on:
+        if server.config.appendonly == self.is_on or server.gate.reasons & LOADING_DATA:
             return None
         if server.config.appendonly:
-            return self._turn_on()
+            return self.turn_on()
         self._turn_off()
         return None
 
@@ -92,8 +95,8 @@ class Rewriting(Rewriter):
             aof.annotate = self._server.config.aof_timestamp_enabled
         return None
 
-    def _turn_on(self) -> str | None:
-        """Begin; a text says why it cannot be."""
+    def turn_on(self) -> str | None:
+        """Begin to write all that is in memory, and to record; a text says why it cannot be."""
         server = self._server
         job = self._files.job
         if isinstance(job, RewriteJob):  # it keeps no record of what is written meanwhile

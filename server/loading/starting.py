@@ -27,27 +27,49 @@ REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configu
 async def start_persistence(server: Server, durability: Durability) -> None:
     """Load what is on the disk and open the append-only file, as configured.
 
+    Clients may configure another thing meanwhile. That decides whether the file is on at the end.
+
     Raises:
         PersistenceError: the server must not start.
     """
     durability.begin()
+    if server.config.appendonly:
+        await load_folder(server, durability)
+    elif await load_dump(server, durability):
+        turn_on_if_asked(server.config, durability)
+
+
+def turn_on_if_asked(config: Config, durability: Durability) -> None:
+    """Turn the append-only file on if that was configured while the snapshot was loaded."""
+    if config.appendonly and durability.rewriting.turn_on():
+        config.appendonly = False  # the log has the reason
+
+
+async def load_folder(server: Server, durability: Durability) -> None:
+    """Load the append-only folder, and go on in its last file.
+
+    Raises:
+        PersistenceError: it cannot be read or trusted, or not be written.
+    """
     files = durability.files
     config = server.config
-    if not config.appendonly:
-        await load_dump(server, durability)
-        return
     directory = AofDirectory(config.dir, config.appenddirname, config.appendfilename)
     directory.open()
     files.directory = directory
     adopt_dump(config, durability.saving.path, directory)
-    if await load(server, directory_loader(server, durability, directory)):
-        try:
-            directory.sync()
-            files.record_to(directory.open_last())
-            durability.rewriting.timestamps_changed()
-            directory.delete_history()
-        except OSError as error:
-            raise os_refusal(directory.path, "written", error) from error
+    if not await load(server, directory_loader(server, durability, directory)):
+        return
+    if not config.appendonly:
+        durability.committer.close_files()
+        log.info("The append-only file was turned off while it was loaded; its files stay")
+        return
+    try:
+        directory.sync()
+        files.record_to(directory.open_last())
+        durability.rewriting.timestamps_changed()
+        directory.delete_history()
+    except OSError as error:
+        raise os_refusal(directory.path, "written", error) from error
 
 
 def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
@@ -68,8 +90,8 @@ def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:
         log.info("%s is the base of the new append-only file", os.fsdecode(dump))
 
 
-async def load_dump(server: Server, durability: Durability) -> None:
-    """Load the snapshot that SAVE writes, if there is one.
+async def load_dump(server: Server, durability: Durability) -> bool:
+    """Load the snapshot that SAVE writes, if there is one; False when the server is to stop.
 
     Raises:
         PersistenceError: it cannot be read or trusted.
@@ -78,13 +100,13 @@ async def load_dump(server: Server, durability: Durability) -> None:
     size_bytes = file_size(path)
     if size_bytes < 0:
         warn_of_rdb(server.config)
-        return
+        return True
     if not is_snapshot(path):
         raise PersistenceError(
             f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
             f"with {MAGIC.decode()}. Move it away, or give the snapshot another name."
         )
-    await load(server, Loader(server, durability, [path], size_bytes, True))
+    return await load(server, Loader(server, durability, [path], size_bytes, True))
 
 
 def warn_of_rdb(config: Config) -> None:

@@ -15,10 +15,12 @@ from headrace.protocol.outgoing import request
 from support.client import RawClient
 from support.process import Process
 from support.snapshots import databases, make_stream, odd_databases, plain, snapshot
+from support.waiting import wait_until
 
 FOLDER = "appendonlydir"
 AOF = ("--appendonly", "yes")
 KEYS = len(plain(odd_databases()))
+MANY = 200_000  # keys, which take a while
 
 
 def make_folder(parent: Path, base: bytes, commands: bytes, suffix: str = "hrs") -> Path:
@@ -153,6 +155,57 @@ def test_more_databases_than_configured(fresh_server: Factory, tmp_path: Path) -
     server = fresh_server("--databases", "4", directory=tmp_path, start=False)
     log = refused_start(server)
     assert "and there are only 4: raise `databases` to" in log
+
+
+def take_while_loading(server: Process, *words: str) -> None:
+    """Have a command run while data is being loaded, then wait until all is loaded."""
+    server.spawn()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), server.client() as client:
+            before, reply, after = client.pipeline(("GET", "none"), words, ("GET", "none"))
+            assert before.startswith(b"-LOADING")
+            assert after.startswith(b"-LOADING")
+            assert reply == b"+OK\r\n"
+            wait_until(lambda: client.call("GET", "none") == b"$-1\r\n")
+            break
+
+
+def many_keys() -> bytes:
+    dbs = databases()
+    for number in range(MANY):
+        dbs[0].put(b"key:%d" % number, b"value:%d" % number, 1)
+    return snapshot(dbs)
+
+
+def test_the_file_is_turned_on_with_all_that_is_being_loaded(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    (tmp_path / "dump.hrs").write_bytes(many_keys())
+    server = fresh_server(directory=tmp_path, start=False, debug=False)
+    take_while_loading(server, "CONFIG", "SET", "appendonly", "yes")
+    wait_until(lambda: "The append-only file is turned on" in server.log())
+    assert server.call("SET", "later", "v") == b"OK"
+    (tmp_path / "dump.hrs").unlink()
+    server.kill()
+    again = fresh_server(*AOF, directory=tmp_path)
+    assert again.call("DBSIZE") == MANY + 1
+
+
+def test_the_file_is_turned_off_when_it_has_been_loaded(
+    fresh_server: Factory, tmp_path: Path
+) -> None:
+    folder = make_folder(tmp_path, many_keys(), b"")
+    server = fresh_server(*AOF, directory=tmp_path, start=False, debug=False)
+    take_while_loading(server, "CONFIG", "SET", "appendonly", "no")
+    assert server.call("DBSIZE") == MANY
+    assert server.call("SET", "later", "v") == b"OK"
+    with server.client() as client:
+        assert b"aof_enabled:0" in client.call("INFO", "persistence")
+        assert (folder / "appendonly.aof.1.incr.aof").read_bytes() == b""
+        # Others may have the folder now, and it may be turned on again.
+        assert client.call("CONFIG", "SET", "appendonly", "yes") == b"+OK\r\n"
+        assert b"aof_enabled:1" in client.call("INFO", "persistence")
 
 
 def test_clients_are_answered_while_a_snapshot_is_loaded(
