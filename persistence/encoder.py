@@ -7,10 +7,7 @@ server run, and go on: a key is begun with ``add`` and is done when ``more`` say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headrace.storage.freezing import FrozenKey
+from headrace.storage.freezing import FrozenKey
 
 
 class Encoder:

@@ -8,12 +8,13 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.errors import PersistenceError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clock import monotonic_ms
+from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.serving import serve_ready, time_out_waiters
@@ -30,9 +31,6 @@ from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.settings import Settings
 from headrace.server.state import Server
-
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
 
 log: Final = logging.getLogger("headrace")
 

@@ -6,17 +6,15 @@ or are looked at so often that the server holds them in its own attributes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.server.clients.session import NEEDS_AUTH
+from headrace.server.config.config import Config
 from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
+from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.stream.appending import NodeLimits
-
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
-    from headrace.server.state import Server
 
 
 class Settings:

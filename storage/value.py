@@ -11,15 +11,12 @@ from ``Frozen.register`` on the value keeps for that whatever it changes, until 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
+from headrace.storage.digest import Digest
+from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
-
-if TYPE_CHECKING:
-    from headrace.storage.digest import Digest
-    from headrace.storage.expiring import Expiring
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -6,7 +6,7 @@ knows; a deadline follows as PEXPIREAT.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.forms.commands import Commands, annotation
@@ -14,10 +14,8 @@ from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.table import form_of
 from headrace.protocol.requests import RequestParser
 from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.freezing import FrozenKey
 from headrace.storage.value import Frozen
-
-if TYPE_CHECKING:
-    from headrace.storage.freezing import FrozenKey
 
 BULK_MAX_BYTES: Final = 1 << 40
 

@@ -6,16 +6,14 @@ Whoever writes or reads a file finds the form in ``persistence.forms.table`` and
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.persistence.forms.commands import Commands
+from headrace.persistence.forms.intake import Intake, Reader
+from headrace.persistence.forms.records import Records
 from headrace.persistence.rdb.values import RdbValues
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.commands import Commands
-    from headrace.persistence.forms.intake import Intake, Reader
-    from headrace.persistence.forms.records import Records
 
 
 class Unsound(Exception):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Walk, Writer
-from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Reader
+from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Intake, Reader
 from headrace.persistence.forms.records import (
     NO_DEADLINE,
     PAYLOAD_BYTES,
     TABLE_NUMBERS,
     Record,
+    Records,
 )
+from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.string.string import STRING, string_bytes
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.commands import Commands
-    from headrace.persistence.forms.intake import Intake
-    from headrace.persistence.forms.records import Records
-    from headrace.persistence.rdb.source import RdbSource
 
 STRINGS: Final = 3
 INTEGERS: Final = 4

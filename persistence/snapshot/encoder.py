@@ -6,7 +6,7 @@ from what ``take`` returns as it is. A large value is gone through in parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
@@ -23,10 +23,8 @@ from headrace.persistence.forms.records import (
 )
 from headrace.persistence.forms.table import form_of, forms
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
+from headrace.storage.freezing import FrozenKey
 from headrace.storage.value import Frozen
-
-if TYPE_CHECKING:
-    from headrace.storage.freezing import FrozenKey
 
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
 

@@ -8,14 +8,11 @@ CLIENT REPLY does not silence it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.compat.glob import Glob
 from headrace.protocol.replies import Push, encode
-from headrace.server.clients.session import SUBSCRIBED
-
-if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
+from headrace.server.clients.session import SUBSCRIBED, Session
 
 Sessions = dict["Session", None]  # in order of arrival
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from headrace.server.clients.session import NO_EVICT
-
-if TYPE_CHECKING:
-    from headrace.server.clients.session import Session
-    from headrace.server.config.config import Config
-    from headrace.server.state import Server
+from headrace.server.clients.session import NO_EVICT, Session
+from headrace.server.config.config import Config
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 

@@ -7,12 +7,10 @@ and sees that nobody meets a part of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.protocol.outgoing import LongRequest
-
-if TYPE_CHECKING:
-    from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.call import Call
 
 LENGTHY_WORDS: Final = 8192  # of a request, at least
 PARTS: Final = 32  # a power of two: a table that grows does so in one piece

@@ -40,8 +40,9 @@ import asyncio
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.errors import advice
 from headrace.server.clients.session import Peer, Session
 from headrace.server.durability.aof_worker import AofWorker, as_os_error
@@ -49,9 +50,6 @@ from headrace.server.durability.files import Files, Rewriter
 from headrace.server.durability.sync_waits import SyncWait
 from headrace.server.gate import WRITES_REFUSED
 from headrace.server.state import Server
-
-if TYPE_CHECKING:
-    from headrace.persistence.aof.file import AppendOnlyFile
 
 log: Final = logging.getLogger("headrace")
 

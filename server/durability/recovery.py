@@ -18,16 +18,14 @@ import asyncio
 import logging
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.files import Files, Rewriter
 from headrace.server.durability.worker import failure_text
 from headrace.server.state import Server
-
-if TYPE_CHECKING:
-    from headrace.persistence.aof.file import AppendOnlyFile
 
 log: Final = logging.getLogger("headrace")
 

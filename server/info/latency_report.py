@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.server.config.config import Config
+from headrace.server.state import Server
 from headrace.server.statistics.latency import LatencySeries
-
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
-    from headrace.server.state import Server
 
 _COLUMNS: Final = 80
 _ROWS: Final = 4

@@ -15,10 +15,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
+from headrace.server.config.config import Config
 
 MOST_PASSED: Final = 1024  # answers after which nobody looks, when it was in vain so often
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.server.config.config import Config
 from headrace.server.log import log
-
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
 
 OOM_SCORE_FILE: Final = "/proc/self/oom_score_adj"
 HUGE_PAGES_FILE: Final = "/sys/kernel/mm/transparent_hugepage/enabled"

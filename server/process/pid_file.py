@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
 
+from headrace.server.config.config import Config
 from headrace.server.log import log
-
-if TYPE_CHECKING:
-    from headrace.server.config.config import Config
 
 
 def write_pid_file(config: Config) -> None:

@@ -15,12 +15,11 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from headrace.server.config.config import Config
 from headrace.server.log import log
 
 if TYPE_CHECKING:
     from types import FrameType
-
-    from headrace.server.config.config import Config
 
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 STANDARD_OUTPUT: Final = 1

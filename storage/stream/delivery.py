@@ -5,7 +5,7 @@ Whether new entries may go out at all is decided by ``Group.room``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.storage.stream.groups import (
     NEVER,
@@ -16,12 +16,10 @@ from headrace.storage.stream.groups import (
     has_tombstone_after,
 )
 from headrace.storage.stream.ids import is_below
+from headrace.storage.stream.nack import Nack
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import GONE
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.nack import Nack
-    from headrace.storage.stream.part import Part
-    from headrace.storage.stream.stream import Stream
+from headrace.storage.stream.stream import Stream
 
 
 class Claim:

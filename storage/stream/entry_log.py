@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.storage.errors import StorageError
 from headrace.storage.freeable import Removed
-from headrace.storage.stream.appending import append, append_alike, open_block, size_of
+from headrace.storage.stream.appending import NodeLimits, append, append_alike, open_block, size_of
 from headrace.storage.stream.block import BLOCK_BYTES, Block
 from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.index import BlockIndex
@@ -25,8 +25,6 @@ from headrace.storage.value import Value
 if TYPE_CHECKING:
     from librt.vecs import vec
     from mypy_extensions import i64
-
-    from headrace.storage.stream.appending import NodeLimits
 
 ADDED_MAX: Final = 2**63 - 1  # the greatest number that XSETID takes, and so a file that is read
 ENTRY_BYTES_MAX: Final = 1 << 30

@@ -20,19 +20,17 @@ What is read is to be used before the stream can change again: blocks are the st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.storage.freeable import Freeable
 from headrace.storage.stream.block import BLOCK_BYTES, Block
+from headrace.storage.stream.contents import Contents
+from headrace.storage.stream.groups import Consumer, Group
+from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.keeping import BlockKeeper, NackKeeper, ProducerKeeper
+from headrace.storage.stream.nack import Holder, Nack
+from headrace.storage.stream.producer import Producer
 from headrace.storage.value import Frozen
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.contents import Contents
-    from headrace.storage.stream.groups import Consumer, Group
-    from headrace.storage.stream.idempotence import IdmpMap
-    from headrace.storage.stream.nack import Holder, Nack
-    from headrace.storage.stream.producer import Producer
 
 STREAM: Final = b"stream"
 NO_OWNER: Final = -1

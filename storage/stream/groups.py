@@ -13,16 +13,14 @@ frozen group can keep what it was.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from headrace.storage.freeable import Freeable, Removed
+from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.keeping import NackKeeper
 from headrace.storage.stream.nack import Chunk, Holder, Nack
 from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.entry_log import EntryLog
 
 Named = TypeVar("Named")
 UNKNOWN: Final = -1

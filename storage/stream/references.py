@@ -6,13 +6,11 @@ with the entry, and ``ACKED`` removes only what no group still needs (``is_refer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import ID_MAX, is_below
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.block import Block
-    from headrace.storage.stream.stream import Stream
+from headrace.storage.stream.stream import Stream
 
 KEEPREF: Final = 0
 DELREF: Final = 1

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.storage.digest import Digest
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.frozen import STREAM, FrozenStream
 from headrace.storage.stream.ids import ID_MAX, following
-
-if TYPE_CHECKING:
-    from headrace.storage.digest import Digest
 
 _DIGEST_NUMBER: Final = 6
 _DIGEST_PAGE: Final = 1000  # entries looked at together

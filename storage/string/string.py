@@ -7,13 +7,11 @@ bytes there. Redis has three forms, too: embstr, int and raw.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headrace.storage.digest import Digest
+from headrace.storage.expiring import Expiring
 from headrace.storage.value import Value
-
-if TYPE_CHECKING:
-    from headrace.storage.digest import Digest
-    from headrace.storage.expiring import Expiring
 
 STRING: Final = b"string"
 _DIGEST_NUMBER: Final = 0

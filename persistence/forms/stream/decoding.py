@@ -6,9 +6,9 @@ because it will be written to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from headrace.persistence.forms.intake import INT64_MAX, Reader
+from headrace.persistence.forms.intake import INT64_MAX, Intake, Reader
 from headrace.persistence.forms.records import NO_DEADLINE, WRAP
 from headrace.persistence.forms.stream.kinds import (
     BLOCK_ROW,
@@ -28,9 +28,6 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.contents import IDMP_DURATION_S_MAX, IDMP_MAXSIZE_MAX
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.stream import Stream
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.intake import Intake
 
 _IDS_BYTES_END: Final = 2**31
 

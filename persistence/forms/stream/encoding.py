@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from headrace.persistence.forms.form import Walk, Writer
-from headrace.persistence.forms.records import TABLE_NUMBERS, WRAP, Record
+from headrace.persistence.forms.records import TABLE_NUMBERS, WRAP, Record, Records
 from headrace.persistence.forms.stream.kinds import (
     BLOCKS,
     CONSUMERS,
@@ -23,9 +23,6 @@ from headrace.storage.stream.frozen import (
     Pending,
 )
 from headrace.storage.stream.producer import Producer
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.records import Records
 
 BLOCKS_AT_ONCE: Final = 64
 CONSUMERS_AT_ONCE: Final = 500

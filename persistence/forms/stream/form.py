@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form
+from headrace.persistence.forms.intake import Intake
+from headrace.persistence.forms.records import Records
 from headrace.persistence.forms.stream.decoding import StreamReader
 from headrace.persistence.forms.stream.encoding import StreamWriter
 from headrace.persistence.forms.stream.kinds import NAMES
 from headrace.persistence.forms.stream.rdb import KINDS, read_stream
 from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.frozen import STREAM, FrozenStream
 from headrace.storage.stream.stream import Stream
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.commands import Commands
-    from headrace.persistence.forms.intake import Intake
-    from headrace.persistence.forms.records import Records
-    from headrace.persistence.rdb.source import RdbSource
 
 
 class StreamForm(Form):

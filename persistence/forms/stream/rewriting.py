@@ -12,18 +12,15 @@ say that time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from headrace.persistence.forms.commands import annotation
+from headrace.persistence.forms.commands import Commands, annotation
 from headrace.persistence.forms.form import Walk
 from headrace.protocol.outgoing import request
 from headrace.protocol.wire import array_header, bulk
+from headrace.storage.stream.block import Block
 from headrace.storage.stream.frozen import NO_OWNER, FrozenGroup, FrozenStream, Pending
-
-if TYPE_CHECKING:
-    from headrace.persistence.forms.commands import Commands
-    from headrace.storage.stream.block import Block
-    from headrace.storage.stream.producer import Producer
+from headrace.storage.stream.producer import Producer
 
 BLOCKS_AT_ONCE: Final = 2
 RELEASED_PAGE: Final = 64  # released entries in one command

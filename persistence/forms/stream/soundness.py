@@ -5,16 +5,14 @@ A checksum says that bytes are as they were written. It does not say who wrote t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.intake import UNDECODABLE
+from headrace.storage.stream.block import Block
+from headrace.storage.stream.groups import Group
 from headrace.storage.stream.packing import pack
-
-if TYPE_CHECKING:
-    from headrace.storage.stream.block import Block
-    from headrace.storage.stream.groups import Group
-    from headrace.storage.stream.stream import Stream
+from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
 

@@ -12,10 +12,11 @@ is kept up to date in between, so no command pays for this.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.server.commands.streams.events import CONSUMER_DELETED
 from headrace.server.commands.streams.group_waiting import group_readers
+from headrace.server.dispatch.call import Call
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -30,9 +31,6 @@ from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.stream import Stream
-
-if TYPE_CHECKING:
-    from headrace.server.dispatch.call import Call
 
 SLICE: Final = 1000  # consumers looked at in one tick; ten keys without groups cost as much as one
 PAGE: Final = 200  # keys, or consumers of a group, looked at in one step
