@@ -187,7 +187,7 @@ class Changes:
         self.expired.clear()
         for db, key in found:
             self.expired_keys += 1
-            self.report(db, key, EXPIRED, [name, key], 1, False)
+            self.report(db, key, EXPIRED, [name, key], count=1, wakes=False)
 
     def stamp_next(self) -> None:
         """Keep the time with the next record."""

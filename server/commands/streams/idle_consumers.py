@@ -72,7 +72,7 @@ def _reclaim(
         if name not in waiting:
             group.delete_consumer(name)
             record = [b"XGROUP", b"DELCONSUMER", key, group.name, name]
-            server.changes.report(db.index, key, CONSUMER_DELETED, record, 1, False)
+            server.changes.report(db.index, key, CONSUMER_DELETED, record, count=1, wakes=False)
 
 
 class Sweep:
