@@ -23,10 +23,10 @@ from librt.strings import BytesWriter
 from headrace.persistence.files import is_gone, open_to_write, sync_file
 from headrace.persistence.forms.commands import annotation
 from headrace.persistence.log import Log
-from headrace.protocol.outgoing import write_request
+from headrace.protocol.outgoing import request, write_request
 
-_MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
-_EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
+_MULTI: Final = request([b"MULTI"])
+_EXEC: Final = request([b"EXEC"])
 _NO_DATABASE: Final = -1
 _KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used again
 
