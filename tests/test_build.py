@@ -20,14 +20,15 @@ from support.wheels import build_wheel, modules, only_wheel, sources
 
 # Caches, environments and what other tests change meanwhile: in pytest's cache is a node_modules.
 ELSEWHERE = (".venv", ".git", ".mypy", ".ruff", ".hypothesis", ".pytest_cache", "data")
+NOT_COPIED = (".*", "data", "build", "__pycache__", "node_modules")
 PACKAGES = ("compat", "persistence", "protocol", "server", "storage")
 
 
-def listing() -> set[str]:
-    """What lies in the checkout."""
+def listing(folder: Path = ROOT) -> set[str]:
+    """What lies in the checkout, or in a copy of it."""
     return {
-        path.relative_to(ROOT).as_posix()
-        for top in ROOT.iterdir()
+        path.relative_to(folder).as_posix()
+        for top in folder.iterdir()
         if not top.name.startswith(ELSEWHERE)
         for path in [top, *top.rglob("*")]
         if "__pycache__" not in path.parts and path.suffix in ("", ".so", ".c", ".egg-info")
@@ -59,27 +60,31 @@ def test_pure_build_says_why(variables: dict[str, str], message: str, tmp_path: 
 
 
 def test_a_source_distribution_is_all_that_a_wheel_needs(tmp_path: Path) -> None:
-    before = listing()
+    """It is made in a copy: setuptools collects its files beside the sources for a moment."""
+    copy = tmp_path / "checkout"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    before = listing(copy)
+    out = tmp_path / "out"
     code = (
         "from sys import argv; from setuptools import build_meta; build_meta.build_sdist(argv[1])"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code, tmp_path],
-        cwd=ROOT,
+        [sys.executable, "-P", "-c", code, out],
+        cwd=copy,
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert listing() ^ before == set(), "the build wrote into the checkout"
-    (archive,) = tmp_path.glob("headrace-*.tar.gz")
+    assert listing(copy) ^ before == set(), "the build wrote into the checkout"
+    (archive,) = out.glob("headrace-*.tar.gz")
     with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path, filter="data")
-    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+        packed.extractall(out, filter="data")
+    (source,) = (path for path in out.iterdir() if path.is_dir())
     assert (source / "server/link_order.txt").exists()
     assert not (source / "pyspark_headrace").exists()
-    wheel = only_wheel(tmp_path / "out", source, HEADRACE_PURE="1")
+    wheel = only_wheel(tmp_path / "wheel", source, HEADRACE_PURE="1")
     assert modules(wheel) == ours()
 
 
