@@ -184,7 +184,7 @@ $(CONNECTOR_STAMP): $(TO_TEST) $(CONNECTOR)/pyproject.toml $(call sources,$(CONN
 	@$(PIP) install --quiet --no-build-isolation --no-deps --force-reinstall ./$(CONNECTOR)
 	@touch $@
 
-wheel: ## wheels into dist/: headrace for each Python at hand, pyspark-headrace for all
+wheel: ## wheels into dist/: headrace for each Python installed, pyspark-headrace for all
 	@mkdir -p dist
 	@for python in $(PYTHONS); do \
 		$$python -c '' 2> /dev/null || { echo "headrace: no $$python here"; continue; }; \

@@ -67,13 +67,13 @@ class RecordDecoder(Intake):
             reader.finish()
 
     def close(self) -> None:
-        """Drop what is at hand, and the readers, which know this one."""
+        """Drop the bytes being decoded, and the readers, which hold a reference to this decoder."""
         self.frame = b""
         self._reader = None
         self._readers.clear()
 
     def entries_met(self) -> int:
-        """The entries of streams so far, those of the stream at hand included."""
+        """How many entries of streams have been met, those of an unfinished stream included."""
         reader = self._reader
         return self.entries if reader is None else self.entries + reader.entries_met()
 

@@ -1,4 +1,4 @@
-"""Where records are taken in: what those who read them know of the bytes at hand."""
+"""Where records are taken in: what their readers know of the bytes that are being decoded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Malformed(Exception):
 
 
 class Intake:
-    """The record at hand, and where its keys go.
+    """The record being decoded, and where its keys go.
 
     Attributes:
         frame: what is being read; at: how far, behind the record's table; end: where it ends.
@@ -58,7 +58,7 @@ class Intake:
         self._start = 0  # of the record
 
     def malformed(self, expected: str) -> Malformed:
-        """What to raise for the record at hand."""
+        """What to raise for the record being decoded."""
         return Malformed(self._start, expected)
 
     def cut(self, size: int) -> bytes:
@@ -91,7 +91,7 @@ class Reader:
     """Reads the records of one form, in the order of the file; one file has one.
 
     Args:
-        intake: the record at hand, and where keys go.
+        intake: the record being decoded, and where keys go.
     """
 
     def __init__(self, intake: Intake) -> None:

@@ -79,7 +79,7 @@ class Records:
         self._size = 0
 
     def put(self, record: Record) -> None:
-        """Put a record that is not empty into the payload at hand, and empty it."""
+        """Put a record that is not empty into the current payload, and empty it."""
         if not record.table:
             return
         table = _pack(record.table)
