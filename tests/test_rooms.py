@@ -18,7 +18,7 @@ PREFIX = "headrace."
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "value"),
-        *("string", "faces", "entry", "keyspace", "freezing", "stream"),
+        *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
         *("errors", "files", "log", "encoder"),

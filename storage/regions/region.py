@@ -1,0 +1,119 @@
+"""One region: who it is, and what it knows of the others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.regions.vectors import (
+    Dot,
+    Numbers,
+    epoch_of,
+    lane_name,
+    origin_of,
+    region_of,
+)
+
+STRICT: Final = 0
+SEMI_STRICT: Final = 1
+LIBERAL: Final = 2
+MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
+
+GENERATION_SHIFT: Final = 20
+STEP_SHIFT: Final = 4  # the lower bits of a sequence are the region
+STEP: Final = 1 << STEP_SHIFT
+STEPS: Final = 1 << (GENERATION_SHIFT - STEP_SHIFT)  # sequences that a region has in a millisecond
+
+
+class Region:
+    """This region.
+
+    Attributes:
+        id: its number, 1 to 15.
+        epoch, origin: who it is now.
+        generation: how many times a tail may have been lost; it stands in every ID.
+        nonce: tells apart two lives that took the same epoch.
+        database: the name of what all regions share.
+        mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
+        count: how many records this origin has written.
+        numbers: how many are known here of each other origin, earlier epochs of this region
+            included.
+        last_lane: the highest number that this origin has given a lane.
+        promise_ms: every ID that will be made here has more milliseconds than this.
+        forgotten: regions that take part no more, and their last epoch.
+    """
+
+    def __init__(self, region: int) -> None:
+        self.id: Final = region
+        self.epoch = 0
+        self.origin = origin_of(region, 0)
+        self.generation = 0
+        self.nonce = b""
+        self.database = b""
+        self.mode = STRICT
+        self.count = 0
+        self.numbers: Numbers = {}
+        self.last_lane = 0
+        self.promise_ms = 0
+        self.forgotten: dict[int, int] = {}
+
+    def known(self) -> Numbers:
+        """All that is known here, own records included."""
+        numbers = self.numbers.copy()
+        if self.count:
+            numbers[self.origin] = self.count
+        return numbers
+
+    def number_of(self, origin: bytes) -> int:
+        """How many records of an origin are known here."""
+        return self.count if origin == self.origin else self.numbers.get(origin, 0)
+
+    def learned(self, origin: bytes, number: int) -> None:
+        """A record of an origin, and all before it, has been applied here."""
+        if origin == self.origin:
+            self.count = number
+        else:
+            self.numbers[origin] = number
+
+    def knows(self, dot: Dot) -> bool:
+        """Whether a record has been applied here."""
+        return self.number_of(dot[0]) >= dot[1]
+
+    def next_dot(self) -> Dot:
+        """What the next record of this region will be."""
+        return self.origin, self.count + 1
+
+    def new_lane(self) -> int:
+        """A number for a new lane of this origin; no number is given twice."""
+        self.last_lane = max(self.count + 1, self.last_lane + 1)
+        return self.last_lane
+
+    def met_lane(self, origin: bytes, number: int) -> None:
+        """A record of an origin has named a lane."""
+        if origin == self.origin and number > self.last_lane:
+            self.last_lane = number
+
+    def base_seq(self) -> int:
+        """The lowest sequence that this region gives."""
+        return self.generation << GENERATION_SHIFT | self.id
+
+    def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> None:
+        """Be another origin from now on; what was written as the one before stays known."""
+        if epoch != self.epoch and self.count:
+            self.numbers[self.origin] = self.count
+        self.epoch = epoch
+        self.origin = origin_of(self.id, epoch)
+        self.generation = generation
+        self.nonce = nonce
+        self.count = self.numbers.pop(self.origin, 0)
+        self.last_lane = self.count
+
+
+def latest_epoch(numbers: Numbers, region: int) -> int:
+    """The highest epoch of a region that a number vector knows; -1 where it knows none."""
+    epochs = [epoch_of(origin) for origin in numbers if region_of(origin) == region]
+    return max(epochs, default=-1)
+
+
+def first_lane(region: int) -> bytes:
+    """The lane of what a single server held before it became a region."""
+    return lane_name(origin_of(region, 0), 0)
