@@ -22,12 +22,15 @@ from headrace.compat.parameters import (
     BadValue,
     Parameter,
 )
-from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit
+from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit, PeerAddress
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
 
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"
 IS_DUPLICATE: Final = "duplicate parameter"
+NEEDS_FILE: Final = "a region (aa-region-id) needs appendonly yes"
+NEEDS_SNAPSHOTS: Final = "a region (aa-region-id) needs aof-use-rdb-preamble yes"
+IS_OWN_REGION: Final = "aa-peers names the region itself (aa-region-id)"
 
 # Called after a value has changed; a text refuses the change and is the reason for the user.
 ChangeHook = Callable[[], "str | None"]
@@ -84,6 +87,26 @@ class Config:
     stream_idmp_duration: int
     stream_idmp_maxsize: int
     stream_consumer_reclaim_ms: int
+    aa_region_id: int
+    aa_database: bytes
+    aa_peers: list[PeerAddress]
+    aa_port: int
+    aa_secret: bytes
+    aa_allow_plaintext: bool
+    aa_xadd_id_mode: bytes
+    aa_other_keys: bytes
+    aa_stable_ids: bool
+    aa_send: bytes
+    aa_backlog_bytes: int
+    aa_log_max_bytes: int
+    aa_transaction_max_bytes: int
+    aa_compress: bool
+    aa_ack_interval_ms: int
+    aa_beat_ms: int
+    aa_start_wait_ms: int
+    aa_relay_after_ms: int
+    aa_join_lag_ms: int
+    aa_max_lag_ms: int
     notify_keyspace_events: int
     slowlog_log_slower_than: int
     slowlog_max_len: int
@@ -205,7 +228,23 @@ class Config:
             if value != current:
                 self.store(row, value)
                 changed.append((name, row))
+        found = self.contradiction()
+        if found is not None:
+            self._restore(backup)
+            raise CommandError(config_set_failed(found[0].encode(), found[1].encode()))
         self._announce(changed, backup)
+
+    def contradiction(self) -> tuple[str, str] | None:
+        """A parameter that cannot have its value beside the others, and why; or None."""
+        if not self.aa_region_id:
+            return None
+        if not self.appendonly:
+            return "appendonly", NEEDS_FILE
+        if not self.aof_use_rdb_preamble:
+            return "aof-use-rdb-preamble", NEEDS_SNAPSHOTS
+        if any(peer.region == self.aa_region_id for peer in self.aa_peers):
+            return "aa-peers", IS_OWN_REGION
+        return None
 
     def _announce(
         self, changed: list[tuple[bytes, Parameter]], backup: list[tuple[Parameter, object]]

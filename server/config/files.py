@@ -141,6 +141,7 @@ class Loader:
             self.load_text(stdin, "standard input", 0)
         self._load_lines(arguments.lines, "the command line", 0)
         self._check_logfile()
+        self._check_regions()
 
     def load_text(self, text: bytes, place: str, depth: int) -> None:
         """Read the lines of ``text``; ``place`` is where they come from, ``depth`` of includes."""
@@ -233,6 +234,14 @@ class Loader:
         except OSError as error:
             reason = f"Can't open the log file: {error.strerror}"
             raise ConfigError("", 0, b"", reason) from None
+
+    def _check_regions(self) -> None:
+        """Refuse what a region cannot have; it has one database, whatever `databases` says."""
+        refusal = self.config.contradiction()
+        if refusal is not None:
+            raise ConfigError("", 0, b"", refusal[1])
+        if self.config.aa_region_id:
+            self.config.databases = 1
 
 
 def _shown(path: bytes) -> str:

@@ -16,6 +16,7 @@ from headrace.compat.parameters import (
 )
 from headrace.compat.quoting import quoted
 from headrace.server.config.notifications import flags_of, letters_of
+from headrace.storage.regions.vectors import REGION_MAX
 
 MAX_BIND_ADDRESSES: Final = 16
 MAX_SAVE_CHANGES: Final = (1 << 31) - 1
@@ -28,6 +29,9 @@ BAD_PERCENTILES: Final = "Invalid latency-tracking-info-percentiles parameters"
 PERCENTILES_OUT_OF_RANGE: Final = (
     "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
 )
+BAD_PEERS: Final = "Peers are given as '<region> <host> <port>', separated by commas"
+BAD_PEER_REGION: Final = f"The number of a region is 1 to {REGION_MAX}"
+PEER_TWICE: Final = "A region stands twice among the peers"
 BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'."
 
 SavePoints = list[tuple[int, int]]
@@ -172,6 +176,58 @@ class OutputLimits(Parameter):
         return "`<normal, replica or pubsub> <hard> <soft> <soft seconds>`, once or more"
 
 
+class PeerAddress:
+    """Where another region is reached.
+
+    Args:
+        region: its number.
+    """
+
+    def __init__(self, region: int, host: bytes, port: int) -> None:
+        self.region: Final = region
+        self.host: Final = host
+        self.port: Final = port
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PeerAddress) and (
+            (self.region, self.host, self.port) == (other.region, other.host, other.port)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.region, self.host, self.port))
+
+
+class Peers(Parameter):
+    """The other regions; kept as a list of ``PeerAddress``, in the order of their numbers."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue unless each region has a number of its own, a host and a port."""
+        whole = b" ".join(words)
+        if not whole.strip():
+            return []
+        peers: dict[int, PeerAddress] = {}
+        for part in whole.split(b","):
+            peer = _peer(part.split())
+            if peer.region in peers:
+                raise BadValue(PEER_TWICE)
+            peers[peer.region] = peer
+        return [peers[region] for region in sorted(peers)]
+
+    def show(self, value: object) -> bytes:
+        """All of them in one line."""
+        return b", ".join(
+            [b"%d %b %d" % (peer.region, peer.host, peer.port) for peer in peer_list(value)]
+        )
+
+    def rewritten(self, value: object) -> bytes:
+        """The line in quotes, because of its commas."""
+        return b'"%b"' % self.show(value)
+
+    def range_text(self) -> str:
+        """The form of the words."""
+        return "`<region> <host> <port>`, separated by commas"
+
+
 class Percentiles(Parameter):
     """Percentiles to show; kept as a list of float."""
 
@@ -270,3 +326,22 @@ def output_limits(value: object) -> list[OutputLimit]:
     """``value``, which is what ``OutputLimits`` keeps."""
     assert isinstance(value, list)
     return value
+
+
+def peer_list(value: object) -> list[PeerAddress]:
+    """``value``, which is what ``Peers`` keeps."""
+    assert isinstance(value, list)
+    return value
+
+
+def _peer(words: list[bytes]) -> PeerAddress:
+    """Raises BadValue for what is no region, host and port."""
+    if len(words) != 3:
+        raise BadValue(BAD_PEERS)
+    region = loose_integer(words[0])
+    port = loose_integer(words[2])
+    if region is None or not 0 < region <= REGION_MAX:
+        raise BadValue(BAD_PEER_REGION)
+    if port is None or not 0 < port <= 65535:
+        raise BadValue(BAD_PEERS)
+    return PeerAddress(region, words[1], port)

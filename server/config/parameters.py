@@ -15,6 +15,7 @@ from headrace.compat.parameters import (
     IMMUTABLE,
     INT_MAX,
     INT_MIN,
+    KB,
     LONG_MAX,
     MB,
     MULTI,
@@ -40,9 +41,11 @@ from headrace.server.config.kinds import (
     KeyspaceEvents,
     OutputLimit,
     OutputLimits,
+    Peers,
     Percentiles,
     Save,
 )
+from headrace.storage.regions.vectors import REGION_MAX
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
     IDMP_DURATION_S_MAX,
@@ -510,11 +513,158 @@ PROCESS: Final[tuple[Parameter, ...]] = (
     ),
 )
 
+REGIONS: Final[tuple[Parameter, ...]] = (
+    Integer(
+        "aa-region-id",
+        0,
+        0,
+        REGION_MAX,
+        flags=IMMUTABLE,
+        doc="Number of this region among those that share a database, 1 to 15; 0 is a server on "
+        "its own. A region needs `appendonly yes` and `aof-use-rdb-preamble yes`, and has database "
+        "0 only.",
+    ),
+    Text(
+        "aa-database",
+        b"default",
+        flags=IMMUTABLE,
+        may_be_empty=False,
+        doc="Name of the database that the regions share. Regions with another one are refused.",
+    ),
+    Peers(
+        "aa-peers",
+        [],
+        flags=MULTI,
+        doc="The other regions, such as `2 eu.example 7400, 3 us.example 7400`.",
+    ),
+    Integer(
+        "aa-port",
+        0,
+        0,
+        65535,
+        flags=IMMUTABLE,
+        doc="TCP port at which the other regions are answered, on the addresses of `bind`; 0 is "
+        "none.",
+    ),
+    Text(
+        "aa-secret",
+        flags=SENSITIVE,
+        doc="Secret that all regions of a database have; empty is none. It never travels: each "
+        "side shows that it has it.",
+    ),
+    YesNo(
+        "aa-allow-plaintext",
+        False,
+        flags=IMMUTABLE,
+        doc="Exchange with regions on other machines without encryption, as in a network that is "
+        "protected by other means.",
+    ),
+    Choice(
+        "aa-xadd-id-mode",
+        b"strict",
+        (b"strict", b"semi-strict", b"liberal"),
+        alias="crdt_xadd_id_uniqueness_mode",
+        doc="Which IDs XADD takes: `strict` the milliseconds at most, so no ID is there twice; "
+        "`semi-strict` whole ones too; `liberal` any, and milliseconds alone mean the sequence 0. "
+        "Also set as `crdt_xadd_id_uniqueness_mode`.",
+    ),
+    Choice(
+        "aa-other-keys",
+        b"refused",
+        (b"refused", b"local"),
+        doc="Whether keys that are no streams may be written; they stay in this region.",
+    ),
+    YesNo(
+        "aa-stable-ids",
+        True,
+        doc="Refuse IDs of callers that would come too late for those who read in order, in "
+        "streams that have entries with IDs of the server.",
+    ),
+    Choice(
+        "aa-send",
+        b"written",
+        (b"written", b"synced"),
+        doc="When a change is sent to other regions: once it is written to the append-only file, "
+        "or once that is on the disk.",
+    ),
+    Memory(
+        "aa-backlog-bytes",
+        16 * MB,
+        64 * KB,
+        LONG_MAX,
+        doc="How much of what was written last is kept in memory for other regions.",
+    ),
+    Memory(
+        "aa-log-max-bytes",
+        4 * GB,
+        MB,
+        LONG_MAX,
+        doc="How much is kept in files for regions that are away. One that needs more gets a copy "
+        "of everything.",
+    ),
+    Memory(
+        "aa-transaction-max-bytes",
+        64 * MB,
+        MB,
+        GB,
+        doc="Largest change that is exchanged in one piece: a transaction, RENAME, COPY, RESTORE.",
+    ),
+    YesNo("aa-compress", False, doc="Compress what is sent to other regions, where it is long."),
+    Integer(
+        "aa-ack-interval-ms",
+        10,
+        0,
+        60_000,
+        doc="Milliseconds for which acknowledgements of a group are collected before other regions "
+        "hear of them.",
+    ),
+    Integer(
+        "aa-beat-ms",
+        1000,
+        10,
+        3_600_000,
+        doc="Milliseconds between two reports of what this region knows, while one is needed.",
+    ),
+    Integer(
+        "aa-start-wait-ms",
+        1000,
+        0,
+        3_600_000,
+        flags=IMMUTABLE,
+        doc="Milliseconds for which a start waits for the other regions to say what they know of "
+        "this one.",
+    ),
+    Integer(
+        "aa-relay-after-ms",
+        5000,
+        10,
+        LONG_MAX,
+        doc="Milliseconds after which the changes of a region that does not answer are asked of "
+        "others.",
+    ),
+    Integer(
+        "aa-join-lag-ms",
+        1000,
+        1,
+        LONG_MAX,
+        doc="Milliseconds that a new region may be behind when it begins to take writes.",
+    ),
+    Integer(
+        "aa-max-lag-ms",
+        60_000,
+        0,
+        LONG_MAX,
+        doc="Milliseconds behind another region from which the log says so, once an hour; 0 is "
+        "never.",
+    ),
+)
+
 SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Network", NETWORK),
     ("Limits", LIMITS),
     ("Files", FILES),
     ("Streams", STREAMS),
+    ("Regions", REGIONS),
     ("Logs, events and measurements", WATCHING),
     ("Process", PROCESS),
 ]

@@ -338,6 +338,7 @@ def test_event_letters_that_mean_nothing() -> None:
 def test_sensitive_parameters() -> None:
     assert is_sensitive(b"RequirePass")
     assert is_sensitive(b"masterauth")
+    assert is_sensitive(b"AA-secret")
     assert not is_sensitive(b"maxmemory")
     assert not is_sensitive(b"nothing")
 
