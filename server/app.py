@@ -13,7 +13,6 @@ from typing import Final
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.errors import PersistenceError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
-from headrace.server.clock import monotonic_ms
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -69,7 +68,7 @@ class App(Host):
                 return
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        delay_s = max(0, deadline_ms - monotonic_ms()) / 1000
+        delay_s = max(0, deadline_ms - self.server.clock.monotonic_ms()) / 1000
         self._timer_ms = deadline_ms
         self._timer = loop.call_later(delay_s, self._time_out_waiters)
 

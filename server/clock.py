@@ -1,6 +1,9 @@
 """The time of day, read as cheaply as can be: once or twice for every command.
 
 Lengths of time are measured on a clock that nobody sets.
+
+Whatever decides what the data is asks the clock of its server. So a server that is given another
+source of time lives wholly by that.
 """
 
 from __future__ import annotations
@@ -9,22 +12,14 @@ from time import monotonic_ns
 from typing import Final
 
 from librt.time import time
+from mypy_extensions import mypyc_attr
 
 STEP_MS: Final = 1000  # less is a clock that is corrected little by little
 
 
-def read_ns() -> int:
-    """Nanoseconds since 1970, to a quarter of a microsecond."""
-    return int(time() * 1e9)
-
-
-def monotonic_ms() -> int:
-    """Milliseconds since some moment, whatever is done to the time of day meanwhile."""
-    return monotonic_ns() // 1_000_000
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """The time as the server knows it.
+    """The time as the server knows it. A subclass may have another source of it.
 
     Attributes:
         now_ns: nanoseconds since 1970, read at the end of each command: the start of the next.
@@ -34,19 +29,27 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self.now_ns = read_ns()
+        self.now_ns = self.read_ns()
         self.started_ms: Final = self.now_ns // 1_000_000
-        self.up_since_ms: Final = monotonic_ms()
+        self.up_since_ms: Final = self.monotonic_ms()
         self.ahead_ms = self.started_ms - self.up_since_ms
+
+    def read_ns(self) -> int:
+        """Nanoseconds since 1970, to a quarter of a microsecond."""
+        return int(time() * 1e9)
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since some moment, whatever is done to the time of day meanwhile."""
+        return monotonic_ns() // 1_000_000
 
     def refresh(self) -> int:
         """Read the time; milliseconds since 1970."""
-        self.now_ns = read_ns()
+        self.now_ns = self.read_ns()
         return self.now_ns // 1_000_000
 
     def without_step(self, spent_ns: int) -> int:
         """How long something took that ends now, where the time of day may have been set since."""
-        step_ms = self.now_ns // 1_000_000 - monotonic_ms() - self.ahead_ms
+        step_ms = self.now_ns // 1_000_000 - self.monotonic_ms() - self.ahead_ms
         if abs(step_ms) >= STEP_MS:
             spent_ns -= step_ms * 1_000_000
         return max(0, spent_ns)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from headrace.server.changes.changes import Turn
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Host(Turn):
     """Timers, the turns of the event loop, and the end of the process."""
 

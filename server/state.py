@@ -29,6 +29,9 @@ class Server:
 
     One thread touches it, the event loop's; a command runs from start to end without giving way.
 
+    Args:
+        clock: where the time comes from; None is the system.
+
     Attributes:
         config: what has been configured.
         clock: the time.
@@ -44,9 +47,9 @@ class Server:
         run_id: of this process; replication_id: of this data, as Redis has one.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, clock: Clock | None = None) -> None:
         self.config: Final = config
-        self.clock: Final = Clock()
+        self.clock: Final = Clock() if clock is None else clock
         self.gate: Final = Gate()
         limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
         self.data: Final = Data(config.databases, limits)

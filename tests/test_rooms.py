@@ -186,5 +186,5 @@ def test_what_is_wrong_is_found() -> None:
     assert turned_back("server", wrong) == ["headrace.server.clock imports headrace.server.app"]
     round_about = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
     assert circles(round_about) == [["a", "b", "c"]] * 3
-    source = "def f():\n    from headrace.server.clock import read_ns\n"
+    source = "def f():\n    from headrace.server.clock import Clock\n"
     assert list(imports(source)) == ["headrace.server.clock"]

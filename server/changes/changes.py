@@ -54,6 +54,7 @@ class Listener:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Turn:
     """What sees to it that records are written at the end of a turn of the event loop."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
 from headrace.server.statistics.calls import CallCounters
@@ -32,6 +32,7 @@ REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is writte
 HOLD: Final = BLOCKED | PAUSED | CLOSING | AT_WORK
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Peer:
     """What carries a session's bytes; the base class carries nothing, for replay."""
 

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.server.clock import STEP_MS, monotonic_ms
+from headrace.server.clock import STEP_MS
 from headrace.server.commands.streams.idle_consumers import (
     find_group,
     keys_of_streams,
@@ -45,7 +45,7 @@ class ClockSteps:
     def look(self, now_ms: int) -> None:
         """Heed a step since the last look, and go on with what an earlier one left to do."""
         seen_ms = self._seen_ms
-        ahead_ms = now_ms - monotonic_ms()
+        ahead_ms = now_ms - self._server.clock.monotonic_ms()
         step_ms = ahead_ms - self._server.clock.ahead_ms
         self._seen_ms = now_ms
         self._server.clock.ahead_ms = ahead_ms
@@ -66,7 +66,8 @@ class ClockSteps:
         for session in server.clients.sessions.values():
             session.created_ms = _moved(session.created_ms, step_ms, seen_ms, now_ms)
             session.active_ms = _moved(session.active_ms, step_ms, seen_ms, now_ms)
-        server.host.wake_at(monotonic_ms())  # something may be claimed earlier than it could be
+        now_monotonic_ms = server.clock.monotonic_ms()
+        server.host.wake_at(now_monotonic_ms)  # something may be claimed earlier than it could be
         if step_ms < 0:
             self._round = settle_times(server)
 

@@ -13,7 +13,6 @@ import asyncio
 from typing import Final
 
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
-from headrace.server.clock import monotonic_ms
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.client_eviction import evict_clients
 from headrace.server.cron.clock_steps import ClockSteps
@@ -111,7 +110,7 @@ class Cron:
         if server.cron_paused:
             return
         self._clock_steps.look(day_ms)
-        now_ms = monotonic_ms()
+        now_ms = server.clock.monotonic_ms()
         self._sample(now_ms)
         server.statistics.counters.ticks += 1
         self._durability.committer.serve_sync_waits()

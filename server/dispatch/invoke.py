@@ -11,7 +11,6 @@ from headrace.compat.storage_errors import storage_error_line
 from headrace.protocol.packing import packed_replies
 from headrace.protocol.replies import ErrorReply, PackedReplies
 from headrace.server.clients.session import Session
-from headrace.server.clock import read_ns
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import key_positions
 from headrace.server.dispatch.redaction import redacted
@@ -128,7 +127,7 @@ def finish(server: Server, call: Call, row: Command | None) -> None:
 
 def lap(server: Server) -> int:
     """Set the time to now; how long it has been since it was set, in nanoseconds."""
-    now_ns = read_ns()
+    now_ns = server.clock.read_ns()
     spent_ns = now_ns - server.clock.now_ns
     server.clock.now_ns = now_ns
     if 0 <= spent_ns < STEP_NS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.server.clients.session import PAUSED
-from headrace.server.clock import monotonic_ms
 from headrace.server.gate import PAUSED_ALL, PAUSED_WRITES
 from headrace.server.state import Server
 
@@ -15,7 +14,7 @@ def pause(server: Server, for_ms: int, writes_only: bool) -> None:
         for_ms: 0 is no pause at all.
     """
     clients = server.clients
-    end_ms = max(clients.pause_end_ms, monotonic_ms() + for_ms if for_ms else 0)
+    end_ms = max(clients.pause_end_ms, server.clock.monotonic_ms() + for_ms if for_ms else 0)
     unpause(server)  # what is held back now may be free to run under the new rule
     if end_ms:
         clients.pause_end_ms = end_ms
@@ -34,4 +33,4 @@ def unpause(server: Server) -> None:
             session.special &= ~PAUSED
             session.peer.resume_soon()
     if server.blocking.next_alarm_ms():
-        server.host.wake_at(monotonic_ms())
+        server.host.wake_at(server.clock.monotonic_ms())

@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.protocol.replies import Packed
 from headrace.server.clients.session import BLOCKED, Session, session_of
-from headrace.server.clock import monotonic_ms
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish, invoke
 from headrace.server.dispatch.pausing import unpause
@@ -57,7 +56,7 @@ def park(server: Server, session: Session, parked: Parked, now_ms: int) -> None:
     meanwhile.
     """
     if parked.deadline_ms:
-        parked.deadline_ms += monotonic_ms() - now_ms
+        parked.deadline_ms += server.clock.monotonic_ms() - now_ms
     waiter = server.blocking.park(session, session.db.index, parked)
     session.special |= BLOCKED
     if waiter.deadline_ms:
@@ -176,7 +175,7 @@ def _set_alarms(server: Server, lines: list[Line]) -> None:
             now_ms = server.clock.now_ns // 1_000_000
             for alarm in line.new_alarms(_value_at(server, line), now_ms):
                 server.blocking.set_alarm(alarm)
-                server.host.wake_at(monotonic_ms() + alarm.moment_ms - now_ms)
+                server.host.wake_at(server.clock.monotonic_ms() + alarm.moment_ms - now_ms)
 
 
 def time_out_waiters(server: Server) -> int:
@@ -189,7 +188,7 @@ def time_out_waiters(server: Server) -> int:
     pause they are not, because they would write.
     """
     blocking = server.blocking
-    now_ms = monotonic_ms()
+    now_ms = server.clock.monotonic_ms()
     for waiter in blocking.due(now_ms):
         server.end_wait(session_of(waiter), waiter.parked.timeout_reply)
     next_ms = blocking.next_deadline_ms()

@@ -42,6 +42,8 @@ import os
 import time
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.errors import advice
 from headrace.server.clients.session import Peer, Session
@@ -71,8 +73,11 @@ LOG_PERIOD_S: Final = 30.0
 Held = tuple[Peer, bytes]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Committer:
     """Writes and syncs the append-only file of one server, and lets replies go.
+
+    A subclass may end turns in another way, such as without timers and threads.
 
     Attributes:
         failed: under ``always`` the disk failed: nothing leaves any more.

@@ -15,6 +15,9 @@ from headrace.server.state import Server
 class Durability:
     """The parts of durability.
 
+    Args:
+        files, committer: those that a process has, unless others are given.
+
     Attributes:
         files: what is open.
         committer: writes the append-only file, and sends what waits for that.
@@ -23,10 +26,14 @@ class Durability:
         is_on: what the configuration asks for is done; not before loading begins, and not in tools.
     """
 
-    def __init__(self, server: Server) -> None:
-        self.files: Final = Files(server.changes, server.clock.started_ms // 1000)
-        self.committer: Final = Committer(server, self.files)
-        self.saving: Final = Saving(server, self.files)
+    def __init__(
+        self, server: Server, files: Files | None = None, committer: Committer | None = None
+    ) -> None:
+        if files is None:
+            files = Files(server.changes, server.clock.started_ms // 1000)
+        self.files: Final = files
+        self.committer: Final = Committer(server, files) if committer is None else committer
+        self.saving: Final = Saving(server, files)
         self.rewriting: Final = Rewriting(server, self.files, self.committer)
         self.is_on = False
         self._server: Final = server

@@ -19,7 +19,6 @@ from headrace.persistence.files import TEMPORARY_PREFIX, NewFile, read_head, syn
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.server.build import VERSION
-from headrace.server.clock import monotonic_ms
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from headrace.server.durability.worker import failure_text
@@ -59,7 +58,7 @@ class Saving:
         self._server: Final = server
         self._files: Final = files
         self.status: Final = SaveStatus()
-        self._saved_s = monotonic_ms() // 1000  # when save points began to count
+        self._saved_s = server.clock.monotonic_ms() // 1000  # when save points began to count
         self._tried_s = 0  # when the last snapshot in the background began
 
     @property
@@ -117,7 +116,7 @@ class Saving:
         status = self.status
         status.saves += 1
         status.scheduled = False
-        self._tried_s = monotonic_ms() // 1000
+        self._tried_s = self._server.clock.monotonic_ms() // 1000
         job = DumpJob(self._server, self._files, self)
         self._files.job = job
         log.info("Background saving started")
@@ -165,7 +164,7 @@ class Saving:
 
     def _saved(self, path: bytes, size: int, spent_ns: int) -> None:
         self._files.last_save_s = int(time.time())
-        self._saved_s = monotonic_ms() // 1000
+        self._saved_s = self._server.clock.monotonic_ms() // 1000
         self.status.last_ok = True
         self.status.failures_in_a_row = 0
         self.settings_changed()

@@ -17,7 +17,6 @@ from typing import Final
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.clients.client_line import is_subscriber
 from headrace.server.clients.session import PAUSED
-from headrace.server.clock import monotonic_ms
 from headrace.server.dispatch.call import Call
 from headrace.server.gate import NO_REPLICAS
 from headrace.server.info import command_stats
@@ -51,7 +50,7 @@ _NO_FORKS_AND_NO_TRACKING: Final = [
 def server_section(call: Call) -> Lines:
     """Section ``server``: versions, process, clock."""
     config = call.server.config
-    uptime_s = (monotonic_ms() - call.server.clock.up_since_ms) // 1000
+    uptime_s = (call.server.clock.monotonic_ms() - call.server.clock.up_since_ms) // 1000
     lines = [
         b"redis_version:" + REDIS_VERSION.encode(),
         b"redis_git_sha1:00000000",

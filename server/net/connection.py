@@ -36,7 +36,6 @@ from headrace.server.clients.session import (
     Peer,
     Session,
 )
-from headrace.server.clock import monotonic_ms
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
@@ -316,7 +315,7 @@ class Connection(Peer):
         session = self.session
         held = self.pending_output_bytes()
         hard, soft, seconds = self._server.config.output_limit(is_subscriber(session))
-        now_ms = monotonic_ms()
+        now_ms = self._server.clock.monotonic_ms()
         over_soft = 0 < soft <= held
         if not over_soft:
             session.soft_limit_since_ms = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.clock import monotonic_ms, read_ns
+from headrace.server.clock import Clock
 
 SERIES_LENGTH: Final = 160
 
@@ -30,7 +30,8 @@ class LatencySeries:
 class LatencyMonitor:
     """Series by event name; docs/differences.md lists the events."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock: Final = clock
         self.threshold_ms = 0  # 0: off
         self.events: dict[bytes, LatencySeries] = {}
         self._collecting_ms = 0  # since when the garbage collector is at work
@@ -40,10 +41,10 @@ class LatencyMonitor:
         if not self.threshold_ms:
             return
         if phase == "start":
-            self._collecting_ms = monotonic_ms()
+            self._collecting_ms = self._clock.monotonic_ms()
         else:
-            spent_ms = monotonic_ms() - self._collecting_ms
-            self.sample(b"gc", read_ns() // 1_000_000_000, spent_ms)
+            spent_ms = self._clock.monotonic_ms() - self._collecting_ms
+            self.sample(b"gc", self._clock.read_ns() // 1_000_000_000, spent_ms)
 
     def sample(self, event: bytes, at_s: int, ms: int) -> None:
         """Record that ``event`` took ``ms`` milliseconds, if that is long enough."""

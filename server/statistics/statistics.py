@@ -27,7 +27,7 @@ class Statistics:
     def __init__(self, clock: Clock) -> None:
         self.counters: Final = Counters()
         self.slowlog: Final = SlowLog()
-        self.latency: Final = LatencyMonitor()
+        self.latency: Final = LatencyMonitor(clock)
         self.memory: Final = Memory()
         self.rates: Final = Rates()
         self.keyspace_hits = 0

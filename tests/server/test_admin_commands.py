@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 
+from headrace.server.clock import Clock
 from headrace.server.statistics.latency import LatencyMonitor
 from support.client import RawClient, WireError
 from support.process import Process, ServerProcess
@@ -288,7 +289,7 @@ def test_what_is_due_is_expired_between_two_ticks_too(client: RawClient) -> None
 
 
 def test_a_collection_is_an_event() -> None:
-    monitor = LatencyMonitor()
+    monitor = LatencyMonitor(Clock())
     for threshold_ms in (0, 5):
         monitor.threshold_ms = threshold_ms
         monitor.collector("start", {})

@@ -19,7 +19,6 @@ from headrace.compat.errors import (
 from headrace.protocol.packing import PackedArray
 from headrace.protocol.replies import NULL_ARRAY, OK, Packed
 from headrace.server.clients.session import IN_MULTI, Transaction
-from headrace.server.clock import read_ns
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import (
     alike_until,
@@ -115,7 +114,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
     server = call.server
     session = call.session
     handler = None if server.gate.reasons & MONITORED else row.run_alike
-    started_ns = read_ns()
+    started_ns = server.clock.read_ns()
     at = 0
     until = 0
     while at < len(requests):
@@ -130,14 +129,14 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
                     handler = None
         if count > 0:
             replies.add_all(those)
-            ended_ns = read_ns()
+            ended_ns = server.clock.read_ns()
             spent_ns = max(0, ended_ns - started_ns)
             count_alike(server, call, row, requests, at, count, spent_ns)
             at += count
         else:
             replies.add(invoke(call, row, requests[at]), session.resp3)
             server.changes.notify_listeners()
-            ended_ns = read_ns()
+            ended_ns = server.clock.read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
             if server.gate.reasons & MONITORED:
                 show_monitors(server, session, row, requests[at])
