@@ -459,6 +459,61 @@ def unrecognized_xnack_option(word: bytes) -> bytes:
     return b"ERR Unrecognized XNACK option '%b'" % _shown(word)
 
 
+# Regions
+AA_NO_REGION: Final = b"ERR this server is no region (aa-region-id)"
+AA_OTHER_PORT: Final = b"ERR only another region may ask for that, at aa-port"
+AA_NOT_AT_THIS_PORT: Final = b"ERR this port is for other regions: it takes AA and PING alone"
+AA_HELLO_FIRST: Final = b"AAHELLO who is asking? AA HELLO comes first"
+AA_SECRET_WRONG: Final = b"AASECRET the other side has another secret (aa-secret)"
+AA_SECRET_NONE: Final = b"AASECRET this region has no secret (aa-secret)"
+AA_NO_CHALLENGE: Final = b"AASECRET a nonce comes first"
+AA_NO_BASE: Final = b"AANOBASE there is no base yet; it is being written, so ask again"
+AA_NO_COPY: Final = b"AANOCOPY there is no such copy, or not so much of it; begin again"
+AA_NO_SUCH_PEER: Final = b"ERR there is no such peer (aa-peers)"
+AA_NO_SUCH_EFFECT: Final = b"ERR there is no such effect"
+AA_BAD_TOKEN: Final = b"ERR that is no token"
+AA_OWN_REGION: Final = b"ERR that is this region itself"
+AA_NO_LOG: Final = b"AANOLOG the log cannot be read at the moment"
+
+
+def aa_version(version: int) -> bytes:
+    """For another region that speaks another version."""
+    return b"AAVERSION this region speaks version %d" % version
+
+
+def aa_database(name: bytes) -> bytes:
+    """For another region that belongs to another database."""
+    return b"AADATABASE this region belongs to the database '%b' (aa-database)" % _shown(name)
+
+
+def aa_twin(origin: bytes) -> bytes:
+    """For one of two lives under the same name."""
+    return b"AATWIN there is another %b" % origin
+
+
+def aa_forgotten(region: int, epoch: int) -> bytes:
+    """For a region that takes part no more."""
+    return b"AAFORGOTTEN region %d has been forgotten up to epoch %d" % (region, epoch)
+
+
+def aa_ahead(origin: bytes, number: int) -> bytes:
+    """For who knows more of a region than that does itself."""
+    return b"AAAHEAD %b has %d records: whoever knows more has them of a life before" % (
+        origin,
+        number,
+    )
+
+
+def aa_behind(origin: bytes, number: int) -> bytes:
+    """For who asks for records that the log does not hold any more."""
+    return b"AABEHIND the log of %b begins with %d: a full copy is needed" % (origin, number)
+
+
+def aa_malformed(reason: bytes) -> bytes:
+    """For words of another region that mean nothing."""
+    return b"ERR malformed: %b" % reason
+
+
 def _shown(word: bytes) -> bytes:
     """A word as C prints it: none of it from a NUL on."""
     return word.partition(b"\0")[0]

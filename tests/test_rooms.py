@@ -27,7 +27,7 @@ ROOMS: dict[str, list[str]] = {
     "server": [
         *("build", "clock", "log", "gate", "config", "process"),
         *("statistics", "waiting", "clients", "changes", "host", "data", "state"),
-        *("durability", "dispatch", "settings", "loading", "info", "commands"),
+        *("durability", "dispatch", "settings", "regions", "loading", "info", "commands"),
         *("cron", "net", "tools", "app", "start", "cli"),
     ],
     "server.commands": [

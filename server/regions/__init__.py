@@ -1,0 +1,1 @@
+"""Regions: one logical database, written in several servers, that ends the same in all of them."""

@@ -1,0 +1,107 @@
+"""Another region that has called here: has it shown the secret, who is it, what is it sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.server.regions.exchange import RecordLog, Source, given_away
+from headrace.server.regions.hello import BadHello, hello_of, read_hello, refusal, told
+from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
+from headrace.storage.regions.region import Region
+
+
+class Caller:
+    """One connection at the port for other regions, from the side that is asked.
+
+    Args:
+        nonces: of origins that have been met; it adds the caller's.
+        members: which regions take part.
+
+    Attributes:
+        proven: it has shown that it has the secret, if there is one.
+        source: what answers its PULLs; None before it has introduced itself.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        log: RecordLog,
+        nonces: dict[bytes, bytes],
+        secret: bytes,
+        members: Callable[[], list[int]],
+    ) -> None:
+        self.proven = not secret
+        self.source: Source | None = None
+        self._region: Final = region
+        self._log: Final = log
+        self._nonces: Final = nonces
+        self._secret: Final = secret
+        self._members: Final = members
+        self._nonce = b""
+        self._caller_nonce = b""
+
+    def challenge(self, nonce: bytes) -> bytes:
+        """Answer a nonce with one.
+
+        Raises:
+            CommandError: there is no secret, or the nonce is none.
+        """
+        if not self._secret:
+            raise CommandError(errors.AA_SECRET_NONE)
+        if not is_nonce(nonce):
+            raise CommandError(errors.aa_malformed(b"a nonce has 64 digits"))
+        self._caller_nonce = nonce
+        self._nonce = new_nonce()
+        return self._nonce
+
+    def prove(self, code: bytes) -> bytes:
+        """Look at the caller's code, and answer with the one of this side.
+
+        Raises:
+            CommandError: the caller has another secret.
+        """
+        nonce = self._nonce
+        self._nonce = b""  # it is good for one code
+        if not nonce:
+            raise CommandError(errors.AA_NO_CHALLENGE)
+        if not same(code, asking_code(self._secret, self._caller_nonce, nonce)):
+            raise CommandError(errors.AA_SECRET_WRONG)
+        self.proven = True
+        return answering_code(self._secret, self._caller_nonce, nonce)
+
+    def greet(self, words: list[bytes]) -> list[object]:
+        """Answer the words of AA HELLO.
+
+        Raises:
+            CommandError: the two have nothing to do with each other.
+        """
+        region = self._region
+        log = self._log
+        try:
+            hello = read_hello(words)
+        except BadHello as error:
+            raise told(error) from None
+        line = refusal(region, hello, self._nonces, region.count, True)
+        if line:
+            raise CommandError(line)
+        reply = hello_of(region, given_away(log))
+        reply.remembered = self._nonces.get(hello.origin, b"")
+        reply.reach = {origin: log.reach(origin) for origin in log.origins()}
+        reply.members = self._members()
+        if hello.nonce:
+            self._nonces[hello.origin] = hello.nonce
+        self.source = Source(region, log, hello)
+        return reply.reply()
+
+    def source_or_refuse(self) -> Source:
+        """What answers its PULLs.
+
+        Raises:
+            CommandError: it has not introduced itself.
+        """
+        if self.source is None:
+            raise CommandError(errors.AA_HELLO_FIRST)
+        return self.source

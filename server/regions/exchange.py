@@ -1,0 +1,584 @@
+"""The exchange: what a region that is asked answers, and what a region that asks makes of it.
+
+Messages in, messages out: there is no socket here, no clock and no file. A region *pulls* what it
+lacks from each of the others. It introduces itself (``server.regions.hello``), and then keeps some
+PULLs on their way, so that there is always one at the other side that can be answered as soon as
+something has been written there.
+
+``AA PULL bytes [FROM numbers] [ACK numbers] [ALSO origin ...]`` is answered with a list of pieces
+(``server.regions.pieces``) and, where nothing more is left to send, ``[END, numbers, promise]`` as
+its last item. Without FROM it goes on after what this connection was sent; FROM sets the places of
+the origins that it names. A PULL that follows one that said END is not answered before there is
+something to send, or some time has passed: then with END alone, so that both sides hear that the
+other is there.
+
+Who asks applies by number and never by guess: a record that it has is skipped, the next one is
+applied, and a record beyond that breaks the connection off. Whatever was lost, doubled or torn on
+the way, the next connection goes on where the state is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.incoming import ReplyError
+from headrace.server.regions.hello import BadHello, Hello, hello_of, read_reply, refusal
+from headrace.server.regions.pieces import BadPiece, Piece, read_piece
+from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import (
+    BadVector,
+    Numbers,
+    check_origin,
+    decode_numbers,
+    encode_numbers,
+    origin_key,
+    region_of,
+)
+
+AA: Final = b"AA"
+END: Final = b"END"
+PULL_BYTES: Final = 256 * 1024  # that one PULL asks for
+PULL_MAX_BYTES: Final = 8 * 1024 * 1024  # that one may ask for
+PIECE_BYTES: Final = 64 * 1024  # what a piece holds at most, where its records are not longer
+PIECES_MAX: Final = 4096  # in one reply
+OUTSTANDING: Final = 4  # PULLs on their way
+ALSO_MAX: Final = 256  # origins
+
+
+class RecordLog:
+    """The records that a region may give away, its own and those of others."""
+
+    @abstractmethod
+    def ends(self, origin: bytes) -> int:
+        """The number of the last record of an origin that may be given away; 0 for none."""
+
+    @abstractmethod
+    def begins(self, origin: bytes) -> int:
+        """The number of the first record of an origin that is at hand, without reading files.
+
+        It is one above ``ends`` where none is.
+        """
+
+    @abstractmethod
+    def reach(self, origin: bytes) -> int:
+        """The number of the first record of an origin that is still there, in files at least."""
+
+    @abstractmethod
+    def origins(self) -> list[bytes]:
+        """All origins of which anything is known."""
+
+    @abstractmethod
+    def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
+        """The piece at hand with record ``number + 1``; it may begin with earlier ones."""
+
+
+def given_away(log: RecordLog) -> Numbers:
+    """Up to where the records of each origin may be given away."""
+    return {origin: log.ends(origin) for origin in log.origins() if log.ends(origin)}
+
+
+# The side that is asked
+
+
+class Source:
+    """Answers the PULLs of one connection.
+
+    Attributes:
+        hello: who asks.
+        missing: the place, as (origin, number), of a record that has to be read from files before
+            there is an answer.
+    """
+
+    def __init__(self, region: Region, log: RecordLog, hello: Hello) -> None:
+        self.hello: Final = hello
+        self.missing: tuple[bytes, int] | None = None
+        self._region: Final = region
+        self._log: Final = log
+        self._places: Final[Numbers] = {}
+        self._also: list[bytes] = []
+        self._most_bytes = PULL_BYTES
+        self._told_end = False
+        self._read: list[Piece] = []
+
+    def pull(self, words: list[bytes]) -> Numbers | None:
+        """Take a PULL, the words behind its name; what it acknowledges, if anything.
+
+        Raises:
+            CommandError: the words mean nothing.
+        """
+        most = parse_integer(words[0])
+        if most is None or not 0 < most <= PULL_MAX_BYTES:
+            raise CommandError(errors.aa_malformed(b"a PULL asks for 1 to 8388608 bytes"))
+        places: Numbers = {}
+        acknowledged: Numbers | None = None
+        also: list[bytes] = []
+        at = 1
+        try:
+            while at < len(words):
+                option = words[at].upper()
+                if option == b"FROM" and at + 1 < len(words):
+                    places = decode_numbers(words[at + 1])
+                    at += 2
+                elif option == b"ACK" and at + 1 < len(words):
+                    acknowledged = decode_numbers(words[at + 1])
+                    at += 2
+                elif option == b"ALSO" and at + 1 < len(words):
+                    also = [check_origin(word) for word in words[at + 1 : at + 1 + ALSO_MAX]]
+                    at = len(words)
+                else:
+                    raise CommandError(errors.SYNTAX)
+        except BadVector:
+            raise CommandError(errors.aa_malformed(b"no number vector, or no origin")) from None
+        self._most_bytes = most
+        self._also = also
+        self._places.update(places)
+        return acknowledged
+
+    def answer(self) -> list[Piece] | None:
+        """The next pieces, or none where there is nothing more; None where it has to wait.
+
+        It waits until something has been written, or until ``missing`` has been read.
+
+        Raises:
+            CommandError: what is wanted next is not there any more.
+        """
+        pieces = self._take_read()
+        size = 0
+        for piece in pieces:
+            size += len(piece.payload)
+        for origin in self._wanted():
+            if size >= self._most_bytes or len(pieces) >= PIECES_MAX:
+                break
+            size += self._add(pieces, origin, self._most_bytes - size)
+        if pieces:
+            return pieces
+        if self.missing is not None or self._told_end:
+            return None
+        return []
+
+    def read(self, piece: Piece | None) -> None:
+        """The record that was missing has been read; None where it is not there any more.
+
+        Raises:
+            CommandError: it is not.
+        """
+        missing = self.missing
+        self.missing = None
+        if piece is not None:
+            self._read.append(piece)
+        elif missing is not None:
+            reach = self._log.reach(missing[0])
+            raise CommandError(errors.aa_behind(missing[0], max(reach, missing[1] + 2)))
+
+    def reply(self, pieces: list[Piece], compress: bool, promise_ms: int) -> list[object]:
+        """What answers a PULL with these pieces."""
+        items: list[object] = [piece.item(compress) for piece in pieces]
+        self._told_end = self._has_all()
+        if self._told_end:
+            items.append([END, encode_numbers(given_away(self._log)), promise_ms])
+        return items
+
+    def _take_read(self) -> list[Piece]:
+        self.missing = None
+        pieces = self._read
+        self._read = []
+        for piece in pieces:
+            self._places[piece.origin] = piece.last
+        return pieces
+
+    def _wanted(self) -> list[bytes]:
+        """The origins to send of, this region's own first."""
+        own = [origin for origin in self._log.origins() if region_of(origin) == self._region.id]
+        own.sort(key=origin_key)
+        return own + [origin for origin in self._also if origin not in own]
+
+    def _has_all(self) -> bool:
+        for origin in self._wanted():
+            if self._places.get(origin, 0) < self._log.ends(origin):
+                return False
+        return True
+
+    def _add(self, pieces: list[Piece], origin: bytes, most_bytes: int) -> int:
+        """Add pieces of an origin; how many bytes."""
+        log = self._log
+        size = 0
+        place = self._places.get(origin, 0)
+        while size < most_bytes and len(pieces) < PIECES_MAX and place < log.ends(origin):
+            if place + 1 < log.begins(origin):
+                if place + 1 < log.reach(origin):
+                    if not pieces:
+                        raise CommandError(errors.aa_behind(origin, log.reach(origin)))
+                elif self.missing is None:
+                    self.missing = (origin, place)
+                break
+            piece = log.after(origin, place, min(PIECE_BYTES, most_bytes - size))
+            if piece is None:  # it has left memory in this moment
+                if self.missing is None:
+                    self.missing = (origin, place)
+                break
+            pieces.append(piece)
+            size += len(piece.payload)
+            place = piece.last
+        self._places[origin] = place
+        return size
+
+
+# The side that asks
+
+
+class Inlet:
+    """Where pieces go that have arrived: they are applied in order, and kept."""
+
+    @abstractmethod
+    def place(self, origin: bytes) -> int:
+        """The number of the last record of an origin that is applied, or waits here for it."""
+
+    @abstractmethod
+    def offer(self, piece: Piece, giver: Giver) -> None:
+        """Take a piece whose first record is the next one of its origin, or an earlier one."""
+
+
+class Giver:
+    """Who has offered a piece."""
+
+    @abstractmethod
+    def consumed(self, piece: Piece) -> None:
+        """The piece has been applied, and room is there for another one."""
+
+    @abstractmethod
+    def spoiled(self, reason: str) -> None:
+        """A record of the piece cannot be applied; nothing behind it is."""
+
+
+class PullerStatistics:
+    """What has come from one peer, in all connections together."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.records = 0
+        self.received_bytes = 0
+        self.doubled = 0  # records that were known
+        self.gaps = 0  # connections that missed something
+        self.damaged = 0  # replies that were none
+
+
+# What a puller is at
+STARTING: Final = 0
+CHALLENGED: Final = 1
+PROVING: Final = 2
+GREETING: Final = 3
+PULLING: Final = 4
+OVER: Final = 5
+
+
+class Puller(Giver):
+    """Asks one peer over one connection.
+
+    The owner sends ``out`` and empties it, passes each reply to ``received``, and closes the
+    connection once ``failure`` is set.
+
+    Args:
+        peer_region: whom it expects at the other side.
+        nonces: of origins that have been met; it adds the peer's.
+        relayed: which regions do not answer, so that the peer is to be asked for their records.
+        acknowledged: what of all is on the disk here.
+        most_bytes: the longest payload that is taken.
+
+    Attributes:
+        state: of the constants above.
+        hello: who answers; None so far.
+        known: what the peer has said last that it knows.
+        promise_ms: what the peer has promised last.
+        is_level: everything that the peer has said it gives has been applied here.
+        failure: why the connection is of no use; empty while it is.
+        refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
+        behind: the peer's log begins later than what is needed.
+        ahead: the peer knows more of this region than the region does itself.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        peer_region: int,
+        secret: bytes,
+        inlet: Inlet,
+        nonces: dict[bytes, bytes],
+        statistics: PullerStatistics,
+        relayed: Callable[[], frozenset[int]],
+        acknowledged: Callable[[], Numbers],
+        most_bytes: int,
+    ) -> None:
+        self.out: list[list[bytes]] = []
+        self.state = STARTING
+        self.hello: Hello | None = None
+        self.known: Numbers = {}
+        self.promise_ms = 0
+        self.lag_since_ms = 0  # when the oldest record was written that waits here; 0: none does
+        self.resting = False
+        self.failure = ""
+        self.refused = False
+        self.behind = False
+        self.ahead = False
+        self._region: Final = region
+        self._peer_region: Final = peer_region
+        self._secret: Final = secret
+        self._inlet: Final = inlet
+        self._nonces: Final = nonces
+        self._statistics: Final = statistics
+        self._relayed: Final = relayed
+        self._acknowledged: Final = acknowledged
+        self._most_bytes: Final = most_bytes
+        self._nonce = b""
+        self._peer_nonce = b""
+        self._outstanding = 0  # PULLs that are not answered
+        self._waiting: list[Piece] = []  # offered, and not applied
+        self._also: list[bytes] = []
+        self._relayed_origins: Final[set[bytes]] = set()  # that were asked for with ALSO
+        self._has_asked = False
+        self._told_end = False
+
+    @property
+    def is_level(self) -> bool:
+        """Whether everything that the peer gives, as far as it has said, is applied here."""
+        return self._told_end and not self._waiting
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has arrived and waits to be applied."""
+        return sum([len(piece.payload) for piece in self._waiting])
+
+    def connected(self) -> None:
+        """The connection is there."""
+        self._statistics.connections += 1
+        if self._secret:
+            self._nonce = new_nonce()
+            self.state = CHALLENGED
+            self.out.append([AA, b"AUTH", self._nonce])
+        else:
+            self._greet()
+
+    def received(self, reply: object) -> None:
+        """Take the reply to the oldest request that is not answered."""
+        if self.state == OVER:
+            return
+        if isinstance(reply, ReplyError):
+            self._refused(reply.line)
+        elif self.state == CHALLENGED:
+            self._prove(reply)
+        elif self.state == PROVING:
+            self._check(reply)
+        elif self.state == GREETING:
+            self._met(reply)
+        elif self.state == PULLING:
+            self._outstanding -= 1
+            self._take(reply)
+        else:
+            self.fail("a reply came that nobody asked for")
+
+    def fail(self, reason: str) -> None:
+        """Give the connection up."""
+        if self.state != OVER:
+            self.state = OVER
+            self.failure = reason
+            self._waiting = []
+
+    def rest(self, resting: bool) -> None:
+        """Send no more PULLs, or send them again."""
+        self.resting = resting
+        self.ask()
+
+    def ask(self) -> None:
+        """Send as many PULLs as may be on their way: each reply that waits here counts as one."""
+        if self.state != PULLING or self.resting:
+            return
+        while self._outstanding < OUTSTANDING and self._room():
+            self._outstanding += 1
+            self.out.append(self._pull())
+
+    def _room(self) -> bool:
+        return self._outstanding * PULL_BYTES + self.waiting_bytes < OUTSTANDING * PULL_BYTES
+
+    # Giver
+
+    def consumed(self, piece: Piece) -> None:
+        """A piece has been applied."""
+        if piece in self._waiting:
+            self._waiting.remove(piece)
+        self.lag_since_ms = self._waiting[0].ms if self._waiting else 0
+        self.ask()
+
+    def spoiled(self, reason: str) -> None:
+        """A record cannot be applied, and would not be another time."""
+        self.refused = True
+        self.fail(reason)
+
+    # Steps
+
+    def _greet(self) -> None:
+        self.state = GREETING
+        hello = hello_of(self._region, self._region.known())
+        self.out.append([AA, b"HELLO", *hello.words()])
+
+    def _prove(self, reply: object) -> None:
+        if not isinstance(reply, bytes) or not is_nonce(reply):
+            self.fail("the challenge of the peer is none")
+            return
+        self._peer_nonce = reply
+        self.state = PROVING
+        code = asking_code(self._secret, self._nonce, reply)
+        self.out.append([AA, b"AUTH", b"PROOF", code])
+
+    def _check(self, reply: object) -> None:
+        expected = answering_code(self._secret, self._nonce, self._peer_nonce)
+        if not isinstance(reply, bytes) or not same(reply, expected):
+            self.refused = True
+            self.fail("the peer has not shown that it has the secret (aa-secret)")
+            return
+        self._greet()
+
+    def _met(self, reply: object) -> None:
+        try:
+            hello = read_reply(reply)
+        except BadHello as error:
+            self._damaged(f"the peer does not introduce itself: {error}")
+            return
+        line = refusal(self._region, hello, self._nonces, 0, False)
+        if not line and hello.region != self._peer_region:
+            line = b"region %d answers instead of region %d" % (hello.region, self._peer_region)
+        if not line and hello.remembered and self._region.nonce not in (b"", hello.remembered):
+            line = errors.aa_twin(self._region.origin)
+        if line:
+            self.refused = True
+            self.fail(line.decode("utf-8", "replace"))
+            return
+        if hello.numbers.get(self._region.origin, 0) > self._region.count:
+            self.ahead = True
+            self.known = hello.numbers
+            self.fail("the peer knows more of this region than it does itself")
+            return
+        if hello.nonce:
+            self._nonces[hello.origin] = hello.nonce
+        self.hello = hello
+        self.known = hello.numbers
+        self.state = PULLING
+        self.ask()
+
+    def _pull(self) -> list[bytes]:
+        words = [AA, b"PULL", b"%d" % PULL_BYTES]
+        also = self._wanted_also()
+        new = [origin for origin in also if origin not in self._also]
+        if not self._has_asked:
+            self._has_asked = True
+            new = self._interesting()
+        if new:
+            places = {origin: self._inlet.place(origin) for origin in new}
+            words += [b"FROM", encode_numbers(places)]
+        words += [b"ACK", encode_numbers(self._acknowledged())]
+        if also:
+            words += [b"ALSO", *also]
+        self._also = also
+        self._relayed_origins.update(also)
+        return words
+
+    def _interesting(self) -> list[bytes]:
+        """The origins of which something is known, here or there."""
+        known = self._region.known()
+        return [*known, *[origin for origin in self.known if origin not in known]]
+
+    def _wanted_also(self) -> list[bytes]:
+        """Origins that are not the peer's own, but of which it is to send what it has.
+
+        They are those of regions that do not answer, and those of this region: what it has lost of
+        an earlier life, others still have.
+        """
+        relayed = self._relayed()
+        own = self._region.id
+        found: list[bytes] = []
+        for origin, number in self.known.items():
+            region = region_of(origin)
+            if region == self._peer_region or number <= self._inlet.place(origin):
+                continue
+            if origin != self._region.origin and (region == own or region in relayed):
+                found.append(origin)
+        found.sort(key=origin_key)
+        return found[:ALSO_MAX]
+
+    def _take(self, reply: object) -> None:
+        if not isinstance(reply, list):
+            self._damaged("an answer to a PULL is no list")
+            return
+        told_end = False
+        for item in reply:
+            if not isinstance(item, list) or not item:
+                self._damaged("an item of an answer is no list")
+                return
+            if item[0] == END:
+                if not self._ended(item):
+                    return
+                told_end = True
+            elif not self._arrived(item):
+                return
+        self._told_end = told_end
+        self.ask()
+
+    def _ended(self, item: list[object]) -> bool:
+        numbers = item[1] if len(item) > 2 else None
+        promise = item[2] if len(item) > 2 else None
+        if not isinstance(numbers, bytes) or not isinstance(promise, int):
+            self._damaged("the end of an answer is none")
+            return False
+        try:
+            self.known = decode_numbers(numbers)
+        except BadVector:
+            self._damaged("what the peer knows is no number vector")
+            return False
+        self.promise_ms = promise
+        return True
+
+    def _arrived(self, item: list[object]) -> bool:
+        """Take a piece; False where the connection is of no use any more."""
+        try:
+            piece = read_piece(item, self._most_bytes)
+        except BadPiece as error:
+            self._damaged(str(error))
+            return False
+        statistics = self._statistics
+        statistics.received_bytes += len(piece.payload)
+        region = region_of(piece.origin)
+        if region != self._peer_region and piece.origin not in self._relayed_origins:
+            self._damaged(f"a piece of {piece.origin.decode()} came, which nobody asked for")
+            return False
+        place = self._inlet.place(piece.origin)
+        if piece.first > place + 1:
+            statistics.gaps += 1
+            self.fail(f"records of {piece.origin.decode()} are missing before {piece.first}")
+            return False
+        statistics.doubled += min(place, piece.last) - piece.first + 1
+        if piece.last <= place:
+            return True
+        statistics.records += piece.last - place
+        self._waiting.append(piece)
+        if not self.lag_since_ms:
+            self.lag_since_ms = piece.ms
+        self._inlet.offer(piece, self)
+        return self.state == PULLING
+
+    def _damaged(self, reason: str) -> None:
+        self._statistics.damaged += 1
+        self.fail(reason)
+
+    def _refused(self, line: bytes) -> None:
+        code = line.partition(b" ")[0]
+        if code == b"AABEHIND":
+            self.behind = True
+        elif code == b"AAAHEAD":
+            self.ahead = True
+        elif code not in (b"LOADING", b"AANOLOG"):
+            self.refused = True
+        self.fail(line.decode("utf-8", "replace"))

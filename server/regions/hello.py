@@ -1,0 +1,215 @@
+"""How two regions introduce themselves, and why one refuses the other.
+
+``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
+of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log
+and the regions that it knows to take part. All of it is text that a person can read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.numbers import parse_integer
+from headrace.storage.regions.region import MODES, Region
+from headrace.storage.regions.vectors import (
+    EPOCH_MAX,
+    REGION_MAX,
+    BadVector,
+    Numbers,
+    decode_numbers,
+    encode_numbers,
+    origin_of,
+)
+
+VERSION: Final = 1  # of the exchange, and of the kinds of records that there are
+NAME_MAX_BYTES: Final = 256
+NONCE_MAX_BYTES: Final = 64
+GENERATION_MAX: Final = 2**44 - 1
+_NONE: Final = b"-"
+_MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
+_ITEMS: Final = 8
+_REPLY_ITEMS: Final = 11
+
+
+class BadHello(ValueError):
+    """The words introduce nobody."""
+
+
+class Hello:
+    """What a region says of itself.
+
+    Attributes:
+        numbers: what it knows.
+        remembered: the nonce of the other side's epoch, as far as it remembers one.
+        reach: of each origin, the lowest number that its log still has.
+        members: the regions that it knows to take part.
+    """
+
+    def __init__(
+        self,
+        version: int,
+        database: bytes,
+        region: int,
+        epoch: int,
+        generation: int,
+        nonce: bytes,
+        mode: int,
+        numbers: Numbers,
+    ) -> None:
+        self.version: Final = version
+        self.database: Final = database
+        self.region: Final = region
+        self.epoch: Final = epoch
+        self.generation: Final = generation
+        self.nonce: Final = nonce
+        self.mode: Final = mode
+        self.numbers: Final = numbers
+        self.remembered = b""
+        self.reach: Numbers = {}
+        self.members: list[int] = []
+
+    @property
+    def origin(self) -> bytes:
+        """Who it is."""
+        return origin_of(self.region, self.epoch)
+
+    def words(self) -> list[bytes]:
+        """What introduces it, as ``AA HELLO`` has it."""
+        return [
+            b"%d" % self.version,
+            self.database,
+            b"%d" % self.region,
+            b"%d" % self.epoch,
+            b"%d" % self.generation,
+            self.nonce or _NONE,
+            _MODE_NAMES[self.mode],
+            encode_numbers(self.numbers),
+        ]
+
+    def reply(self) -> list[object]:
+        """As ``words``, with what answers the other side."""
+        items: list[object] = []
+        items.extend(self.words())
+        items.append(self.remembered or _NONE)
+        items.append(encode_numbers(self.reach))
+        items.append(b",".join([b"%d" % region for region in self.members]) or _NONE)
+        return items
+
+
+def hello_of(region: Region, known: Numbers) -> Hello:
+    """How this region introduces itself.
+
+    Args:
+        known: what it knows, and may say that it does.
+    """
+    return Hello(
+        VERSION,
+        region.database,
+        region.id,
+        region.epoch,
+        region.generation,
+        region.nonce,
+        region.mode,
+        known,
+    )
+
+
+def read_hello(words: list[bytes]) -> Hello:
+    """Who the words of ``AA HELLO`` introduce, of whatever version.
+
+    Raises:
+        BadHello: they introduce nobody.
+    """
+    if len(words) < _ITEMS:
+        raise BadHello("too few words")
+    database = words[1]
+    nonce = _nonce(words[5])
+    mode = MODES.get(words[6])
+    if len(database) > NAME_MAX_BYTES:
+        raise BadHello("a name is too long")
+    if mode is None:
+        raise BadHello("there is no such mode")
+    return Hello(
+        _number(words[0], 1, 2**31),
+        database,
+        _number(words[2], 1, REGION_MAX),
+        _number(words[3], 0, EPOCH_MAX),
+        _number(words[4], 0, GENERATION_MAX),
+        nonce,
+        mode,
+        _numbers(words[7]),
+    )
+
+
+def read_reply(items: object) -> Hello:
+    """Who a reply to ``AA HELLO`` introduces.
+
+    Raises:
+        BadHello: nobody.
+    """
+    if not isinstance(items, list) or len(items) < _REPLY_ITEMS:
+        raise BadHello("the reply has too few items")
+    words: list[bytes] = []
+    for item in items:
+        if not isinstance(item, bytes):
+            raise BadHello("the reply has items that are no words")
+        words.append(item)
+    hello = read_hello(words)
+    hello.remembered = _nonce(words[8])
+    hello.reach = _numbers(words[9])
+    if words[10] != _NONE:
+        hello.members = [_number(word, 1, REGION_MAX) for word in words[10].split(b",")]
+    return hello
+
+
+def refusal(
+    region: Region, hello: Hello, nonces: dict[bytes, bytes], sent: int, is_asked: bool
+) -> bytes:
+    """Why a region has nothing to do with another one, as an error line; empty where it has.
+
+    Args:
+        nonces: of the origins that have been met.
+        sent: how many records this origin has given away, or may.
+        is_asked: the other side asks, so it is told; else this side has asked.
+    """
+    if hello.version != VERSION:
+        return errors.aa_version(VERSION)
+    if hello.database != region.database:
+        return errors.aa_database(region.database)
+    if hello.region == region.id:
+        return errors.aa_twin(hello.origin)
+    if region.forgotten.get(hello.region, -1) >= hello.epoch:
+        return errors.aa_forgotten(hello.region, region.forgotten[hello.region])
+    known = nonces.get(hello.origin, b"")
+    if known and hello.nonce and known != hello.nonce:
+        return errors.aa_twin(hello.origin)
+    if is_asked and hello.numbers.get(region.origin, 0) > sent:
+        return errors.aa_ahead(region.origin, sent)
+    return b""
+
+
+def _nonce(word: bytes) -> bytes:
+    if len(word) > NONCE_MAX_BYTES:
+        raise BadHello("a nonce is too long")
+    return b"" if word == _NONE else word
+
+
+def _number(word: bytes, low: int, high: int) -> int:
+    number = parse_integer(word)
+    if number is None or not low <= number <= high:
+        raise BadHello("a number is none, or out of range")
+    return number
+
+
+def _numbers(word: bytes) -> Numbers:
+    try:
+        return decode_numbers(word)
+    except BadVector:
+        raise BadHello("what it knows is no number vector") from None
+
+
+def told(error: BadHello) -> CommandError:
+    """The error for who has sent such words."""
+    return CommandError(errors.aa_malformed(str(error).encode()))
