@@ -25,8 +25,8 @@ from headrace.persistence.forms.commands import annotation
 from headrace.persistence.log import Log
 from headrace.protocol.outgoing import request, write_request
 
-_MULTI: Final = request([b"MULTI"])
-_EXEC: Final = request([b"EXEC"])
+MULTI_WIRE: Final = request([b"MULTI"])
+EXEC_WIRE: Final = request([b"EXEC"])
 _NO_DATABASE: Final = -1
 _KEPT_BYTES: Final = 1 << 20  # a buffer that has grown beyond this is not used again
 
@@ -96,7 +96,7 @@ class AppendOnlyFile(Log):
             self._first = None
             self._in_transaction = True
             self._annotate()
-            self._out.write(_MULTI)
+            self._out.write(MULTI_WIRE)
             self._write_record(self._first_db, first)
         elif not self._in_transaction:
             self._first = record
@@ -119,7 +119,9 @@ class AppendOnlyFile(Log):
         self._annotate()
         self._select(db)
         if len(self._out):
-            self._add_part(self._out.getvalue())
+            data = self._out.getvalue()
+            self._collected(data)
+            self._add_part(data)
             self._empty_out()
         for part in parts:
             self._add_part(part)
@@ -132,6 +134,9 @@ class AppendOnlyFile(Log):
     def _add_part(self, part: bytes) -> None:
         self._parts.append(part)
         self._parts_bytes += len(part)
+
+    def _collected(self, data: bytes) -> None:
+        """Records have been collected that will be written as they are."""
 
     def _empty_out(self) -> None:
         if len(self._out) > _KEPT_BYTES:
@@ -148,7 +153,7 @@ class AppendOnlyFile(Log):
             self._write_record(self._first_db, first)
         elif self._in_transaction:
             self._in_transaction = False
-            self._out.write(_EXEC)
+            self._out.write(EXEC_WIRE)
 
     def _write_record(self, db: int, record: list[bytes]) -> None:
         self._select(db)
@@ -187,6 +192,7 @@ class AppendOnlyFile(Log):
         out = self._out
         if len(out):
             data = out.getvalue()
+            self._collected(data)
             self._taken = self._taken + data if self._taken else data
             self._empty_out()
         self.pending = False
@@ -258,6 +264,12 @@ class AppendOnlyFile(Log):
             return done
         return 0
 
+    def written(self, now_ms: int) -> None:
+        """Everything that was taken has been written; called in the event loop."""
+
+    def synced(self) -> None:
+        """What ``synced_bytes`` says is on the disk; called in the event loop."""
+
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
 
@@ -286,6 +298,11 @@ class AppendOnlyFile(Log):
         self._place = (found.st_dev, found.st_ino)
         self.size_bytes = found.st_size
         self.synced_bytes = self.size_bytes
+
+    def renamed(self, path: bytes) -> None:
+        """The file lies there now, and the manifest names it."""
+        self.path = path
+        self.named = True
 
     def is_in_place(self) -> bool:
         """Whether a file is still found under its name, and is this one."""

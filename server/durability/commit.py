@@ -153,6 +153,9 @@ class Committer:
 
     def _write_succeeded(self, spent_ns: int) -> None:
         self._server.statistics.note_latency(b"aof-write", spent_ns)
+        aof = self._files.aof
+        if aof is not None:
+            aof.written(self._server.clock.now_ns // 1_000_000)
         status = self._files.status
         if not status.write_ok:
             status.write_ok = True
@@ -438,6 +441,8 @@ class Committer:
 
     def _sync_succeeded(self) -> None:
         self.serve_sync_waits()
+        if self._files.aof is not None:
+            self._files.aof.synced()
         status = self._files.status
         if not status.sync_ok:
             status.sync_ok = True

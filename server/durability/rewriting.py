@@ -380,8 +380,8 @@ class FirstBaseJob(RewriteJob):
         if not failure:
             rewriting.first_folder = None
             if self.files.aof is not None:
-                self.files.aof.path = self.directory.file_path(self.directory.manifest.incrs[-1])
-                self.files.aof.named = True
+                incr = self.directory.manifest.incrs[-1]
+                self.files.aof.renamed(self.directory.file_path(incr))
             rewriting.recovery.done()
             self.committer.serve_sync_waits()
             path = os.fsdecode(self.directory.path)
