@@ -110,6 +110,7 @@ def append_alike(
     block: Block,
     ms: int,
     seq: int,
+    step: int,
     requests: list[list[bytes]],
     first: int,
     end: int,
@@ -123,7 +124,7 @@ def append_alike(
     one, ``append`` comes to the same sizes.
 
     Args:
-        ms, seq: the ID of the first of them, above all that the block has; the next ones follow.
+        ms, seq: the ID of the first, above all that the block has; the next ones by ``step``.
     """
     run = block.run
     assert run is not None
@@ -139,7 +140,7 @@ def append_alike(
     head: i64 = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
     delta = seq - block.first_seq
     delta_size: i64 = delta_bytes(delta)
-    steady = are_as_long(delta, delta + end - first)
+    steady = are_as_long(delta, delta + step * (end - first))
     names_bytes: i64 = size_of(names, 0)
     next_seq = seq
     for words in requests[first:end]:
@@ -159,31 +160,32 @@ def append_alike(
         else:
             if compared < too_many_bytes:
                 size = filled
-                next_seq += 1
+                next_seq += step
                 continue
         break
-    added = next_seq - seq
-    _settle(block, width, ms, seq, added, int(size))
+    added = (next_seq - seq) // step
+    _settle(block, width, ms, range(seq, next_seq, step), int(size))
     return added
 
 
-def _settle(block: Block, width: int, ms: int, seq: int, added: int, size: int) -> None:
+def _settle(block: Block, width: int, ms: int, all_seq: range, size: int) -> None:
     """Add the IDs of entries whose values are in the block already; it has ``size`` bytes then.
 
     Args:
         width: how many values each of them has.
-        ms, seq: the ID of the first of them.
+        ms, all_seq: their IDs.
     """
     run = block.run
     assert run is not None
+    added = len(all_seq)
     del run.flat[(len(run.ms) + added) * width :]  # of an entry that did not fit
     if not added:
         return
     block.node_bytes = size
     run.ms.extend([ms] * added)
-    run.seq.extend(range(seq, seq + added))
+    run.seq.extend(all_seq)
     block.last_ms = ms
-    block.last_seq = seq + added - 1
+    block.last_seq = all_seq[-1]
     block.total += added
     block.live += added
     if block.dead is not None:

@@ -12,6 +12,7 @@ from headrace.storage.stream.groups import (
     UNKNOWN,
     Consumer,
     Group,
+    Position,
     estimate_position,
     has_tombstone_after,
 )
@@ -32,6 +33,8 @@ class Claim:
 
 def has_new(stream: Stream, group: Group) -> bool:
     """Whether the group can be given an entry that it has not been given."""
+    if group.places is not None:
+        return group.places.has_new(stream) and group.room() != 0
     return stream.has_after(group.last_ms, group.last_seq) and group.room() != 0
 
 
@@ -45,6 +48,9 @@ def hand_out(
 
     Complexity: O(entries).
     """
+    if group.places is not None:
+        _hand_out_of_lanes(group, group.places, parts, consumer, now_ms)
+        return
     counting = False  # once true it stays true: the next entry is the next position
     for part in parts:
         dead = part.dead
@@ -66,6 +72,25 @@ def hand_out(
             group.last_seq = seq
             if consumer is not None:
                 group.deliver(ms, seq, consumer, now_ms)
+
+
+def _hand_out_of_lanes(
+    group: Group, places: Position, parts: list[Part], consumer: Consumer | None, now_ms: int
+) -> None:
+    """As ``hand_out``; the last ID is the highest, and nothing counts how many were read."""
+    group.entries_read = UNKNOWN
+    for part in parts:
+        for number in range(part.low, part.high):
+            if part.dead is not None and part.dead[number]:
+                continue
+            ms = part.run.ms[number]
+            seq = part.run.seq[number]
+            if is_below(group.last_ms, group.last_seq, ms, seq):
+                group.last_ms = ms
+                group.last_seq = seq
+            if consumer is not None:
+                group.deliver(ms, seq, consumer, now_ms)
+    places.deliver(parts)
 
 
 def _counts_on(stream: Stream, group: Group) -> bool:

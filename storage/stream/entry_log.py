@@ -19,7 +19,7 @@ from headrace.storage.stream.block import BLOCK_BYTES, Block
 from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.index import BlockIndex
 from headrace.storage.stream.keeping import BlockKeeper
-from headrace.storage.stream.part import Part, part_of, part_with
+from headrace.storage.stream.part import Part, Stretch, part_of, part_with
 from headrace.storage.value import Value
 
 if TYPE_CHECKING:
@@ -114,7 +114,26 @@ class EntryLog(Value):
         if self.last_ms == ID_MAX:
             return 0
         ms, seq = self._next_id(now_ms)
-        if seq > ID_MAX - (end - first) or self.entries_added > ADDED_MAX - (end - first):
+        return self.append_in_steps(ms, seq, 1, requests, first, end, at, limits)
+
+    def append_in_steps(
+        self,
+        ms: int,
+        seq: int,
+        step: int,
+        requests: list[list[bytes]],
+        first: int,
+        end: int,
+        at: int,
+        limits: NodeLimits,
+    ) -> int:
+        """As ``append_alike``, where the first of them gets an ID above all that there are.
+
+        Args:
+            step: by how much greater the sequence of each of the others is.
+        """
+        count = end - first
+        if seq > ID_MAX - step * count or self.entries_added > ADDED_MAX - count:
             return 0
         one_by_one = _FEW * size_of(requests[first], at) >= limits.too_many_bytes
         place = first
@@ -122,12 +141,12 @@ class EntryLog(Value):
             added = 0
             tail = self.tail
             if tail is not None and not one_by_one:
-                added = append_alike(tail, ms, seq, requests, place, end, at, limits)
+                added = append_alike(tail, ms, seq, step, requests, place, end, at, limits)
             if added:
                 self.length += added
                 self.entries_added += added
                 self.last_ms = ms
-                self.last_seq = seq + added - 1
+                self.last_seq = seq + step * (added - 1)
             else:
                 try:
                     self._append(ms, seq, requests[place], at, limits)
@@ -135,7 +154,7 @@ class EntryLog(Value):
                     break
                 added = 1
             place += added
-            seq += added
+            seq += step * added
         return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:
@@ -281,6 +300,21 @@ class EntryLog(Value):
         count = self.index.count_before(place)
         block = self._block_at(place)
         return count if block is None or not block.live else count + block.count_before(ms, seq)
+
+    def around_rank(self, rank: int) -> Stretch:
+        """The IDs of some entries side by side, of which one has ``rank`` live ones before it.
+
+        Complexity: O(log n).
+        """
+        index = self.index
+        before = index.entries
+        block = self.tail
+        if rank < before:
+            place = index.place_of_rank(rank)
+            block = index.blocks[place]
+            before = index.count_before(place)
+        assert block is not None
+        return Stretch(block.ids(), block.dead, before, block.live)
 
     def parts(
         self, start: tuple[int, int], end: tuple[int, int], count: int, reverse: bool

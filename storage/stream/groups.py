@@ -20,6 +20,7 @@ from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.ids import following, is_below
 from headrace.storage.stream.keeping import NackKeeper
 from headrace.storage.stream.nack import Chunk, Holder, Nack
+from headrace.storage.stream.part import Part
 from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 
 Named = TypeVar("Named")
@@ -56,6 +57,38 @@ class Consumer(Holder):
         self.pel = NacksById()
 
 
+class Position:
+    """How far a group has read a stream that several regions write: see ``regional.places``.
+
+    Each region's entries come in order, and those of different regions do not. So one ID cannot
+    tell how far a group has read.
+    """
+
+    def has_new(self, log: EntryLog) -> bool:
+        """Whether there is an entry that the group has not been given."""
+        raise NotImplementedError
+
+    def lag(self, log: EntryLog) -> int:
+        """How many entries the group has not been given yet."""
+        raise NotImplementedError
+
+    def deliver(self, parts: list[Part]) -> None:
+        """The group has been given the entries of ``parts``."""
+        raise NotImplementedError
+
+    def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
+        """Whether the group has still to be given an entry that is there."""
+        raise NotImplementedError
+
+    def copy(self) -> Position:
+        """An equal one."""
+        raise NotImplementedError
+
+    def used_bytes(self) -> int:
+        """About how much memory it takes."""
+        raise NotImplementedError
+
+
 class Group(Freeable):
     """One consumer group of a stream.
 
@@ -66,6 +99,7 @@ class Group(Freeable):
         zone: how many of them are released.
         max_pending: the most pending entries at which new ones still go out; 0 is no limit.
         frozen: what keeps a pending entry as it is before it changes, or None.
+        places: how far it has read where several regions write the stream; else None.
     """
 
     def __init__(self, name: bytes, last_ms: int, last_seq: int, entries_read: int) -> None:
@@ -79,6 +113,7 @@ class Group(Freeable):
         self.zone = 0
         self.max_pending = 0
         self.frozen: NackKeeper | None = None
+        self.places: Position | None = None
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
         """Add a consumer that is not there."""
@@ -280,12 +315,16 @@ class Group(Freeable):
         total = GROUP_BYTES + len(self.name) + NACK_BYTES * self.pel.size
         for name in self.consumers:
             total += CONSUMER_BYTES + len(name)
+        if self.places is not None:
+            total += self.places.used_bytes()
         return total
 
     def copy(self) -> Group:
         """An equal group; the order by time, the zone's included, is kept."""
         twin = Group(self.name, self.last_ms, self.last_seq, self.entries_read)
         twin.max_pending = self.max_pending
+        if self.places is not None:
+            twin.places = self.places.copy()
         for consumer in self.consumers.values():
             other = twin.create_consumer(consumer.name, consumer.seen_ms)
             other.active_ms = consumer.active_ms
@@ -344,6 +383,8 @@ def lag(log: EntryLog, group: Group) -> int:
 
     Counters do not give it, because the position can be set without them. Complexity: O(log n).
     """
+    if group.places is not None:
+        return group.places.lag(log)
     if not log.length or not is_below(group.last_ms, group.last_seq, log.last_ms, log.last_seq):
         return 0
     ms, seq = following(group.last_ms, group.last_seq)

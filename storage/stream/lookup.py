@@ -33,6 +33,6 @@ class Lookup:
             block = self._log.block_for(ms, seq)
             self._block = block
             if block is None:
-                return None
+                return self._log.one(ms, seq)
             self._run = block.some((ms, seq), self._last, block.total, False)
         return part_with(block, self._run, ms, seq)

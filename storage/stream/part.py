@@ -27,6 +27,27 @@ class Part:
         size = self.high - self.low
         return size if dead is None else dead.count(0, self.low, self.high)
 
+    def until(self, high: int) -> Part:
+        """The same up to and without ``high``."""
+        return Part(self.run, self.dead, self.low, high)
+
+
+@mypyc_attr(acyclic=True)
+class Stretch:
+    """A run of which only the IDs count, and how many entries of the stream stand before it.
+
+    Attributes:
+        dead: as in ``Block``.
+        rank: how many live entries stand before it.
+        live: how many it has.
+    """
+
+    def __init__(self, run: Run, dead: bytearray | None, rank: int, live: int) -> None:
+        self.run: Final = run
+        self.dead: Final = dead
+        self.rank: Final = rank
+        self.live: Final = live
+
 
 def part_with(block: Block, run: Run, ms: int, seq: int) -> Part | None:
     """The live entry with this ID, in a run of its block; None when it is not there."""

@@ -84,6 +84,11 @@ def _ranks(log: EntryLog, start: ID, end: ID) -> tuple[int, int]:
     return low, log.count_before(ms, seq)
 
 
+def id_of_rank(log: EntryLog, rank: int) -> ID:
+    """The ID of the entry that has ``rank`` live entries before it. Complexity: O(log n)."""
+    return _Finder(log).id_at(rank)
+
+
 class _Finder:
     """Finds IDs by rank; the block at hand is kept, because the next rank is often in it."""
 
@@ -96,9 +101,10 @@ class _Finder:
 
     def share(self, low: int, high: int) -> Share:
         """The share with the ranks from ``low`` up to and without ``high``."""
-        return Share(self._id_at(low), self._id_at(high - 1), high - low)
+        return Share(self.id_at(low), self.id_at(high - 1), high - low)
 
-    def _id_at(self, rank: int) -> ID:
+    def id_at(self, rank: int) -> ID:
+        """The ID of the entry with a rank."""
         if not self._low <= rank < self._high:
             self._turn_to(rank)
         number = rank - self._low
@@ -107,16 +113,8 @@ class _Finder:
         return self._run.ms[number], self._run.seq[number]
 
     def _turn_to(self, rank: int) -> None:
-        index = self._log.index
-        if rank < index.entries:
-            place = index.place_of_rank(rank)
-            block = index.blocks[place]
-            self._low = index.count_before(place)
-        else:
-            tail = self._log.tail
-            assert tail is not None
-            block = tail
-            self._low = index.entries
-        self._high = self._low + block.live
-        self._run = block.ids()
-        self._dead = block.dead
+        stretch = self._log.around_rank(rank)
+        self._low = stretch.rank
+        self._high = stretch.rank + stretch.live
+        self._run = stretch.run
+        self._dead = stretch.dead

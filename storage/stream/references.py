@@ -24,7 +24,11 @@ def is_referenced(stream: Stream, ms: int, seq: int) -> bool:
     """Whether a group still needs the entry: it was not offered it yet, or has it pending."""
     place = (ms, seq)
     for group in stream.groups.values():
-        if place > (group.last_ms, group.last_seq) or group.pel.get(ms, seq) is not None:
+        if group.places is not None:
+            is_to_come = group.places.is_to_come(stream, ms, seq)
+        else:
+            is_to_come = place > (group.last_ms, group.last_seq)
+        if is_to_come or group.pel.get(ms, seq) is not None:
             return True
     return False
 

@@ -63,7 +63,7 @@ def within(parts: list[Part], size: SizeLimit, idle_ms: int = NOT_SHOWN) -> list
                 continue
             if size.is_reached():
                 if number > part.low:
-                    kept.append(Part(part.run, part.dead, part.low, number))
+                    kept.append(part.until(number))
                 return kept
             out = Packer(False)
             add_entries(out, [Part(part.run, None, number, number + 1)], False, idle_ms)

@@ -1,0 +1,218 @@
+"""Which groups exist: deletions win over what they had not seen.
+
+A group is made by a create, and several regions may make the same one at once. It exists while one
+of its creates lives. A create lives if its maker had seen every DESTROY of the group and every
+deletion of the key, if no expiry of the key had seen it, and if no living create had seen it.
+
+Acknowledgements name the creates for which they hold, and go with them. Some come before their
+create, because records of different origins come in any order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.regions.vectors import (
+    ID,
+    Dot,
+    Numbers,
+    covers,
+    dot_key,
+)
+from headrace.storage.stream.regional.intervals import Intervals
+from headrace.storage.stream.regional.registers import Register, Setting
+from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone
+from headrace.storage.stream.regional.start import Start
+
+_CREATE_BYTES: Final = 400  # about
+_INTERVALS_BYTES: Final = 250
+_SMALL_BYTES: Final = 200
+
+
+class Create:
+    """A group was made.
+
+    Attributes:
+        dot: the record that says so.
+        start: where it begins to read.
+        numbers: what its maker knew.
+        intervals: what is acknowledged, of each lane.
+    """
+
+    def __init__(self, dot: Dot, start: Start, numbers: Numbers) -> None:
+        self.dot: Final = dot
+        self.start: Final = start
+        self.numbers: Final = numbers
+        self.intervals: dict[bytes, Intervals] = {}
+
+    def survives(self, removal: Removal) -> bool:
+        """Whether it lives on beside a deletion of the key."""
+        if removal.kind == DEL:
+            return covers(self.numbers, removal.dot)
+        return not removal.has_seen(self.dot)
+
+    def acknowledge(self, lane: bytes, after: ID, upto: ID) -> bool:
+        """Entries of a lane are acknowledged; whether that was news."""
+        return _intervals_in(self.intervals, lane).add(after, upto)
+
+    def copy(self) -> Create:
+        """An equal one."""
+        twin = Create(self.dot, self.start, self.numbers)
+        twin.intervals = _copied(self.intervals)
+        return twin
+
+
+def _intervals_in(of_lanes: dict[bytes, Intervals], lane: bytes) -> Intervals:
+    found = of_lanes.get(lane)
+    if found is None:
+        found = Intervals()
+        of_lanes[lane] = found
+    return found
+
+
+def _copied(of_lanes: dict[bytes, Intervals]) -> dict[bytes, Intervals]:
+    return {lane: intervals.copy() for lane, intervals in of_lanes.items()}
+
+
+class Births:
+    """What is known of the creates of one group, by its name.
+
+    Attributes:
+        creates: those that live, in the order of their dots.
+        tombstones: when it was destroyed, as far as not everybody is known to have seen that.
+        acks: what is acknowledged for creates that have not come.
+        mode: the most pending entries, as XGROUP SETMODE sets it.
+    """
+
+    def __init__(self) -> None:
+        self.creates: list[Create] = []
+        self.tombstones: list[Tombstone] = []
+        self.acks: dict[Dot, dict[bytes, Intervals]] = {}
+        self.mode = Register()
+
+    # What comes
+
+    def add_create(self, create: Create, removals: list[Removal]) -> bool:
+        """A create has come; whether it lives.
+
+        Args:
+            removals: the deletions of the key that are remembered.
+        """
+        acks = self.acks.pop(create.dot, None)
+        for tombstone in self.tombstones:
+            if not covers(create.numbers, tombstone.dot):
+                return False
+        for removal in removals:
+            if not create.survives(removal):
+                return False
+        for other in self.creates:
+            if other.dot == create.dot or covers(other.numbers, create.dot):
+                return False
+        if acks is not None:
+            create.intervals = acks
+        living = [other for other in self.creates if not covers(create.numbers, other.dot)]
+        living.append(create)
+        self.creates = sorted(living, key=_key)
+        return True
+
+    def add_tombstone(self, tombstone: Tombstone) -> None:
+        """It was destroyed."""
+        self.tombstones.append(tombstone)
+        dot = tombstone.dot
+        self.creates = [create for create in self.creates if covers(create.numbers, dot)]
+        self.mode.drop_seen(tombstone.numbers)
+
+    def add_removal(self, removal: Removal) -> None:
+        """The key was deleted, or has expired."""
+        self.creates = [create for create in self.creates if create.survives(removal)]
+        self.mode.drop_seen(removal.numbers)
+
+    def add_mode(self, setting: Setting, removals: list[Removal]) -> None:
+        """Its mode was set."""
+        for tombstone in self.tombstones:
+            if covers(tombstone.numbers, setting.dot):
+                return
+        for removal in removals:
+            if removal.has_seen(setting.dot):
+                return
+        self.mode.add(setting)
+
+    def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
+        """Entries are acknowledged for a create; whether that is news of one that lives.
+
+        Args:
+            come: the create is known to have come, so that it is dead if it is not here.
+        """
+        create = self.create(dot)
+        if create is not None:
+            return create.acknowledge(lane, after, upto)
+        if not come:
+            of_lanes = self.acks.get(dot)
+            if of_lanes is None:
+                of_lanes = {}
+                self.acks[dot] = of_lanes
+            _intervals_in(of_lanes, lane).add(after, upto)
+        return False
+
+    # What is asked
+
+    def create(self, dot: Dot) -> Create | None:
+        """The living create that a record made."""
+        for create in self.creates:
+            if create.dot == dot:
+                return create
+        return None
+
+    def anchor(self) -> Create | None:
+        """The create that decides where reading begins; None where none lives."""
+        return self.creates[0] if self.creates else None
+
+    def dots(self) -> list[Dot]:
+        """The records of the living creates."""
+        return [create.dot for create in self.creates]
+
+    def max_pending(self) -> int:
+        """The most pending entries at which new ones go out; 0 is no limit."""
+        setting = self.mode.winner()
+        return 0 if setting is None else setting.first
+
+    def intervals(self, lane: bytes) -> Intervals | None:
+        """What is acknowledged of a lane, for any of the creates; not to be changed."""
+        found: Intervals | None = None
+        united = False
+        for create in self.creates:
+            intervals = create.intervals.get(lane)
+            if intervals is None:
+                continue
+            if found is None:
+                found = intervals
+                continue
+            if not united:
+                found = found.copy()
+                united = True
+            found.unite(intervals)
+        return found
+
+    def is_idle(self) -> bool:
+        """Whether nothing has to be remembered of it."""
+        return not (self.creates or self.tombstones or self.acks or self.mode.settings)
+
+    def used_bytes(self) -> int:
+        """About how much memory it takes."""
+        total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + len(self.mode.settings))
+        for create in self.creates:
+            total += _CREATE_BYTES + _INTERVALS_BYTES * len(create.intervals)
+        return total
+
+    def copy(self) -> Births:
+        """Equal ones."""
+        twin = Births()
+        twin.creates = [create.copy() for create in self.creates]
+        twin.tombstones = self.tombstones.copy()
+        twin.acks = {dot: _copied(of_lanes) for dot, of_lanes in self.acks.items()}
+        twin.mode = self.mode.copy()
+        return twin
+
+
+def _key(create: Create) -> tuple[int, int, int]:
+    return dot_key(create.dot)

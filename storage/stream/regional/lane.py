@@ -1,0 +1,138 @@
+"""Lanes: what one origin has added to a stream.
+
+The IDs of a lane rise, whatever is removed of it. So one ID tells how far something reaches in it:
+what was seen, removed, delivered or acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.errors import StorageError
+from headrace.storage.freeable import Freeable
+from headrace.storage.regions.vectors import ID, NO_ID, lane_key, lane_origin
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.ids import following
+from headrace.storage.stream.stream import Stream
+
+LANE_BYTES: Final = 700  # what a lane takes beside its entries, about
+
+
+class LaneError(StorageError):
+    """An entry cannot be the next one of its lane."""
+
+
+def new_log() -> Stream:
+    """What holds the entries of a lane; the groups and producers are the whole stream's."""
+    return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
+
+
+class Lane:
+    """One lane of a stream.
+
+    Attributes:
+        name, origin, key: who it is, whose it is, and what lanes are ordered by.
+        log: its entries; its last ID is that of the last entry that ever came, be it that this one
+            had been removed before it came.
+        deleted: the key was deleted up to this ID of the lane.
+        trimmed: it was trimmed up to this ID.
+        early: entries that were deleted and have not come.
+        manual: whether callers gave it IDs that this region could not vouch for.
+        filled: whether it has entries, as its stream has noted.
+    """
+
+    def __init__(self, name: bytes) -> None:
+        self.name: Final = name
+        self.origin: Final = lane_origin(name)
+        self.key: Final = lane_key(name)
+        self.log = new_log()
+        self.deleted = NO_ID
+        self.trimmed = NO_ID
+        self.early: set[ID] = set()
+        self.manual = False
+        self.filled = False
+
+    def last(self) -> ID:
+        """The ID of the last entry that ever came; (0, 0) when none did."""
+        return self.log.last_ms, self.log.last_seq
+
+    def is_covered(self) -> bool:
+        """Whether deletions of the key reach over all that ever came of it."""
+        return self.last() <= self.deleted
+
+    def is_dead(self) -> bool:
+        """Whether it may be forgotten once nobody can tell of it any more.
+
+        One that is known by a removal that came before its entries is not: what it removes is
+        still to come.
+        """
+        last = self.last()
+        return last == self.deleted and self.trimmed <= last and not self.early
+
+    def takes(self, entry_id: ID) -> bool:
+        """Whether an entry that comes now lives; one that was removed early is forgotten."""
+        if entry_id <= self.deleted or entry_id <= self.trimmed:
+            return False
+        if entry_id in self.early:
+            self.early.remove(entry_id)
+            return False
+        return True
+
+    def pass_over(self, ms: int, seq: int) -> None:
+        """An entry has come that is dead on arrival."""
+        log = self.log
+        log.last_ms = ms
+        log.last_seq = seq
+        log.entries_added += 1
+
+    def trim(self, entry_id: ID) -> int:
+        """Remove all up to an ID, and what of it is still to come; the number removed."""
+        self.trimmed = max(self.trimmed, entry_id)
+        return self._drop(entry_id)
+
+    def cover(self, entry_id: ID) -> Freeable | None:
+        """As ``trim``, because the key was deleted.
+
+        Returns: what is to be freed, if all that there is was removed at once.
+        """
+        self.deleted = max(self.deleted, entry_id)
+        if not self.is_covered():
+            self._drop(entry_id)
+            return None
+        self._forget_early(entry_id)
+        if not self.log.length:
+            return None
+        return self.clear()
+
+    def clear(self) -> Stream:
+        """Take all entries out; where the lane has got to stays known."""
+        old = self.log
+        self.log = new_log()
+        self.log.last_ms = old.last_ms
+        self.log.last_seq = old.last_seq
+        self.log.entries_added = old.entries_added
+        return old
+
+    def _drop(self, entry_id: ID) -> int:
+        self._forget_early(entry_id)
+        log = self.log
+        if not log.length or entry_id < log.first_id():
+            return 0
+        ms, seq = following(entry_id[0], entry_id[1])
+        cut = log.cut_below(ms, seq)
+        removed = 0 if cut is None else cut.count
+        return removed + log.trim_below(ms, seq, False, 0, False)
+
+    def _forget_early(self, entry_id: ID) -> None:
+        if self.early:
+            self.early = {early for early in self.early if early > entry_id}
+
+    def copy(self) -> Lane:
+        """An equal lane; sealed payloads are shared."""
+        twin = Lane(self.name)
+        twin.log.copy_entries(self.log)
+        twin.deleted = self.deleted
+        twin.trimmed = self.trimmed
+        twin.early = self.early.copy()
+        twin.manual = self.manual
+        return twin

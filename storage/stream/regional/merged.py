@@ -1,0 +1,305 @@
+"""Lanes merged when they are read: parts of all of them as one ascending list.
+
+From the lane whose next entry has the lowest ID come all entries below the next one of the other
+lanes, as one part. Equal IDs come in the order of their lanes. A lane is asked for a portion of
+what is wanted, and for more when that is used up: nothing is decoded that may not be needed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from mypy_extensions import mypyc_attr
+
+from headrace.storage.regions.vectors import ID
+from headrace.storage.stream.ids import ID_MAX, following, is_below
+from headrace.storage.stream.part import Part, Stretch, nth_live
+from headrace.storage.stream.ranks import id_of_rank
+from headrace.storage.stream.regional.lane import Lane
+from headrace.storage.stream.run import NO_NAMES, Run
+
+_SPARE: Final = 4  # entries that a lane is asked for beyond its share
+_AROUND: Final = 100  # entries that are looked at for one rank
+
+
+@mypyc_attr(acyclic=True)
+class LanePart(Part):
+    """A part that knows its lane."""
+
+    def __init__(self, run: Run, dead: bytearray | None, low: int, high: int, lane: Lane) -> None:
+        super().__init__(run, dead, low, high)
+        self.lane: Final = lane
+
+    def until(self, high: int) -> Part:
+        """See ``Part``."""
+        return LanePart(self.run, self.dead, self.low, high, self.lane)
+
+
+@mypyc_attr(acyclic=True)
+class Source:
+    """A lane, and what of it is to be read: first and last ID of each stretch, in reading order."""
+
+    def __init__(self, lane: Lane, ranges: list[tuple[ID, ID]]) -> None:
+        self.lane: Final = lane
+        self.ranges: Final = ranges
+
+
+@mypyc_attr(acyclic=True)
+class _Cursor:
+    """How far one lane has been read.
+
+    Attributes:
+        order: its place among the lanes.
+        ms, seq: the entry that is read next.
+    """
+
+    def __init__(self, source: Source, order: int, reverse: bool) -> None:
+        self.order: Final = order
+        self.ms = 0
+        self.seq = 0
+        self._lane: Final = source.lane
+        self._reverse: Final = reverse
+        self._ranges: Final = source.ranges
+        self._range = 0
+        self._start, self._end = source.ranges[0]
+        self._parts: list[Part] = []
+        self._place = 0
+        # What is left of the part at ``_place``.
+        self._run = Run(NO_NAMES)
+        self._dead: bytearray | None = None
+        self._low = 0
+        self._high = 0
+
+    def next_part(self, portion: int) -> bool:
+        """Go on to the next part; False when there is none.
+
+        Args:
+            portion: how many entries to ask for where those at hand are used up; 0 is all.
+        """
+        self._place += 1
+        if self._place >= len(self._parts) and not self._ask(portion):
+            return False
+        part = self._parts[self._place]
+        self._run = part.run
+        self._dead = part.dead
+        self._low = part.low
+        self._high = part.high
+        self._look()
+        return True
+
+    def _ask(self, portion: int) -> bool:
+        while self._range < len(self._ranges):
+            parts = self._lane.log.parts(self._start, self._end, portion, self._reverse)
+            self._place = 0
+            self._parts = parts
+            if parts and portion > 0:
+                self._pass(parts[-1])
+            else:
+                self._next_range()
+            if parts:
+                return True
+        return False
+
+    def _pass(self, part: Part) -> None:
+        """What is asked for next lies behind a part."""
+        run = part.run
+        if self._reverse:
+            ms = run.ms[part.low]
+            seq = run.seq[part.low]
+            if ms == 0 and seq == 0:
+                self._next_range()
+            else:
+                self._end = (ms, seq - 1) if seq else (ms - 1, ID_MAX)
+        else:
+            ms = run.ms[part.high - 1]
+            seq = run.seq[part.high - 1]
+            if ms == ID_MAX and seq == ID_MAX:
+                self._next_range()
+            else:
+                self._start = following(ms, seq)
+
+    def _next_range(self) -> None:
+        self._range += 1
+        if self._range < len(self._ranges):
+            self._start, self._end = self._ranges[self._range]
+
+    def _look(self) -> None:
+        number = self._high - 1 if self._reverse else self._low
+        self.ms = self._run.ms[number]
+        self.seq = self._run.seq[number]
+
+    def take(self, other: _Cursor | None, most: int) -> LanePart:
+        """What comes before the next entry of ``other``, of the part at hand.
+
+        Args:
+            most: the most entries; 0 is all.
+        """
+        low = self._low
+        high = self._high
+        dead = self._dead
+        if self._reverse:
+            if other is not None:
+                low = self._bound(other, other.order < self.order)
+                if dead is not None:
+                    low = dead.find(0, low, high)
+            if 0 < most < high - low:
+                low = high - most if dead is None else _nth_from_end(dead, low, high, most)
+            self._high = low if dead is None else dead.rfind(0, self._low, low) + 1
+        else:
+            if other is not None:
+                high = self._bound(other, self.order < other.order)
+                if dead is not None:
+                    high = dead.rfind(0, low, high) + 1
+            if 0 < most < high - low:
+                high = low + most if dead is None else nth_live(dead, low, high, most)
+            self._low = high
+            if dead is not None:
+                found = dead.find(0, high, self._high)
+                self._low = self._high if found < 0 else found
+        return LanePart(self._run, dead, low, high, self._lane)
+
+    def _bound(self, other: _Cursor, is_first: bool) -> int:
+        """Where the entries of the part at hand end (in reverse: begin) that come before ``other``.
+
+        Args:
+            is_first: of two equal IDs, whether that of the lane that stands first is read.
+        """
+        run = self._run
+        ms = other.ms
+        seq = other.seq
+        last = self._high - 1
+        if self._reverse:
+            if is_below(ms, seq, run.ms[self._low], run.seq[self._low]):
+                return self._low
+            # Equal IDs are read here, too, if this lane stands behind the other one.
+            if not is_first:
+                ms, seq = following(ms, seq)
+            return max(self._low, run.position(ms, seq))
+        if is_below(run.ms[last], run.seq[last], ms, seq):
+            return self._high
+        bound = run.position(ms, seq)
+        if is_first and bound < self._high and run.ms[bound] == ms and run.seq[bound] == seq:
+            bound += 1
+        return min(self._high, bound)
+
+    def is_used_up(self) -> bool:
+        """Whether nothing is left of the part at hand."""
+        return self._low >= self._high
+
+    def go_on(self, portion: int) -> bool:
+        """After ``take``: look at what comes next; False at the end of the lane."""
+        if self._low >= self._high:
+            return self.next_part(portion)
+        self._look()
+        return True
+
+
+def _nth_from_end(dead: bytearray, low: int, high: int, wanted: int) -> int:
+    number = high
+    for _ in range(wanted):
+        number = dead.rfind(0, low, number)
+        if number < 0:
+            return low
+    return number
+
+
+def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
+    """The entries of all ``sources`` in order, as parts of which each knows its lane.
+
+    Args:
+        count: the most entries; 0 or less is all of them.
+        reverse: see ``EntryLog.parts``.
+    """
+    portion = 0
+    if count > 0:
+        portion = count if len(sources) < 2 else min(count, count // len(sources) + _SPARE)
+    cursors: list[_Cursor] = []
+    for order in range(len(sources)):
+        cursor = _Cursor(sources[order], order, reverse)
+        if cursor.next_part(portion):
+            cursors.append(cursor)
+    found: list[Part] = []
+    left = max(0, count)
+    while cursors:
+        first, second = _next_two(cursors, reverse)
+        part = first.take(second, left)
+        found.append(part)
+        if count > 0:
+            left -= part.live()
+            if left <= 0:
+                return found
+            portion = min(portion, left)
+        if not first.go_on(portion):
+            cursors.remove(first)
+    return found
+
+
+def _next_two(cursors: list[_Cursor], reverse: bool) -> tuple[_Cursor, _Cursor | None]:
+    """The cursor whose entry is read next, and the one after it."""
+    first = cursors[0]
+    second: _Cursor | None = None
+    for number in range(1, len(cursors)):
+        cursor = cursors[number]
+        if _comes_before(cursor, first, reverse):
+            second = first
+            first = cursor
+        elif second is None or _comes_before(cursor, second, reverse):
+            second = cursor
+    return first, second
+
+
+def _comes_before(cursor: _Cursor, other: _Cursor, reverse: bool) -> bool:
+    if cursor.ms != other.ms:
+        return (cursor.ms < other.ms) != reverse
+    if cursor.seq != other.seq:
+        return (cursor.seq < other.seq) != reverse
+    return (cursor.order < other.order) != reverse
+
+
+def around_rank(lanes: list[Lane], rank: int) -> Stretch:
+    """See ``EntryLog.around_rank``, of several lanes that have entries.
+
+    Complexity: O(lanes, squared, times log n, squared).
+    """
+    ms, seq = _id_at(lanes, rank)
+    before = 0
+    for lane in lanes:
+        before += lane.log.count_before(ms, seq)
+    run = Run(NO_NAMES)
+    sources = [Source(lane, [((ms, seq), (ID_MAX, ID_MAX))]) for lane in lanes]
+    for part in merged(sources, rank - before + _AROUND, False):
+        for number in range(part.low, part.high):
+            if part.dead is None or not part.dead[number]:
+                run.ms.append(part.run.ms[number])
+                run.seq.append(part.run.seq[number])
+    return Stretch(run, None, before, len(run.ms))
+
+
+def _id_at(lanes: list[Lane], rank: int) -> ID:
+    """The ID of the entry that has ``rank`` entries of all lanes before it."""
+    for order in range(len(lanes)):
+        log = lanes[order].log
+        low = 0
+        high = log.length
+        while low < high:
+            middle = (low + high) >> 1
+            entry_id = id_of_rank(log, middle)
+            total = middle
+            for other in range(len(lanes)):
+                if other < order:
+                    ms, seq = following(entry_id[0], entry_id[1])
+                    total += lanes[other].log.count_before(ms, seq)
+                elif other > order:
+                    total += lanes[other].log.count_before(entry_id[0], entry_id[1])
+            if total == rank:
+                return entry_id
+            if total < rank:
+                low = middle + 1
+            else:
+                high = middle
+    raise AssertionError("a rank that no entry has")
+
+
+def lane_of(part: Part) -> Lane:
+    """The lane of a part that ``merged`` has given."""
+    return cast("LanePart", part).lane

@@ -1,0 +1,93 @@
+"""Settings of a stream or a group that every region may change: the last one wins.
+
+A setting that was made without knowing another one is concurrent with it. Then the higher version
+stands, which is one more than all that its maker knew. A deletion takes away the settings that its
+maker had seen, and only those. So what might come to stand after a deletion has to be remembered:
+the last setting of each origin. Earlier ones of an origin go with its last at the latest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.regions.vectors import Dot, Numbers, covers, origin_key
+
+NO_DEADLINE: Final = -1  # of a setting of the deadline: it never expires
+
+
+class Setting:
+    """One setting.
+
+    Attributes:
+        dot: the record that made it.
+        version: one more than its maker knew.
+        first, second: what was set; where that is one number, ``second`` is 0.
+    """
+
+    def __init__(self, dot: Dot, version: int, first: int, second: int = 0) -> None:
+        self.dot: Final = dot
+        self.version: Final = version
+        self.first: Final = first
+        self.second: Final = second
+
+
+class Register:
+    """What may be set, and the settings that are known.
+
+    Args:
+        longest_wins: of concurrent settings the longer deadline stands, and none is the longest.
+
+    Attributes:
+        settings: the last one of each origin that no deletion has taken away.
+    """
+
+    def __init__(self, longest_wins: bool = False) -> None:
+        self.longest_wins: Final = longest_wins
+        self.settings: dict[bytes, Setting] = {}
+
+    def add(self, setting: Setting) -> bool:
+        """A setting has come; whether it stands."""
+        origin, number = setting.dot
+        before = self.settings.get(origin)
+        if before is None or before.dot[1] < number:
+            self.settings[origin] = setting
+        return self.winner() is setting
+
+    def drop_seen(self, numbers: Numbers) -> bool:
+        """Forget what the maker of a deletion had seen; whether something else stands then."""
+        before = self.winner()
+        seen = [origin for origin in self.settings if covers(numbers, self.settings[origin].dot)]
+        for origin in seen:
+            del self.settings[origin]
+        return self.winner() is not before
+
+    def winner(self) -> Setting | None:
+        """The setting that stands, or None where nothing was set."""
+        found: Setting | None = None
+        for setting in self.settings.values():
+            if found is None or self._rank(setting) > self._rank(found):
+                found = setting
+        return found
+
+    def next_version(self) -> int:
+        """The version of a setting that is made now."""
+        return 1 + max((setting.version for setting in self.settings.values()), default=0)
+
+    def _rank(self, setting: Setting) -> tuple[int, int, int, tuple[int, int], int]:
+        far = 0
+        length = 0
+        if self.longest_wins:
+            far = 1 if setting.first == NO_DEADLINE else 0
+            length = setting.first
+        return setting.version, far, length, origin_key(setting.dot[0]), setting.dot[1]
+
+    def unite(self, other: Register) -> None:
+        """Know what another one knows, too."""
+        for setting in other.settings.values():
+            self.add(setting)
+
+    def copy(self) -> Register:
+        """An equal one."""
+        twin = Register(self.longest_wins)
+        twin.settings = self.settings.copy()
+        return twin

@@ -1,0 +1,680 @@
+"""One stream that several regions write.
+
+The state of a stream is the same in all regions that know the same records, in whatever order the
+records of different origins came. What is local is kept in its groups and in its IDMP map.
+
+A region writes one lane of a stream, its *current* one. It begins another when its epoch is a new
+one, or when a deletion of the key covers all of the lane. A name of a lane is never used again. So
+a deletion that another region made without knowing of the restart cannot reach into the new lane.
+
+The IDs that a region makes have a sequence of ``generation * 2**20 + k * 16 + region``, with the
+lowest k that is above all that is known, and not used by this region in that millisecond.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.freeable import Freeable
+from headrace.storage.regions.region import (
+    GENERATION_SHIFT,
+    LIBERAL,
+    STEP,
+    STRICT,
+    Region,
+)
+from headrace.storage.regions.replicated import Replicated
+from headrace.storage.regions.vectors import (
+    ID,
+    NO_ID,
+    Dot,
+    LaneVector,
+    lane_name,
+    region_of,
+)
+from headrace.storage.stream.appending import NodeLimits, size_of
+from headrace.storage.stream.entry_log import (
+    ENTRY_BYTES_MAX,
+    ElementsTooLarge,
+    IDNotGreater,
+    IDsExhausted,
+)
+from headrace.storage.stream.idempotence import IdmpMap
+from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.iids import iid_of
+from headrace.storage.stream.regional.births import Births, Create
+from headrace.storage.stream.regional.frozen import FrozenRegionalStream
+from headrace.storage.stream.regional.intervals import GREATEST
+from headrace.storage.stream.regional.lane import Lane, LaneError
+from headrace.storage.stream.regional.lanes import Lanes
+from headrace.storage.stream.regional.places import (
+    Interval,
+    acknowledged,
+    new_group,
+    places_of,
+)
+from headrace.storage.stream.regional.registers import NO_DEADLINE, Register, Setting
+from headrace.storage.stream.regional.removals import Awaited, Removal, Tombstone, Top
+from headrace.storage.stream.stream import Stream
+
+_USUAL_NODES: Final = NodeLimits(4096, 100)
+_PAGE: Final = 1000  # entries looked at together
+_GENERATION: Final = 1 << GENERATION_SHIFT
+
+
+class RegionalStream(Lanes, Replicated):
+    """One stream.
+
+    Args:
+        region: who this is; it gives names to lanes and says which IDs are made.
+        idmp_duration_s, idmp_maxsize: the limits of its IDMP map, as long as nothing else is set.
+
+    Attributes:
+        current: the lane that each origin writes.
+        began: the number of the lane that the last own entry began; 0 where it went on with one.
+        tops: what XSETID has set, as far as no deletion has seen it.
+        removals: deletions of the key that not everybody is known to have seen.
+        awaited: entries that are to be removed once others have come.
+        births: what is known of the creates of groups, by name.
+        ttl, limits: the deadline of the key, and the limits of the IDMP map.
+    """
+
+    def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
+        super().__init__(idmp_duration_s, idmp_maxsize)
+        self.region: Final = region
+        self.current: dict[bytes, Lane] = {}
+        self.began = 0
+        self.tops: list[Top] = []
+        self.removals: list[Removal] = []
+        self.awaited: list[Awaited] = []
+        self.births: dict[bytes, Births] = {}
+        self.ttl = Register(True)
+        self.limits = Register()
+        self._usual_limits: Final = (idmp_duration_s, idmp_maxsize)
+        self._own: Lane | None = None  # the lane that own entries go to, if they do not begin one
+        self._own_origin = b""  # whose that is: this region in its epoch
+        self._used_ms = -1  # the highest millisecond of own lanes that are covered
+
+    # Own entries
+
+    def next_seq(self, ms: int) -> int:
+        """The sequence that ``ms`` stands for, or ``ms-*``; in mode ``LIBERAL`` only the latter.
+
+        Raises:
+            IDsExhausted, IDNotGreater: when that millisecond has none left.
+        """
+        if self.region.mode == LIBERAL:
+            return super().next_seq(ms)
+        seq = self._free_seq(ms)
+        if seq < 0:
+            raise IDsExhausted if ms == ID_MAX else IDNotGreater
+        return seq
+
+    def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
+        """Add an own entry; see ``EntryLog``."""
+        if (ms, seq) <= (self.last_ms, self.last_seq):
+            if self.last_ms == ID_MAX and self.last_seq == ID_MAX:
+                raise IDsExhausted
+            raise IDNotGreater
+        self._append_own(ms, seq, words, at, limits)
+
+    def append_next(self, now_ms: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
+        """See ``EntryLog``."""
+        ms, seq = self._free_id(now_ms)
+        self._append_own(ms, seq, words, at, limits)
+
+    def append_alike(
+        self,
+        now_ms: int,
+        requests: list[list[bytes]],
+        first: int,
+        end: int,
+        at: int,
+        limits: NodeLimits,
+    ) -> int:
+        """See ``EntryLog``. One that begins a lane is for ``append_next``."""
+        lane = self._own_lane()
+        if lane is None or self.last_ms == ID_MAX:
+            return 0
+        ms, seq = self._free_id(now_ms)
+        last = seq + STEP * (end - first)
+        if last >= self.region.base_seq() + _GENERATION or ms <= self._used_ms:
+            return 0
+        log = lane.log
+        added = log.append_in_steps(ms, seq, STEP, requests, first, end, at, limits)
+        if added:
+            self.began = 0
+            self.length += added
+            self.entries_added += added
+            self.last_ms = log.last_ms
+            self.last_seq = log.last_seq
+            if not lane.filled:
+                self.note(lane)
+        return added
+
+    def _append_own(
+        self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits
+    ) -> None:
+        lane = self._own_lane()
+        if lane is None or (ms, seq) <= (lane.log.last_ms, lane.log.last_seq):
+            if size_of(words, at) > ENTRY_BYTES_MAX:
+                raise ElementsTooLarge
+            lane = self._begin_lane()
+        else:
+            self.began = 0
+        lane.log.append(ms, seq, words, at, limits)
+        self.length += 1
+        self.entries_added += 1
+        self.last_ms = ms
+        self.last_seq = seq
+        if not lane.filled:
+            self.note(lane)
+
+    def _own_lane(self) -> Lane | None:
+        """The lane that own entries go to; None where the next one begins a lane."""
+        if self._own_origin is not self.region.origin:
+            self._find_own()
+        return self._own
+
+    def _find_own(self) -> None:
+        """Look for the lane that own entries go to, and for what it may not repeat."""
+        origin = self.region.origin
+        lane = self.current.get(origin)
+        self._own = None if lane is None or lane.is_covered() else lane
+        self._own_origin = origin
+        self._used_ms = -1
+        for lane in self.lanes:
+            if lane.key[0] == self.region.id and lane is not self._own:
+                self._used_ms = max(self._used_ms, lane.log.last_ms)
+
+    def _begin_lane(self) -> Lane:
+        self.began = self.region.new_lane()
+        origin = self.region.origin
+        lane = self.lane(lane_name(origin, self.began))
+        self.current[origin] = lane
+        self._find_own()
+        self._own = lane
+        return lane
+
+    def _free_id(self, now_ms: int) -> ID:
+        """The ID that ``*`` stands for.
+
+        Raises:
+            IDsExhausted: there is none above the last one.
+        """
+        ms = max(now_ms, self.last_ms, self.region.promise_ms + 1)
+        seq = self._free_seq(ms)
+        while seq < 0:
+            if ms == ID_MAX:
+                raise IDsExhausted
+            ms += 1
+            seq = self._free_seq(ms)
+        return ms, seq
+
+    def _free_seq(self, ms: int) -> int:
+        """The lowest sequence that this region may give in a millisecond; -1 when there is none."""
+        base = self.region.base_seq()
+        seq = base
+        if ms == self.last_ms and self.last_seq >= base:
+            seq += (self.last_seq - base) // STEP * STEP + STEP
+        if self._own_origin is not self.region.origin:
+            self._find_own()
+        if ms <= self._used_ms:
+            for lane in self.lanes:
+                last = lane.log.last_seq
+                is_used = lane.key[0] == self.region.id and lane.log.last_ms == ms
+                if is_used and base <= last < base + _GENERATION:
+                    seq = max(seq, base + (last - base) // STEP * STEP + STEP)
+        return seq if seq < base + _GENERATION and seq <= ID_MAX else -1
+
+    # Entries of other regions, and own ones that are read back
+
+    def arrive(
+        self,
+        origin: bytes,
+        new_lane: int,
+        manual: bool,
+        ms: int,
+        seq: int,
+        words: list[bytes],
+        at: int,
+        limits: NodeLimits,
+    ) -> bool:
+        """Add the next entry of an origin; False when it had been removed before it came.
+
+        Args:
+            new_lane: the number of the lane that it begins; 0 where it goes on with one.
+            manual: whether its lane has no stable IDs from now on.
+
+        Raises:
+            LaneError: it cannot be the next one of its lane. Nothing has changed.
+            ElementsTooLarge: nor has it then.
+        """
+        lane = self._lane_of_next(origin, new_lane, (ms, seq))
+        if size_of(words, at) > ENTRY_BYTES_MAX:
+            raise ElementsTooLarge
+        if new_lane:
+            if lane is None:
+                lane = self.lane(lane_name(origin, new_lane))
+            self.current[origin] = lane
+            self.region.met_lane(origin, new_lane)
+        assert lane is not None
+        was_covered = lane.is_covered()
+        lane.manual |= manual
+        lives = lane.takes((ms, seq))
+        if lives:
+            lane.log.append(ms, seq, words, at, limits)
+            self.length += 1
+            self.note(lane)
+        else:
+            lane.pass_over(ms, seq)
+        if not lane.is_covered():
+            self.entries_added += lane.log.entries_added if was_covered else 1
+            if (ms, seq) > (self.last_ms, self.last_seq):
+                self.last_ms = ms
+                self.last_seq = seq
+        if lane.key[0] == self.region.id and lane is not self._own:
+            self._find_own()
+        if self.awaited:
+            self.remove_awaited()
+        return lives
+
+    def _lane_of_next(self, origin: bytes, new_lane: int, entry_id: ID) -> Lane | None:
+        if new_lane:
+            lane = self.find_lane(lane_name(origin, new_lane))
+        else:
+            lane = self.current.get(origin)
+            if lane is None:
+                raise LaneError
+        if entry_id == NO_ID or (lane is not None and entry_id <= lane.last()):
+            raise LaneError
+        return lane
+
+    def foreign_seen(self) -> LaneVector:
+        """``seen`` of the lanes of other regions."""
+        number = self.region.id
+        return {name: last for name, last in self.seen().items() if region_of(name) != number}
+
+    # IDs that callers gave below what this region has promised
+
+    def mark_manual(self) -> None:
+        """The last own entry has such an ID."""
+        self.current[self.region.origin].manual = True
+
+    def is_manual(self) -> bool:
+        """Whether a lane has such IDs."""
+        for lane in self.lanes:
+            if lane.manual and not lane.is_covered():
+                return True
+        return False
+
+    def has_made_ids(self) -> bool:
+        """Whether there are entries whose IDs this region made, as far as can be told."""
+        for lane in self.lanes:
+            if lane.key[0] == self.region.id and not lane.manual and not lane.is_covered():
+                return True
+        return False
+
+    # Removing entries
+
+    def remove_entry(self, lane_name: bytes, entry_id: ID) -> bool:
+        """Remove an entry of a lane; whether it lived. One that is still to come is remembered."""
+        lane = self.lane(lane_name)
+        if entry_id > lane.last():
+            if entry_id > lane.deleted and entry_id > lane.trimmed:
+                lane.early.add(entry_id)
+            return False
+        return self._delete_in(lane, entry_id[0], entry_id[1])
+
+    def remove_for(self, winner_lane: bytes, winner_id: ID, lane_name: bytes, entry_id: ID) -> bool:
+        """As ``remove_entry``, once another entry has come, which says the same."""
+        winner = self.find_lane(winner_lane)
+        if winner is not None and winner.last() >= winner_id:
+            return self.remove_entry(lane_name, entry_id)
+        self.awaited.append(Awaited(winner_lane, winner_id, lane_name, entry_id))
+        return False
+
+    def remove_awaited(self) -> None:
+        """Remove what was to be removed once something came, as far as that has."""
+        waiting = self.awaited
+        self.awaited = []
+        for one in waiting:
+            self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
+
+    def delete(self, ms: int, seq: int) -> bool:
+        """See ``EntryLog``: all entries with this ID, here alone."""
+        holders = self.holders(ms, seq)
+        for lane in holders:
+            self._delete_in(lane, ms, seq)
+        return bool(holders)
+
+    def discard(self, ms: int, seq: int) -> bool:
+        """See ``EntryLog``: all entries with this ID, here alone."""
+        holders = self.holders(ms, seq)
+        for lane in holders:
+            lane.log.discard(ms, seq)
+            self.length -= 1
+            self.note(lane)
+        return bool(holders)
+
+    def _delete_in(self, lane: Lane, ms: int, seq: int) -> bool:
+        if not lane.log.delete(ms, seq):
+            return False
+        self.length -= 1
+        self.note(lane)
+        if (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+            self.max_deleted_ms = ms
+            self.max_deleted_seq = seq
+        return True
+
+    def trim_to(self, vector: LaneVector) -> int:
+        """Remove all up to an ID of each lane, and what of that is still to come.
+
+        Returns: how many entries were removed.
+        """
+        removed = 0
+        for name in vector:
+            removed += self.lane(name).trim(vector[name])
+        self.recount()
+        return removed
+
+    def cover(self, vector: LaneVector) -> list[Freeable]:
+        """As ``trim_to``, because the key was deleted, or has expired; see ``add_removal``.
+
+        Returns: what is to be freed.
+        """
+        freed: list[Freeable] = []
+        for name in vector:
+            old = self.lane(name).cover(vector[name])
+            if old is not None:
+                freed.append(old)
+        self.recount()
+        self._find_own()
+        self._find_top()
+        if self.seen():
+            self._forget_pairs(freed)
+        else:
+            self.max_deleted_ms = 0
+            self.max_deleted_seq = 0
+            if self.idmp is not None:
+                freed.append(self.idmp)
+                self.idmp = None
+        return freed
+
+    def _forget_pairs(self, freed: list[Freeable]) -> None:
+        """Forget the iids of entries that deletions cover."""
+        idmp = self.idmp
+        if idmp is None:
+            return
+        kept = [record for record in idmp.records() if self._may_have(record[2], record[3])]
+        if len(kept) == idmp.count:
+            return
+        freed.append(idmp)
+        self.idmp = None
+        for pid, iid, ms, seq, added_ms in kept:
+            self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
+
+    def _may_have(self, ms: int, seq: int) -> bool:
+        """Whether an entry with an ID has come, or may have, that no deletion covers."""
+        for lane in self.lanes:
+            if self.region.mode == STRICT and lane.key[0] != seq & (STEP - 1):
+                continue
+            if lane.deleted < (ms, seq) <= lane.last():
+                return True
+        return False
+
+    # Where new IDs begin
+
+    def top(self) -> ID:
+        """The ID that new ones have to be above."""
+        return self.last_ms, self.last_seq
+
+    def add_top(self, top: Top) -> None:
+        """New IDs are to be above that of ``top``, unless the key was deleted since."""
+        for removal in self.removals:
+            if removal.has_seen(top.dot):
+                return
+        self.tops.append(top)
+        self._find_top()
+
+    def _find_top(self) -> None:
+        found = max((top.entry_id for top in self.tops), default=NO_ID)
+        for lane in self.lanes:
+            if not lane.is_covered():
+                found = max(found, lane.last())
+        self.last_ms, self.last_seq = found
+
+    # Deleting the key
+
+    def add_removal(self, removal: Removal) -> list[Freeable]:
+        """The key was deleted, or has expired: groups and settings go. ``cover`` says what else.
+
+        Returns: what is to be freed: groups that are gone.
+        """
+        self.removals.append(removal)
+        self.tops = [top for top in self.tops if not removal.has_seen(top.dot)]
+        self._find_top()
+        self.ttl.drop_seen(removal.numbers)
+        freed: list[Freeable] = []
+        if self.limits.drop_seen(removal.numbers):
+            old = self._apply_limits()
+            if old is not None:
+                freed.append(old)
+        for name in list(self.births):
+            self.births[name].add_removal(removal)
+            freed.extend(self.settle_group(name))
+        return freed
+
+    def exists(self) -> bool:
+        """Whether there is a stream: an entry came that no deletion covers, or a group lives.
+
+        So one that was emptied exists, as in Redis, and one that has only groups goes with them.
+        """
+        for lane in self.lanes:
+            if not lane.is_covered():
+                return True
+        return bool(self.groups)
+
+    def is_idle(self) -> bool:
+        """Whether it does not exist, and there is nothing to be remembered of it."""
+        if self.removals or self.tops or self.awaited or self.groups:
+            return False
+        if self.ttl.settings or self.limits.settings:
+            return False
+        for births in self.births.values():
+            if not births.is_idle():
+                return False
+        for lane in self.lanes:
+            if not lane.is_dead():
+                return False
+        return True
+
+    def has_garbage(self) -> bool:
+        """Whether there is something that may be forgotten once all regions have seen it."""
+        if self.removals:
+            return True
+        for births in self.births.values():
+            if births.tombstones:
+                return True
+        for lane in self.lanes:
+            if lane.is_dead():
+                return True
+        return False
+
+    # Groups
+
+    def births_of(self, name: bytes) -> Births:
+        """What is known of the creates of a group."""
+        births = self.births.get(name)
+        if births is None:
+            births = Births()
+            self.births[name] = births
+        return births
+
+    def add_create(self, name: bytes, create: Create) -> bool:
+        """A group was made; whether that create lives."""
+        lives = self.births_of(name).add_create(create, self.removals)
+        self.settle_group(name)
+        return lives
+
+    def add_tombstone(self, name: bytes, tombstone: Tombstone) -> list[Freeable]:
+        """A group was destroyed.
+
+        Returns: what is to be freed: the group.
+        """
+        self.births_of(name).add_tombstone(tombstone)
+        return self.settle_group(name)
+
+    def settle_group(self, name: bytes) -> list[Freeable]:
+        """Make a group that lives, and take out one that does not.
+
+        Returns: the group that was taken out, to be freed.
+        """
+        births = self.births_of(name)
+        freed: list[Freeable] = []
+        group = self.groups.get(name)
+        if group is not None and births.create(places_of(group).anchor) is None:
+            del self.groups[name]
+            freed.append(group)
+            group = None
+        anchor = births.anchor()
+        if group is None and anchor is not None:
+            group = new_group(name, births, anchor)
+            self.groups[name] = group
+        if group is not None:
+            group.max_pending = births.max_pending()
+        elif births.is_idle():
+            del self.births[name]
+        return freed
+
+    def acknowledge(self, name: bytes, dots: list[Dot], intervals: list[Interval]) -> int:
+        """Entries of a group are acknowledged elsewhere, for some of its creates.
+
+        Returns: how many are pending no more.
+        """
+        births = self.births_of(name)
+        news = False
+        for dot in dots:
+            come = self.region.knows(dot)
+            for lane, after, upto in intervals:
+                if births.acknowledge(dot, lane, after, upto, come):
+                    news = True
+        group = self.groups.get(name)
+        if group is None and births.is_idle():
+            del self.births[name]
+        return 0 if group is None or not news else acknowledged(self, group, intervals)
+
+    # Settings
+
+    def add_ttl(self, setting: Setting) -> bool:
+        """The deadline of the key was set; whether that stands. See ``deadline_ms``."""
+        return not self._is_removed(setting) and self.ttl.add(setting)
+
+    def deadline_ms(self) -> int:
+        """When the key expires; ``NO_DEADLINE`` when it does not."""
+        setting = self.ttl.winner()
+        return NO_DEADLINE if setting is None else setting.first
+
+    def add_limits(self, setting: Setting) -> list[Freeable]:
+        """The limits of the IDMP map were set.
+
+        Returns: what is to be freed: a map with other limits.
+        """
+        if self._is_removed(setting):
+            return []
+        self.limits.add(setting)
+        old = self._apply_limits()
+        return [] if old is None else [old]
+
+    def add_mode(self, name: bytes, setting: Setting) -> None:
+        """The most pending entries of a group were set."""
+        self.births_of(name).add_mode(setting, self.removals)
+        self.settle_group(name)
+
+    def _is_removed(self, setting: Setting) -> bool:
+        for removal in self.removals:
+            if removal.has_seen(setting.dot):
+                return True
+        return False
+
+    def _apply_limits(self) -> IdmpMap | None:
+        setting = self.limits.winner()
+        if setting is None:
+            return self.limit_idmp(self._usual_limits[0], self._usual_limits[1])
+        return self.limit_idmp(setting.first, setting.second)
+
+    # As a value
+
+    def plain(self) -> Stream:
+        """See ``Replicated``: the entries, each ID once, without groups and iids."""
+        plain = Stream(self.idmp_duration_s, self.idmp_maxsize)
+        while (plain.last_ms, plain.last_seq) < self.last_entry_id():
+            start = following(plain.last_ms, plain.last_seq)
+            for part in self.parts(start, GREATEST, _PAGE, False):
+                run = part.run
+                for number in range(part.low, part.high):
+                    entry_id = (run.ms[number], run.seq[number])
+                    is_dead = part.dead is not None and part.dead[number]
+                    if not is_dead and entry_id > (plain.last_ms, plain.last_seq):
+                        plain.append(*entry_id, run.row(number), 0, _USUAL_NODES)
+        return plain
+
+    def free_some(self, most: int) -> bool:
+        """See ``Stream``."""
+        if self.frozen is not None:
+            self.frozen.abandon()
+            return True
+        if self.groups or self.idmp is not None:
+            done = super().free_some(most)
+            if done and not self.groups:
+                self.idmp = None
+            return False
+        lanes = self.lanes
+        if lanes and lanes[-1].log.free_some(most):
+            lanes.pop()
+        return not lanes
+
+    def freeze(self) -> FrozenRegionalStream:
+        """See ``Value``."""
+        return FrozenRegionalStream(
+            self,
+            self.current,
+            self.tops,
+            self.removals,
+            self.awaited,
+            self.births,
+            self.ttl,
+            self.limits,
+        )
+
+    def restored(self) -> None:
+        """All that it consists of has been put in: make of it what follows."""
+        self.recount()
+        self._find_own()
+        self._find_top()
+
+    def copy(self) -> RegionalStream:
+        """See ``Stream``: an equal one of the same region."""
+        twin = RegionalStream(self.region, self._usual_limits[0], self._usual_limits[1])
+        for lane in self.lanes:
+            twin.insert(lane.copy())
+        for origin, lane in self.current.items():
+            twin.current[origin] = twin.lane(lane.name)
+        twin.tops = self.tops.copy()
+        twin.removals = self.removals.copy()
+        twin.awaited = self.awaited.copy()
+        twin.births = {name: births.copy() for name, births in self.births.items()}
+        twin.ttl = self.ttl.copy()
+        twin.limits = self.limits.copy()
+        twin.idmp_duration_s = self.idmp_duration_s
+        twin.idmp_maxsize = self.idmp_maxsize
+        for name, group in self.groups.items():
+            twin.groups[name] = group.copy()
+            places_of(twin.groups[name]).births = twin.births[name]
+        twin.idmp = None if self.idmp is None else self.idmp.copy()
+        twin.iids_added = self.iids_added
+        twin.iids_duplicates = self.iids_duplicates
+        twin.max_deleted_ms = self.max_deleted_ms
+        twin.max_deleted_seq = self.max_deleted_seq
+        twin._find_top()
+        return twin
