@@ -265,6 +265,17 @@ class EntryLog(Value):
             return part.run.ms[number], part.run.seq[number]
         return 0, 0
 
+    def last_before(self, bound: tuple[int, int]) -> tuple[int, int]:
+        """The ID of the last live entry below ``bound``; (0, 0) when there is none."""
+        ms, seq = bound
+        if not ms and not seq:
+            return 0, 0
+        end = (ms, seq - 1) if seq else (ms - 1, ID_MAX)
+        for part in self.parts((0, 0), end, 1, True):
+            number = part.high - 1
+            return part.run.ms[number], part.run.seq[number]
+        return 0, 0
+
     def contains(self, ms: int, seq: int) -> bool:
         """Whether there is a live entry with this ID. Complexity: O(log n)."""
         return self.one(ms, seq) is not None

@@ -20,7 +20,7 @@ from typing import Final, cast
 from headrace.storage.regions.vectors import ID, NO_ID, Dot, LaneVector
 from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import UNKNOWN, Group, Position
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.intervals import GREATEST
@@ -159,7 +159,8 @@ class Places(Position):
             after = self.begun[lane_name]
             upto = self.place[lane_name]
             if lowest is not None and lowest <= upto:
-                upto = _last_below(stream.find_lane(lane_name), lowest)
+                lane = stream.find_lane(lane_name)
+                upto = after if lane is None else lane.log.last_before(lowest)
             if upto <= after:
                 continue
             intervals = self.births.intervals(lane_name)
@@ -255,15 +256,3 @@ def _count(lane: Lane, start: ID, end: ID) -> int:
         return log.length - log.count_before(start[0], start[1])
     above = following(end[0], end[1])
     return log.count_before(above[0], above[1]) - log.count_before(start[0], start[1])
-
-
-def _last_below(lane: Lane | None, bound: ID) -> ID:
-    """The ID of the last live entry of a lane below ``bound``; (0, 0) when there is none."""
-    if lane is None or bound == NO_ID:
-        return NO_ID
-    ms, seq = bound
-    end = (ms, seq - 1) if seq else (ms - 1, ID_MAX)
-    for part in lane.log.parts(NO_ID, end, 1, True):
-        number = part.high - 1
-        return part.run.ms[number], part.run.seq[number]
-    return NO_ID
