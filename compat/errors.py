@@ -34,6 +34,22 @@ NOT_IN_MULTI: Final = b"ERR Command not allowed inside a transaction"
 LOADING: Final = b"LOADING Redis is loading the dataset in memory"
 OUT_OF_MEMORY: Final = b"OOM command not allowed when used memory > 'maxmemory'."
 MISCONF_AOF: Final = b"MISCONF Errors writing to the AOF file: %b"
+OTHER_KEYS_REFUSED: Final = (
+    b"ERR a region holds streams alone: other keys would not be in the other regions "
+    b"(aa-other-keys local keeps them in this one)"
+)
+FULL_ID_IN_STRICT_MODE: Final = (
+    b"ERR full stream IDs are not allowed in strict ID mode (aa-xadd-id-mode)"
+)
+ID_BELOW_PROMISE: Final = (
+    b"ERR the stream has IDs that this region made, and this one is not above those that other "
+    b"regions were promised (aa-stable-ids)"
+)
+XSETID_OPTIONS_IN_REGION: Final = b"ERR XSETID takes no options in a region"
+TRANSACTION_TOO_LARGE: Final = (
+    b"ERR the stream is larger than one transaction between regions may be "
+    b"(aa-transaction-max-bytes)"
+)
 NO_REPLICAS: Final = b"NOREPLICAS Not enough good replicas to write."
 MISCONF_SNAPSHOT: Final = (
     b"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "

@@ -59,23 +59,23 @@ def id_line(ms: int, seq: int) -> bytes:
     return _writer.line(ms, seq)
 
 
-def id_lines(ms: int, seq: int, count: int) -> bytes:
-    """``count`` IDs in a row, the first (ms, seq) and the others in sequence."""
+def id_lines(ms: int, seq: int, count: int, step: int) -> bytes:
+    """``count`` IDs in a row, the first (ms, seq) and the others ``step`` apart."""
     text = b"%d" % ms
     stretches: list[bytes] = []
-    end = seq + count
+    end = seq + count * step
     power = 10
     while seq < end:
         while power <= seq:
             power *= 10
         stop = min(end, power)  # up to there all are of one length
-        if stop <= len(_SEQUENCE_LINES):
+        if step == 1 and stop <= len(_SEQUENCE_LINES):
             tails = _SEQUENCE_LINES[seq:stop]
         else:
-            tails = [b"-%d\r\n" % each for each in range(seq, stop)]
+            tails = [b"-%d\r\n" % each for each in range(seq, stop, step)]
         head = bulk_header(len(text) + len(tails[0]) - 2) + text
         stretches.append(head + head.join(tails))
-        seq = stop
+        seq += len(tails) * step
     return b"".join(stretches)
 
 

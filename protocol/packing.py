@@ -215,9 +215,9 @@ def packed_id(ms: int, seq: int) -> Packed:
     return Packed(id_line(ms, seq))
 
 
-def ids_in_sequence(ms: int, seq: int, count: int) -> PackedReplies:
-    """``count`` IDs, each of them a reply: the first (ms, seq), the others with the seqs after."""
-    return PackedReplies(id_lines(ms, seq, count))
+def ids_in_sequence(ms: int, seq: int, count: int, step: int = 1) -> PackedReplies:
+    """``count`` IDs, each of them a reply: the first (ms, seq), the others ``step`` seqs apart."""
+    return PackedReplies(id_lines(ms, seq, count, step))
 
 
 def packed_replies(replies: list[object], resp3: bool) -> PackedReplies:

@@ -28,6 +28,7 @@ from headrace.server.net.listeners import Listeners
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
+from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 
@@ -45,6 +46,7 @@ class App(Host):
         self.server.attach(self)
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
+        begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
@@ -55,6 +57,7 @@ class App(Host):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._flush_scheduled = False
+        self._publishing = False
         self._busy_poll: Final = BusyPoll(config)
 
     # Host
@@ -82,6 +85,18 @@ class App(Host):
         """Flush before this turn of the loop ends."""
         self.server.statistics.counters.turns += 1
         self.durability.committer.end_turn()
+
+    def publish_soon(self) -> None:
+        """Wait until more is acknowledged, because one effect says it all."""
+        if not self._publishing and not self.server.stopping:
+            self._publishing = True
+            delay_s = self.config.aa_ack_interval_ms / 1000
+            asyncio.get_running_loop().call_later(delay_s, self._publish)
+
+    def _publish(self) -> None:
+        self._publishing = False
+        self.server.clock.refresh()
+        publish_all(self.dispatcher)
 
     def answered(self) -> None:
         """Do not go to sleep at once: the next request may be on its way."""

@@ -8,6 +8,7 @@ from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 
 
@@ -27,6 +28,8 @@ class Data:
         freezing: the state that a snapshot takes, while one does.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
+        region: which region this is, of a database that has several; None without regions.
+        graves: with regions, keys that are gone and of which something has to be remembered.
     """
 
     def __init__(self, databases: int, node_limits: NodeLimits) -> None:
@@ -41,6 +44,16 @@ class Data:
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True
+        self.region: Region | None = None
+        self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
+
+    def become_region(self, number: int, database: bytes) -> None:
+        """Be a region of a database, before anything is loaded."""
+        region = Region(number)
+        region.database = database
+        self.region = region
+        for db in self.dbs:
+            db.keeps_expired = True
 
     def free_later(self, value: object | None) -> None:
         """Free a value, or a part of one, without holding up the request: the cron does it.

@@ -15,6 +15,8 @@ SAVE_FAILED: Final = 1 << 6  # the last snapshot failed, and writes are to be re
 NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPLICAS
 LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some have to wait for it
 
+REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has told others: AASTART
+
 
 class Work:
     """A request that is being run in slices."""

@@ -20,6 +20,9 @@ class Host(Turn):
     def flush_now(self) -> None:
         """Flush the sessions in ``flushing``, now or when more of them have come."""
 
+    def publish_soon(self) -> None:
+        """Have other regions get to know what was acknowledged, after ``aa-ack-interval-ms``."""
+
     def answered(self) -> None:
         """A lone client, which waits for each answer before it asks again, has its answer."""
 

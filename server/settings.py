@@ -14,6 +14,7 @@ from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
+from headrace.storage.regions.region import MODES
 from headrace.storage.stream.appending import NodeLimits
 
 
@@ -40,6 +41,10 @@ class Settings:
         hooks["stream-node-max-bytes"] = self.take_node_limits
         hooks["stream-node-max-entries"] = self.take_node_limits
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
+        hooks["aa-xadd-id-mode"] = self.take_id_mode
+        hooks["aa-peers"] = self.take_peers
+        self.take_id_mode()
+        self.take_peers()
         self.take_events()
         self.take_lazy_expiry()
         self.take_memory_limit()
@@ -55,7 +60,21 @@ class Settings:
 
     def take_lazy_expiry(self) -> str | None:
         """Record keys that expire as unlinked, or as deleted."""
-        self._server.changes.lazy_expire = self._config.lazyfree_lazy_expire
+        self._server.changes.expiries.lazy = self._config.lazyfree_lazy_expire
+        return None
+
+    def take_id_mode(self) -> str | None:
+        """Let callers give the IDs that the new mode allows."""
+        region = self._server.data.region
+        if region is not None:
+            region.mode = MODES[self._config.aa_xadd_id_mode]
+        return None
+
+    def take_peers(self) -> str | None:
+        """Take the regions of the new list for those that take part."""
+        region = self._server.data.region
+        if region is not None:
+            region.peers = {peer.region for peer in self._config.aa_peers}
         return None
 
     def take_memory_limit(self) -> str | None:

@@ -52,8 +52,11 @@ class Server:
         self.clock: Final = Clock() if clock is None else clock
         self.gate: Final = Gate()
         limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
-        self.data: Final = Data(config.databases, limits)
-        self.blocking: Final = Blocking(config.databases)
+        databases = 1 if config.aa_region_id else config.databases
+        self.data: Final = Data(databases, limits)
+        if config.aa_region_id:
+            self.data.become_region(config.aa_region_id, config.aa_database)
+        self.blocking: Final = Blocking(databases)
         self.clients: Final = Clients(self.blocking)
         self.host = Host()
         self.changes: Final = Changes(self.data.expired, self.blocking, self.host)

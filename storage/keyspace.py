@@ -45,6 +45,7 @@ class Keyspace:
         expiring: what makes parts of values expire, for all databases.
 
     Attributes:
+        keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``.
         freezing: who takes keys as they were before they change, or None.
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
@@ -71,6 +72,8 @@ class Keyspace:
         self.expiring: Final = expiring
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
+        self.keeps_expired = False
+        self.expired_values: dict[bytes, object] = {}
         self.freezing: Barrier | None = None
         self.frozen_as = index
         self.epoch: i64 = 0
@@ -243,7 +246,9 @@ class Keyspace:
     def _expire(self, key: bytes) -> None:
         value = self.remove(key)
         self.expired.append((self.index, key))
-        if isinstance(value, Value) and value.effort():
+        if self.keeps_expired:
+            self.expired_values[key] = value
+        elif isinstance(value, Value) and value.effort():
             self.unused.append(value)
 
     def _drop_stale(self, looks: int) -> None:

@@ -31,7 +31,7 @@ ROOMS: dict[str, list[str]] = {
         *("cron", "net", "tools", "app", "start", "cli"),
     ],
     "server.commands": [
-        *("documentation", "help"),
+        *("documentation", "help", "deadlines"),
         *("connection", "keys", "pubsub", "server", "streams", "strings", "transactions"),
         "families",
     ],

@@ -54,6 +54,18 @@ class Listener:
         raise NotImplementedError
 
 
+class Expiries:
+    """What makes the records of keys that expired."""
+
+    def __init__(self) -> None:
+        self.lazy = True  # they are recorded as unlinked
+
+    def expired(self, changes: Changes, db: int, key: bytes) -> None:
+        """Report a key that was found expired, and is not there any more."""
+        name = b"UNLINK" if self.lazy else b"DEL"
+        changes.report(db, key, EXPIRED, [name, key], count=1, wakes=False)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Turn:
     """What sees to it that records are written at the end of a turn of the event loop."""
@@ -77,7 +89,7 @@ class Changes:
         has_listeners: whether anybody listens, clients that wait for a key left out.
         unfinished: the command at hand has left something that ``end_command`` makes known.
         expired_keys: how many keys have expired.
-        lazy_expire: keys that expire are recorded as unlinked.
+        expiries: what reports them.
     """
 
     def __init__(self, expired: list[tuple[int, bytes]], waiting: Blocking, turn: Turn) -> None:
@@ -86,7 +98,7 @@ class Changes:
         self.has_listeners = False
         self.unfinished = False
         self.expired_keys = 0
-        self.lazy_expire = True
+        self.expiries = Expiries()
         self.turn = turn
         self.expired: Final = expired
         self.pending: list[Change] = []  # that listeners are still to be notified of
@@ -183,12 +195,11 @@ class Changes:
 
     def report_expired(self) -> None:
         """Report the keys that were found expired."""
-        name = b"UNLINK" if self.lazy_expire else b"DEL"
         found = self.expired.copy()
         self.expired.clear()
         for db, key in found:
             self.expired_keys += 1
-            self.report(db, key, EXPIRED, [name, key], count=1, wakes=False)
+            self.expiries.expired(self, db, key)
 
     def stamp_next(self) -> None:
         """Keep the time with the next record."""

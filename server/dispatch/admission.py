@@ -42,6 +42,7 @@ from headrace.server.gate import (
     NO_REPLICAS,
     PAUSED_ALL,
     PAUSED_WRITES,
+    REGION_REFUSES,
     SAVE_FAILED,
     WRITES_REFUSED,
 )
@@ -224,6 +225,8 @@ def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> b
         return errors.MISCONF_SNAPSHOT
     if server.gate.reasons & WRITES_REFUSED and (writes or row.name == b"ping"):
         return errors.MISCONF_AOF % dispatcher.durability.files.write_error
+    if server.gate.reasons & REGION_REFUSES and writes and server.data.region is not None:
+        return server.data.region.refusal
     if server.gate.reasons & NO_REPLICAS and writes:
         return errors.NO_REPLICAS
     return b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat.errors import OTHER_KEYS_REFUSED, CommandError
 from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
 from headrace.server.clients.session import IN_MULTI, NO_TOUCH, Session
 from headrace.server.durability.durability import Durability
@@ -15,6 +16,7 @@ from headrace.server.state import Server
 from headrace.server.statistics.calls import CallCounters
 from headrace.storage.entry import Entry
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.replicated import Replicated
 
 
 class Call:
@@ -145,10 +147,21 @@ class Call:
         self.server.changes.record_alike(self.db.index, record, alone)
 
     def put(self, key: bytes, value: object) -> None:
-        """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it."""
+        """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it.
+
+        Raises:
+            CommandError: a region does not take values of which other regions get none.
+        """
+        if self.server.data.region is not None and not isinstance(value, Replicated):
+            self.refuse_other_keys()
         if key not in self.db.entries:
             self.created(key)
         self.db.put(key, value, self.now_ms)
+
+    def refuse_other_keys(self) -> None:
+        """Refuse a value that other regions would not get, unless it may stay here alone."""
+        if self.server.config.aa_other_keys != b"local":
+            raise CommandError(OTHER_KEYS_REFUSED)
 
     def created(self, key: bytes) -> None:
         """Report that ``key`` is about to be created in the database at hand."""

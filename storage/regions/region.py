@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.storage.regions.beats import Beat, stable_numbers
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
@@ -39,7 +40,17 @@ class Region:
             included.
         last_lane: the highest number that this origin has given a lane.
         promise_ms: every ID that will be made here has more milliseconds than this.
+        peers, joined: the other regions, as configured, and as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
+        beats: the latest of each region.
+        promises: up to which millisecond a region makes no more IDs, all that it wrote before being
+            here.
+        synced: what is known here and on the disk.
+        garbage: keys that remember what may be forgotten once all regions know of it.
+        refusal: why this region takes no writes now, as an error line; mostly empty.
+        emitted: how many effects of each name, XADD left out, it has made since its start.
+        unpublished: groups, as (key, name), of which more may be acknowledged than others know.
+        pairs_merged: how often it has removed one of two entries for one message.
     """
 
     def __init__(self, region: int) -> None:
@@ -54,7 +65,26 @@ class Region:
         self.numbers: Numbers = {}
         self.last_lane = 0
         self.promise_ms = 0
+        self.peers: set[int] = set()
+        self.joined: set[int] = set()
         self.forgotten: dict[int, int] = {}
+        self.beats: dict[int, Beat] = {}
+        self.promises: dict[int, int] = {}
+        self.synced: Numbers = {}
+        self.garbage: dict[bytes, None] = {}
+        self.refusal = b""
+        self.emitted: dict[bytes, int] = {}
+        self.unpublished: dict[tuple[bytes, bytes], None] = {}
+        self.pairs_merged = 0
+
+    def members(self) -> list[int]:
+        """The regions that take part, this one included."""
+        found = {self.id} | self.peers | self.joined
+        return sorted(found - set(self.forgotten))
+
+    def stable(self) -> Numbers:
+        """What every member has on its disk, and all that is concurrent with it is here."""
+        return stable_numbers(self.beats, self.members(), self.known())
 
     def known(self) -> Numbers:
         """All that is known here, own records included."""

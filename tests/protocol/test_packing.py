@@ -72,10 +72,15 @@ def test_ids_are_bulk_strings(ids: list[tuple[int, int]]) -> None:
         assert packed_id(ms, seq).wire == encode(id_text((ms, seq)))
 
 
-@given(ms=Halves, first=st.integers(0, 1200) | Edges, count=st.integers(0, 300))
-def test_ids_in_sequence_are_one_reply_each(ms: int, first: int, count: int) -> None:
-    seqs = range(first, min(first + count, ID_MAX))
-    found = ids_in_sequence(ms, first, len(seqs))
+@given(
+    ms=Halves,
+    first=st.integers(0, 1200) | Edges,
+    count=st.integers(0, 300),
+    step=st.sampled_from([1, 16]),
+)
+def test_ids_in_sequence_are_one_reply_each(ms: int, first: int, count: int, step: int) -> None:
+    seqs = range(first, min(first + count * step, ID_MAX), step)
+    found = ids_in_sequence(ms, first, len(seqs), step)
     assert found.wire == b"".join(encode(id_text((ms, seq))) for seq in seqs)
     assert all_unpacked(found) == [id_text((ms, seq)) for seq in seqs]
 

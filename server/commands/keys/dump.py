@@ -24,10 +24,11 @@ from headrace.persistence.forms.payload import (
     load_value,
 )
 from headrace.protocol.replies import OK
+from headrace.server.commands.deadlines import has_passed
 from headrace.server.commands.keys.events import RESTORED
+from headrace.server.commands.keys.regional import in_region, restored_in_region
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import has_passed
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.storage.freezing import frozen_key
 
@@ -105,6 +106,8 @@ def restore(call: Call) -> object:
     if moment_ms and has_passed(call, moment_ms):
         if there:
             call.delete(key)
+        return OK
+    if in_region(call) and restored_in_region(call, key, value, moment_ms):
         return OK
     if there:
         call.server.data.free_later(db.remove(key))

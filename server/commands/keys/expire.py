@@ -14,9 +14,15 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.server.changes.events import PERSISTED
+from headrace.server.commands.deadlines import (
+    delete_expired,
+    has_passed,
+    is_replicated,
+    set_deadline,
+)
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import delete_expired, has_passed, set_deadline
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
+from headrace.server.regions.effects import set_deadline as set_deadline_everywhere
 from headrace.storage.entry import NO_EXPIRY
 
 _UPDATE: Final = (KeySpec("RW UPDATE"),)
@@ -146,7 +152,12 @@ def _deadline(call: Call, unit_ms: int, base_ms: int) -> object:
 def persist(call: Call) -> object:
     """Reply: 1 when a deadline was taken away, else 0."""
     key = call.argv[1]
-    if call.db.entry(key, call.now_ms) is None or not call.db.persist(key):
+    found = call.db.entry(key, call.now_ms)
+    if found is None or found.expire_ms == NO_EXPIRY:
         return 0
+    if is_replicated(call, key) and not call.replaying:
+        set_deadline_everywhere(call.server, key, NO_EXPIRY)
+        return 1
+    call.db.persist(key)
     call.changed(key, PERSISTED, call.argv)
     return 1

@@ -15,6 +15,7 @@ from headrace.compat.errors import (
 )
 from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED
+from headrace.server.commands.deadlines import report_replaced
 from headrace.server.commands.help import show_help
 from headrace.server.commands.keys.events import (
     COPIED_TO,
@@ -23,9 +24,14 @@ from headrace.server.commands.keys.events import (
     RENAMED_FROM,
     RENAMED_TO,
 )
+from headrace.server.commands.keys.regional import (
+    copied_in_region,
+    delete_in_region,
+    in_region,
+    renamed_in_region,
+)
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import report_replaced
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
     DENYOOM,
@@ -65,6 +71,8 @@ def unlink(call: Call) -> object:
 
 
 def _delete(call: Call, name: bytes) -> object:
+    if in_region(call):
+        return delete_in_region(call, name)
     deleted = _delete_some(call, call.argv[1:])
     if deleted:
         call.record([name, *deleted])
@@ -109,14 +117,18 @@ class _Deletion(Lengthy):
 
 
 @lengthy("DEL")
-def del_lengthy(call: Call) -> Lengthy:
+def del_lengthy(call: Call) -> Lengthy | None:
     """Very many keys."""
+    if in_region(call):
+        return None
     return _Deletion(call, b"DEL")
 
 
 @lengthy("UNLINK")
-def unlink_lengthy(call: Call) -> Lengthy:
+def unlink_lengthy(call: Call) -> Lengthy | None:
     """Very many keys."""
+    if in_region(call):
+        return None
     return _Deletion(call, b"UNLINK")
 
 
@@ -186,6 +198,8 @@ def _rename(call: Call, only_new: bool) -> bool:
     replaced = db.entry(target, call.now_ms)
     if replaced is not None and only_new:
         return False
+    if in_region(call) and renamed_in_region(call, found):
+        return True
     old = None if replaced is None else replaced.value
     moment_ms = found.expire_ms
     db.remove(source)
@@ -240,6 +254,8 @@ def copy(call: Call) -> object:
     replaced = db.entry(target, call.now_ms)
     if replaced is not None and not replace:
         return 0
+    if in_region(call) and copied_in_region(call, value, moment_ms):
+        return 1
     old = None if replaced is None else replaced.value
     value = face(value).copy()
     _place(call, db, target, value, moment_ms)

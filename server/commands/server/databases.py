@@ -15,7 +15,9 @@ from headrace.protocol.replies import OK
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
+from headrace.server.regions.effects import delete
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.replicated import Replicated
 
 _FLUSH_TIPS: Final = ("request_policy:all_shards", "response_policy:all_succeeded")
 
@@ -63,11 +65,22 @@ def _check_mode(call: Call) -> None:
 
 
 def _flush(call: Call, db: Keyspace) -> int:
+    if call.server.data.region is not None and not call.replaying:
+        _delete_everywhere(call, db)
     removed = len(db)
     if removed:
         call.server.changes.replace_database(db, None, call.now_ms)
         db.clear()
     return removed
+
+
+def _delete_everywhere(call: Call, db: Keyspace) -> None:
+    """Delete what other regions have, too, one by one: what they have made meanwhile stays."""
+    replicated = [entry for entry in db.slots if isinstance(entry.value, Replicated)]
+    for entry in replicated:
+        value = entry.value
+        assert isinstance(value, Replicated)
+        delete(call.server, entry.key, value)
 
 
 @command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))

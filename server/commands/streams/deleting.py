@@ -12,6 +12,7 @@ from headrace.server.commands.streams.args import (
     strict_ids,
 )
 from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED
+from headrace.server.commands.streams.regional.deleting import ack_and_delete, delete_by_mode
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.references import (
@@ -36,10 +37,13 @@ def xdelex(call: Call) -> object:
     mode, texts = mode_and_ids(argv, 2)
     if stream is None:
         return [MISSING] * len(texts)
+    ids = strict_ids(texts)
+    if call.server.data.region is not None:
+        return delete_by_mode(call, argv[1], stream, mode, ids)
     pending = pending_count(stream) if mode == DELREF else 0
     reply: list[object] = []
     deleted = 0
-    for ms, seq in strict_ids(texts):
+    for ms, seq in ids:
         outcome = delete(stream, ms, seq, mode)
         reply.append(outcome)
         if outcome == DELETED:
@@ -71,10 +75,13 @@ def xackdel(call: Call) -> object:
     group = None if stream is None else stream.groups.get(argv[2])
     if stream is None or group is None:
         return [MISSING] * len(texts)
+    ids = strict_ids(texts)
+    if group.places is not None:
+        return ack_and_delete(call, argv[1], stream, group, mode, ids)
     reply: list[object] = []
     acknowledged = 0
     length = stream.length
-    for ms, seq in strict_ids(texts):
+    for ms, seq in ids:
         if not group.ack(ms, seq):
             reply.append(MISSING)
             continue

@@ -13,6 +13,7 @@ from headrace.server.commands.streams import (  # noqa: F401
     pending,
     ranks,
     reading,
+    regional,
     writing,
 )
 

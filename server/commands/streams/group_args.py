@@ -114,9 +114,12 @@ def note_position(call: Call, key: bytes, group: Group) -> None:
 
 
 def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: int) -> list[bytes]:
-    """The XCLAIM that makes ``nack``, which has a consumer, what it is."""
+    """The XCLAIM that makes ``nack``, which has a consumer, what it is.
+
+    In a region it does not say how far the group has come: one ID does not tell that.
+    """
     assert nack.consumer is not None
-    return [
+    record = [
         b"XCLAIM",
         key,
         group.name,
@@ -129,6 +132,8 @@ def claim_record(key: bytes, group: Group, nack: Nack, last_ms: int, last_seq: i
         b"%d" % nack.count,
         b"FORCE",
         b"JUSTID",
-        b"LASTID",
-        format_id(last_ms, last_seq),
     ]
+    if group.places is None:
+        record.append(b"LASTID")
+        record.append(format_id(last_ms, last_seq))
+    return record

@@ -33,6 +33,11 @@ from headrace.server.commands.streams.read_options import (
     read_options_of,
 )
 from headrace.server.commands.streams.reading import GREATEST, parts_after
+from headrace.server.commands.streams.regional.grouping import (
+    note_acknowledged,
+    parts_to_come,
+    place_record,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
@@ -233,7 +238,10 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     parts: list[Part] = []
     limit = _tighter(limit, group.room())
     if limit != 0 and not (count and reading.is_full()):
-        parts = parts_after(source.stream, last, max(0, limit))
+        if group.places is None:
+            parts = parts_after(source.stream, last, max(0, limit))
+        else:
+            parts = parts_to_come(source.stream, group, max(0, limit))
         if size is not None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     new = count_entries(parts)
@@ -246,8 +254,11 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
         reading.took(new)
         _hand_out(reading, source, consumer, parts, records)
     if count or new:
-        awaited = not reading.options.noack and claims_are_awaited(call, source.key, group)
+        noack = reading.options.noack
+        awaited = not noack and claims_are_awaited(call, source.key, group)
         _report(call, source.key, records, awaited)
+        if noack and new and group.places is not None:
+            note_acknowledged(call, source.key, source.stream, group)
 
 
 def _claim(
@@ -310,17 +321,22 @@ def _hand_out(
     if call.recorded:
         if not noack:
             _record_deliveries(source.key, group, consumer, parts, call.now_ms, last, records)
-        records.append(
-            [
-                b"XGROUP",
-                b"SETID",
-                source.key,
-                group.name,
-                format_id(group.last_ms, group.last_seq),
-                b"ENTRIESREAD",
-                b"%d" % group.entries_read,
-            ]
-        )
+        records.append(_position_record(source.key, group, parts))
+
+
+def _position_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
+    """The record of how far the group has come with these parts."""
+    if group.places is not None:
+        return place_record(key, group, parts)
+    return [
+        b"XGROUP",
+        b"SETID",
+        key,
+        group.name,
+        format_id(group.last_ms, group.last_seq),
+        b"ENTRIESREAD",
+        b"%d" % group.entries_read,
+    ]
 
 
 def _record_deliveries(

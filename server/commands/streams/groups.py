@@ -25,6 +25,11 @@ from headrace.server.commands.streams.events import (
     GROUP_ID_SET,
 )
 from headrace.server.commands.streams.idmp_records import record_limits
+from headrace.server.commands.streams.regional.grouping import (
+    create_everywhere,
+    destroy_everywhere,
+    set_place,
+)
 from headrace.server.commands.streams.writing import new_stream
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
@@ -108,12 +113,14 @@ def xgroup_create(call: Call) -> object:
         raise CommandError(bad_subcommand(b"xgroup", argv[1]))
     created = stream is None
     if stream is None:
-        stream = new_stream(call)
+        stream = new_stream(call, key)
     position = (stream.last_ms, stream.last_seq)
     if argv[4] != b"$":
         position = strict_id(argv[4])
     if name in stream.groups:
         raise CommandError(BUSY_GROUP)
+    if call.server.data.region is not None:
+        return create_everywhere(call, stream, position, created)
     if created:
         call.put(key, stream)
     entries_read = min(options.entries_read, stream.entries_added)
@@ -151,6 +158,10 @@ def xgroup_setid(call: Call) -> object:
     position = (stream.last_ms, stream.last_seq)
     if argv[4] != b"$":
         position = bound_id(argv[4])
+    if group.places is not None:
+        set_place(stream, group, None if argv[4] == b"$" else position)
+        call.changed(key, GROUP_ID_SET, argv)
+        return OK
     group.last_ms, group.last_seq = position
     group.entries_read = min(options.entries_read, stream.entries_added)
     call.changed(key, GROUP_ID_SET, argv)
@@ -168,6 +179,8 @@ def xgroup_destroy(call: Call) -> object:
     """Reply: 1, or 0 when there was no such group. What it held is freed later."""
     argv = call.argv
     stream = _stream_of(call, argv[2])
+    if call.server.data.region is not None:
+        return destroy_everywhere(call, stream)
     group = stream.groups.pop(argv[3], None)
     if group is None:
         return 0

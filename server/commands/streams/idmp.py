@@ -25,6 +25,7 @@ from headrace.server.commands.streams.args import (
 )
 from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.commands.streams.idmp_records import EVER, record_iid
+from headrace.server.commands.streams.regional.settings import set_limits_everywhere
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
@@ -92,6 +93,9 @@ class Limits:
         duration_s = stream.idmp_duration_s if self.duration_s == _SAME else self.duration_s
         maxsize = stream.idmp_maxsize if self.maxsize == _SAME else self.maxsize
         if duration_s == stream.idmp_duration_s and maxsize == stream.idmp_maxsize:
+            return
+        if call.server.data.region is not None:
+            set_limits_everywhere(call, key, stream, duration_s, maxsize)
             return
         call.server.data.free_later(stream.limit_idmp(duration_s, maxsize))
         call.changed(key, PRODUCERS_CHANGED, self.record(key))

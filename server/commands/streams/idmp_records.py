@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat.content_iid import content_iid
 from headrace.compat.stream_ids import format_id
 from headrace.persistence.forms.stream.rewriting import limits_command
 from headrace.server.commands.streams.events import PRODUCERS_CHANGED
 from headrace.server.dispatch.call import Call
-from headrace.storage.stream.iids import Iid
+from headrace.storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
 from headrace.storage.stream.stream import Stream
 
 EVER: Final = 0  # a time at which nothing that is recorded has expired yet
@@ -47,9 +48,13 @@ def _added_ms(id_ms: int, call: Call) -> int:
 
 
 def repeated(call: Call, stream: Stream, known: tuple[int, int]) -> bytes:
-    """Count a repeat; the reply is the ID of the entry that was added before."""
+    """Count a repeat; the reply is the ID of the entry that was added before.
+
+    A region does not record it, because what begins with XADD there is an entry for all regions.
+    """
     stream.iids_duplicates += 1
-    call.changed(call.argv[1], PRODUCERS_CHANGED, call.argv)
+    record = call.argv if call.server.data.region is None else None
+    call.changed(call.argv[1], PRODUCERS_CHANGED, record)
     return format_id(known[0], known[1])
 
 
@@ -69,3 +74,11 @@ def without_producer(record: list[bytes], idmp_at: int) -> None:
     """Take IDMP or IDMPAUTO, which stands at ``idmp_at``, out of the record of an XADD."""
     words = 2 if record[idmp_at].lower() == b"idmpauto" else 3
     del record[idmp_at : idmp_at + words]
+
+
+def iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
+    """The iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
+    if len(text):
+        return iid_of(text)
+    low, high = content_iid(argv, at + 1)
+    return iid_made_of(low, high, SHORT_BYTES, b"")

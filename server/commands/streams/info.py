@@ -16,6 +16,7 @@ from headrace.server.commands.streams.args import integer, stream_to_read
 from headrace.server.commands.streams.entries import add_entries, add_entries_array
 from headrace.server.commands.streams.idle_consumers import reclaim_listed
 from headrace.server.commands.streams.reading import GREATEST, LEAST
+from headrace.server.commands.streams.regional.info import add_lanes, add_places, lane_figures
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     LOADING,
@@ -92,8 +93,9 @@ def xinfo_stream(call: Call) -> object:
             if count < 0:
                 count = FULL_ENTRIES
     out = Packer(call.session.resp3)
-    out.map(FIGURES + (2 if full else 3))
+    out.map(FIGURES + (2 if full else 3) + lane_figures(stream))
     _add_figures(out, stream)
+    add_lanes(out, call.server, stream)
     if full:
         out.constant(_ENTRIES)
         add_entries_array(out, stream.parts(LEAST, GREATEST, count, False), False)
@@ -174,13 +176,15 @@ def _add_position(out: Packer, stream: Stream, group: Group) -> None:
 
 def _modes(group: Group) -> int:
     """How many pairs ``_add_mode`` adds."""
-    return 1 if group.max_pending else 0
+    return (1 if group.max_pending else 0) + (1 if group.places is not None else 0)
 
 
 def _add_mode(out: Packer, group: Group) -> None:
     """Add what was set with XGROUP SETMODE, if anything was."""
     if group.max_pending:
         _add_number(out, _MAX_PENDING, group.max_pending)
+    if group.places is not None:
+        add_places(out, group)
 
 
 def _add_full_group(out: Packer, stream: Stream, group: Group, count: int) -> None:

@@ -19,6 +19,7 @@ from headrace.server.commands.streams.args import (
     option_name,
     range_end,
     range_start,
+    stream_at,
     stream_to_read,
     strict_id,
     strict_ids,
@@ -34,6 +35,7 @@ from headrace.server.commands.streams.group_args import (
     note_position,
     note_purge,
 )
+from headrace.server.commands.streams.regional.grouping import note_acknowledged
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
@@ -85,6 +87,8 @@ def xack(call: Call) -> object:
     if acknowledged:
         room = group.max_pending != 0
         call.changed(argv[1], PENDING_CHANGED, argv, count=acknowledged, wakes=room)
+        if group.places is not None:
+            note_acknowledged(call, argv[1], stream, group)
     return acknowledged
 
 
@@ -121,6 +125,8 @@ class _Acknowledgement(LengthyIds):
             room = group.max_pending != 0
             self.record(call, b"XACK")
             call.changed(self.argv[1], PENDING_CHANGED, None, count=self._acknowledged, wakes=room)
+            if group.places is not None:
+                note_acknowledged(call, self.argv[1], stream_at(call, self.argv[1]), group)
         return self._acknowledged
 
 
@@ -175,6 +181,8 @@ def xack_alike(
     if done:
         call.note_hits(found, done)
         call.count(acknowledged)
+        if group.places is not None:
+            note_acknowledged(call, words[1], found.value, group)
     return done, out.replies()
 
 
@@ -352,7 +360,7 @@ def xclaim(call: Call) -> object:
     options = ClaimOptions(argv, 5 + len(ids), call.now_ms)
     options.settle(call)
 
-    raised = options.last_id > (group.last_ms, group.last_seq)
+    raised = options.last_id > (group.last_ms, group.last_seq) and group.places is None
     if raised:
         group.last_ms, group.last_seq = options.last_id
     made = argv[3] not in group.consumers

@@ -6,7 +6,6 @@ Source: t_stream.c; what differs from the public pages is decided by the code.
 from __future__ import annotations
 
 from headrace.compat import errors
-from headrace.compat.content_iid import content_iid
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.stream_ids import format_id, parse_id
 from headrace.protocol.packing import ids_in_sequence, packed_id
@@ -31,11 +30,21 @@ from headrace.server.commands.streams.events import (
 )
 from headrace.server.commands.streams.idmp_records import (
     EVER,
+    iid_named,
     record_iid,
     record_limits,
     repeated,
     without_producer,
 )
+from headrace.server.commands.streams.regional.adding import (
+    add_in_region,
+    new_regional_stream,
+)
+from headrace.server.commands.streams.regional.removing import (
+    delete_everywhere,
+    trim_everywhere,
+)
+from headrace.server.commands.streams.regional.settings import set_id_everywhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
@@ -48,9 +57,10 @@ from headrace.server.dispatch.rows import (
     command,
     lengthy,
 )
+from headrace.storage.regions.region import STEP
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.iids import SHORT_BYTES, Iid, iid_made_of, iid_of
+from headrace.storage.stream.iids import Iid
 from headrace.storage.stream.references import is_held_back, pending_count
 from headrace.storage.stream.stream import Stream
 
@@ -87,17 +97,18 @@ def xadd(call: Call) -> object:
         raise CommandError(wrong_arity(b"xadd"))
     if not automatic and ms == 0 and seq == 0 and not next_seq:
         raise CommandError(errors.XADD_ZERO_ID)
-
+    if call.server.data.region is not None:
+        return add_in_region(call, at, options, pid, text, (ms, seq), next_seq)
     stream = stream_at(call, key)
     created = stream is None
     if stream is None:
         if options is not None and not options.make_stream:
             return None
-        stream = new_stream(call)
+        stream = new_stream(call, key)
     idmp: IdmpMap | None = None
     iid: Iid = (0, 0, 0, b"", 0)  # of nobody
     if len(pid):
-        iid = _iid_named(text, argv, at)
+        iid = iid_named(text, argv, at)
         idmp = stream.idmp
         if automatic:
             if idmp is not None:
@@ -154,14 +165,6 @@ def _id_wanted(word: bytes) -> tuple[int, int, bool]:
     return given[0], given[1], next_seq
 
 
-def _iid_named(text: bytes, argv: list[bytes], at: int) -> Iid:
-    """The iid that IDMP names; without one, as under IDMPAUTO, the iid of the content."""
-    if len(text):
-        return iid_of(text)
-    low, high = content_iid(argv, at + 1)
-    return iid_made_of(low, high, SHORT_BYTES, b"")
-
-
 def _trim_and_report(
     call: Call, stream: Stream, at: int, options: AddOptions | None, pid: bytes, created: bool
 ) -> None:
@@ -212,6 +215,9 @@ def xadd_alike(
     stream = call.db.get(key, call.now_ms)
     if not isinstance(stream, Stream):
         return 0, NO_REPLIES
+    region = call.server.data.region
+    if region is not None and options is not None:
+        return NONE_ALIKE, NO_REPLIES
     before = words[2:at]
     number = first + 1
     for words in requests[number:end]:
@@ -224,14 +230,15 @@ def xadd_alike(
     if not count:
         return 0, NO_REPLIES
     call.count(count)
+    step = 1 if region is None else STEP
     ms = stream.last_ms
-    seq = stream.last_seq - count + 1
+    seq = stream.last_seq - (count - 1) * step
     if call.recorded:
         for number in range(count):
             record = requests[first + number].copy()
-            record[at] = format_id(ms, seq + number)
+            record[at] = format_id(ms, seq + number * step)
             call.record_alike(record)
-    replies = ids_in_sequence(ms, seq, count)
+    replies = ids_in_sequence(ms, seq, count, step)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
             trimmed = options.trim(call, stream)
@@ -257,11 +264,13 @@ def _approximate_length(call: Call, words: list[bytes]) -> AddOptions | None:
     return options if alone and options.approximate and options.threshold > 0 else None
 
 
-def new_stream(call: Call) -> Stream:
+def new_stream(call: Call, key: bytes) -> Stream:
     """An empty stream with the limits that the configuration gives now.
 
     A record says what they are, where they were not the default.
     """
+    if call.server.data.region is not None:
+        return new_regional_stream(call, key)
     if call.replaying:
         return Stream(IDMP_DURATION_S, IDMP_MAXSIZE)
     config = call.server.config
@@ -296,6 +305,8 @@ def xtrim(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         return 0
+    if call.server.data.region is not None:
+        return trim_everywhere(call, argv[1], stream, options)
     pending = pending_count(stream)
     removed = options.trim(call, stream)
     dropped = pending_count(stream) < pending
@@ -315,8 +326,11 @@ def xdel(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         return 0
+    ids = strict_ids(argv[2:])
+    if call.server.data.region is not None:
+        return delete_everywhere(call, argv[1], stream, ids)
     deleted = 0
-    for ms, seq in strict_ids(argv[2:]):
+    for ms, seq in ids:
         if stream.delete(ms, seq):
             deleted += 1
     if deleted:
@@ -360,7 +374,7 @@ class _Deletion(LengthyIds):
 def xdel_lengthy(call: Call) -> Lengthy | None:
     """Very many entries of a stream that is there."""
     found = call.db.entry(call.argv[1], call.now_ms)
-    if found is None or not isinstance(found.value, Stream):
+    if found is None or not isinstance(found.value, Stream) or call.server.data.region is not None:
         return None
     return _Deletion(call.argv)
 
@@ -397,6 +411,8 @@ def xsetid(call: Call) -> object:
     stream = stream_at(call, argv[1])
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
+    if call.server.data.region is not None:
+        return set_id_everywhere(call, stream, new_id)
     if new_id < (stream.max_deleted_ms, stream.max_deleted_seq):
         raise CommandError(errors.XSETID_BELOW_DELETED)
     if stream.length:

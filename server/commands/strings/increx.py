@@ -23,13 +23,13 @@ from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
+from headrace.server.commands.deadlines import expired_at_once
 from headrace.server.commands.strings.editing import integer_of, long_double_of, replace
 from headrace.server.commands.strings.events import INCREASED, INCREASED_BY_FLOAT
 from headrace.server.commands.strings.strings import UPDATE_KEY
 from headrace.server.commands.strings.values import StringOptions, report_deadline, writable
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import expired_at_once
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, command
 from headrace.storage.entry import NO_EXPIRY, Entry
 

@@ -8,6 +8,7 @@ from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, WRONGTYPE, CommandErr
 from headrace.compat.numbers import encode_string, parse_integer
 from headrace.protocol.replies import OK
 from headrace.server.changes.events import PERSISTED
+from headrace.server.commands.deadlines import delete_expired, expired_at_once, set_deadline
 from headrace.server.commands.strings.conditional import holds
 from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
@@ -23,7 +24,6 @@ from headrace.server.commands.strings.values import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import delete_expired, expired_at_once, set_deadline
 from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.string.string import string_length
 

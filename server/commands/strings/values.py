@@ -13,10 +13,11 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.server.changes.events import DEADLINE_SET
+from headrace.server.commands.deadlines import has_passed, remove_everywhere, report_replaced
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.deadlines import has_passed, report_replaced
 from headrace.storage.entry import NO_EXPIRY, Entry
+from headrace.storage.regions.replicated import Replicated
 from headrace.storage.string.string import string_bytes
 
 # Conditions of SET, MSETEX and DELEX.
@@ -146,16 +147,25 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
     """Set ``key`` to a string whatever it held; without ``keep_ttl`` a deadline goes."""
     found = call.db.entry(key, call.now_ms)
     if found is None:
-        call.created(key)
-        call.db.put(key, value, call.now_ms)
+        call.put(key, value)
         return
     old = found.value
+    if isinstance(old, Replicated):
+        _store_over(call, key, value)
+        return
     found.value = value
     found.access_ms = call.now_ms
     if found.expire_ms != NO_EXPIRY and not keep_ttl:
         call.db.persist(key)
     if not isinstance(old, (bytes, int)) or call.server.changes.has_listeners:
         report_replaced(call, call.db, key, old, value)
+
+
+def _store_over(call: Call, key: bytes, value: object) -> None:
+    """As ``store``, where other regions have what the key holds."""
+    call.refuse_other_keys()
+    remove_everywhere(call, key)
+    call.put(key, value)
 
 
 def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:

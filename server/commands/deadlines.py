@@ -5,8 +5,11 @@ from __future__ import annotations
 from headrace.server.changes.events import DEADLINE_SET, DELETED, OVERWRITTEN, TYPE_CHANGED
 from headrace.server.clients.session import REPLAY
 from headrace.server.dispatch.call import Call
+from headrace.server.regions.effects import delete as delete_everywhere
+from headrace.server.regions.effects import set_deadline as set_deadline_everywhere
 from headrace.storage.faces import face
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.replicated import Replicated
 
 
 def has_passed(call: Call, moment_ms: int) -> bool:
@@ -20,6 +23,8 @@ def has_passed(call: Call, moment_ms: int) -> bool:
 def delete_expired(call: Call, key: bytes) -> None:
     """Remove a key that is there because its new deadline has passed already."""
     server = call.server
+    if remove_everywhere(call, key):
+        return
     name = b"UNLINK" if server.config.lazyfree_lazy_expire else b"DEL"
     server.data.free_later(call.db.remove(key))
     call.changed(key, DELETED, [name, key])
@@ -34,8 +39,30 @@ def expired_at_once(call: Call, key: bytes, there: bool) -> None:
 
 def set_deadline(call: Call, key: bytes, moment_ms: int) -> None:
     """Give a key that is there a deadline, recorded as an absolute one."""
+    if is_replicated(call, key) and not call.replaying:
+        set_deadline_everywhere(call.server, key, max(0, moment_ms))
+        return
     call.db.expire_at(key, max(0, moment_ms))
     call.changed(key, DEADLINE_SET, [b"PEXPIREAT", key, b"%d" % moment_ms])
+
+
+def is_replicated(call: Call, key: bytes) -> bool:
+    """Whether a key holds what other regions have, too."""
+    if call.server.data.region is None:
+        return False
+    found = call.db.entries.get(key)
+    return found is not None and isinstance(found.value, Replicated)
+
+
+def remove_everywhere(call: Call, key: bytes) -> bool:
+    """Remove a key in all regions, if it holds what they have, too; whether it does."""
+    if call.server.data.region is None or call.replaying:
+        return False
+    found = call.db.entries.get(key)
+    if found is None or not isinstance(found.value, Replicated):
+        return False
+    delete_everywhere(call.server, key, found.value)
+    return True
 
 
 def report_replaced(call: Call, db: Keyspace, key: bytes, old: object, new: object) -> None:

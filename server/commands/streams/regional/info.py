@@ -1,0 +1,71 @@
+"""What XINFO shows of a stream and a group in a region, beside what it shows everywhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.protocol.packing import Constant, Packer
+from headrace.server.regions.effects import region_of
+from headrace.server.regions.stability import stable_ms
+from headrace.server.state import Server
+from headrace.storage.regions.vectors import ID
+from headrace.storage.stream.groups import Group
+from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.regional.places import places_of
+from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.stream.stream import Stream
+
+_LANES: Final = Constant(b"lanes")
+_STABLE_ID: Final = Constant(b"stable-id")
+_NAME: Final = Constant(b"name")
+_LENGTH: Final = Constant(b"length")
+_LAST_ID: Final = Constant(b"last-id")
+_REMOVED_UP_TO: Final = Constant(b"removed-up-to")
+_PLACES: Final = Constant(b"places")
+
+
+def lane_figures(stream: Stream) -> int:
+    """How many pairs ``add_lanes`` adds."""
+    return 2 if isinstance(stream, RegionalStream) else 0
+
+
+def add_lanes(out: Packer, server: Server, stream: Stream) -> None:
+    """Add the lanes of a stream, and the ID up to which nothing can come any more."""
+    if not isinstance(stream, RegionalStream):
+        return
+    out.constant(_LANES)
+    out.array(len(stream.lanes))
+    for lane in stream.lanes:
+        out.map(4)
+        out.constant(_NAME)
+        out.text(lane.name)
+        out.constant(_LENGTH)
+        out.number(lane.log.length)
+        out.constant(_LAST_ID)
+        out.id(*lane.last())
+        out.constant(_REMOVED_UP_TO)
+        out.id(*max(lane.deleted, lane.trimmed))
+    out.constant(_STABLE_ID)
+    found = stable_id(server, stream)
+    if found is None:
+        out.null()
+    else:
+        out.id(*found)
+
+
+def stable_id(server: Server, stream: RegionalStream) -> ID | None:
+    """The ID up to which nothing can come any more; None where callers make IDs that may be low."""
+    if stream.is_manual():
+        return None
+    ms = stable_ms(server, region_of(server))
+    return None if ms < 0 else (ms, ID_MAX)
+
+
+def add_places(out: Packer, group: Group) -> None:
+    """Add how far a group has come in each lane."""
+    places = places_of(group)
+    out.constant(_PLACES)
+    out.array(2 * len(places.place))
+    for lane, entry_id in places.place.items():
+        out.text(lane)
+        out.id(*entry_id)

@@ -1,0 +1,105 @@
+"""Where the state of a key is kept: with its key, or in the graves while there is none.
+
+A stream exists if one of its lanes has ever had an entry that no removal of the key covers, or if a
+group lives. That follows from what all regions share, so it is the same in all of them. A stream
+that does not exist may have to be remembered: a removal of it is to meet entries that have not
+arrived yet.
+"""
+
+from __future__ import annotations
+
+from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
+from headrace.server.regions.effects import region_of
+from headrace.server.state import Server
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.regional.registers import NO_DEADLINE
+from headrace.storage.stream.regional.stream import RegionalStream
+
+
+def state_of(server: Server, key: bytes) -> RegionalStream:
+    """What is known of a stream, about to be changed; whether it is there does not matter.
+
+    Nothing expires here: what has expired is removed by an effect of its own.
+    """
+    data = server.data
+    db = data.dbs[0]
+    found = db.entries.get(key)
+    if found is not None and isinstance(found.value, RegionalStream):
+        db.before_change(key)
+        return found.value
+    return remembered(server, key)
+
+
+def remembered(server: Server, key: bytes) -> RegionalStream:
+    """What the graves know of a stream, about to be changed; an empty one if they know nothing."""
+    graves = server.data.graves
+    buried = graves.entries.get(key)
+    if buried is not None and isinstance(buried.value, RegionalStream):
+        graves.before_change(key)
+        return buried.value
+    return RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
+
+
+def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
+    """Put a stream that has changed where it belongs; whether its key is there now.
+
+    A key of another type gives way.
+    """
+    data = server.data
+    db = data.dbs[0]
+    now_ms = server.clock.now_ns // 1_000_000
+    if stream.has_garbage():
+        region_of(server).garbage[key] = None
+    found = db.entries.get(key)
+    is_there = found is not None and found.value is stream
+    if stream.exists():
+        if not is_there:
+            _place(server, key, stream, now_ms)
+        return True
+    if is_there:
+        db.remove(key)
+        server.changes.report(0, key, DELETED, None, 1, False)
+    bury(server, key, stream)
+    return False
+
+
+def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
+    """Remember a stream that is not there, as long as something of it matters."""
+    graves = server.data.graves
+    if not stream.is_idle():
+        graves.put(key, stream, server.clock.now_ns // 1_000_000)
+    elif key in graves.entries:
+        graves.remove(key)
+
+
+def unbury(server: Server, key: bytes) -> None:
+    """The stream of a key is there again."""
+    server.data.graves.remove(key)
+
+
+def _place(server: Server, key: bytes, stream: RegionalStream, now_ms: int) -> None:
+    data = server.data
+    db = data.dbs[0]
+    changes = server.changes
+    unbury(server, key)
+    found = db.entries.get(key)
+    if found is None:
+        if changes.has_listeners or server.blocking.key_count:
+            changes.report(0, key, CREATED, None, 0, False)
+    else:
+        data.free_later(db.remove(key))
+        changes.report(0, key, OVERWRITTEN, None, 0, False)
+        changes.report(0, key, TYPE_CHANGED, None, 0, False)
+    db.put(key, stream, now_ms)
+    take_deadline(server, key, stream)
+
+
+def take_deadline(server: Server, key: bytes, stream: RegionalStream) -> None:
+    """Give a key that is there the deadline that its register holds."""
+    db = server.data.dbs[0]
+    moment_ms = stream.deadline_ms()
+    if moment_ms != NO_DEADLINE:
+        db.expire_at(key, moment_ms)
+    elif db.entries[key].expire_ms != NO_EXPIRY:
+        db.persist(key)

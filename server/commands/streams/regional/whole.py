@@ -1,0 +1,66 @@
+"""Whole streams as effects: what RENAME, COPY and RESTORE put under a key."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from headrace.compat.stream_ids import format_id
+from headrace.server.changes.changes import Expiries
+from headrace.server.commands.streams.regional.grouping import publish_waiting
+from headrace.server.commands.streams.regional.removing import RegionalExpiries
+from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
+from headrace.server.regions.effects import Replication, emit, region_of, replicates
+from headrace.server.state import Server
+from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.regional.stream import RegionalStream
+from headrace.storage.stream.stream import Stream
+
+_PAGE: Final = 1000
+
+
+class StreamReplication(Replication):
+    """What streams do."""
+
+    def rebuild(self, server: Server, key: bytes, value: object) -> None:
+        """See ``Replication``."""
+        _rebuild(server, key, cast("Stream", value))
+
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        """See ``Replication``."""
+        found = server.data.dbs[0].entries[key]
+        set_deadline(server, key, cast("RegionalStream", found.value), moment_ms)
+
+    def expiries(self, server: Server) -> Expiries:
+        """See ``Replication``."""
+        return RegionalExpiries(server)
+
+    def publish(self, server: Server) -> None:
+        """See ``Replication``."""
+        publish_waiting(server)
+
+
+replicates(StreamReplication())
+
+
+def _rebuild(server: Server, key: bytes, stream: Stream) -> None:
+    """Add all entries of a stream to a key that is free, with their IDs, in a lane of their own."""
+    begun = False
+    start = (0, 0)
+    left = stream.length
+    while left > 0:
+        for part in stream.parts(start, (ID_MAX, ID_MAX), _PAGE, False):
+            run = part.run
+            for number in range(part.low, part.high):
+                if part.dead is not None and part.dead[number]:
+                    continue
+                record = [b"XADD", key]
+                if not begun:
+                    record += [b"NEWLANE", b"%d" % region_of(server).new_lane()]
+                    begun = True
+                entry_id = format_id(run.ms[number], run.seq[number])
+                emit(server, [*record, b"MANUAL", entry_id, *run.row(number)])
+                start = following(run.ms[number], run.seq[number])
+                left -= 1
+    if begun and not stream.has_default_limits():
+        limits = limits_record(key, stream.idmp_duration_s, stream.idmp_maxsize, 0)
+        emit(server, limits)

@@ -1,0 +1,279 @@
+"""Effects: what a command did to data that all regions share, in words that each of them applies.
+
+An effect is deterministic, and commutes with the effects that other regions make meanwhile. There
+is one function for each, which every effect goes through: one of this region, when a command makes
+it; one of another region, when it arrives; and both again, when the append-only file is loaded. So
+the state is the same wherever the same effects have been applied. XADD alone has a shorter way for
+entries of this region, to the same end.
+
+A family of commands declares the functions of its effects with ``@effect``. They check all of their
+words before they change anything.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat.errors import TRANSACTION_TOO_LARGE
+from headrace.server.changes.changes import Expiries
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish
+from headrace.server.gate import (
+    LOADING_DATA,
+    NO_REPLICAS,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    REGION_REFUSES,
+    SAVE_FAILED,
+    WRITES_REFUSED,
+)
+from headrace.server.state import Server
+from headrace.storage.regions.records import AA, XADD
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.replicated import Replicated
+from headrace.storage.regions.vectors import BadVector, Dot, encode_lanes, encode_numbers
+
+Words = list[bytes]
+_NO_WRITES: Final = (
+    LOADING_DATA
+    | PAUSED_WRITES
+    | PAUSED_ALL
+    | WRITES_REFUSED
+    | SAVE_FAILED
+    | NO_REPLICAS
+    | REGION_REFUSES
+)
+
+
+class EffectError(Exception):
+    """A record that no region has written; the text says why. Nothing has changed."""
+
+
+class Effect:
+    """One effect at work.
+
+    Attributes:
+        words: all of it.
+        origin, number: who made it, and its number.
+        own: this region is about to make it.
+        replaying: it is read from a file; what follows from it stands there, too.
+        now_ms: the time of day.
+        following: effects of this region that belong to the arrival of this one.
+    """
+
+    def __init__(
+        self, server: Server, words: Words, origin: bytes, number: int, own: bool, replaying: bool
+    ) -> None:
+        self.server: Final = server
+        self.words: Final = words
+        self.origin: Final = origin
+        self.number: Final = number
+        self.own: Final = own
+        self.replaying: Final = replaying
+        self.now_ms: Final = server.clock.now_ns // 1_000_000
+        self.following: Final[list[Words]] = []
+
+    @property
+    def dot(self) -> Dot:
+        """Its name among all effects."""
+        return self.origin, self.number
+
+
+EffectHandler = Callable[[Effect], object]
+LocalHandler = Callable[[Server, Words], None]
+_EFFECTS: Final[dict[bytes, EffectHandler]] = {}
+_LOCAL: Final[dict[bytes, LocalHandler]] = {}
+
+
+def effect(name: bytes) -> Callable[[EffectHandler], EffectHandler]:
+    """Declare the function of an effect: ``XADD``, or the word behind ``AA``."""
+
+    def declare(handler: EffectHandler) -> EffectHandler:
+        _EFFECTS[name] = handler
+        return handler
+
+    return declare
+
+
+def local(name: bytes) -> Callable[[LocalHandler], LocalHandler]:
+    """Declare the function of a record ``AA name`` that concerns this region alone."""
+
+    def declare(handler: LocalHandler) -> LocalHandler:
+        _LOCAL[name] = handler
+        return handler
+
+    return declare
+
+
+def region_of(server: Server) -> Region:
+    """The region that a server is; it must be one."""
+    region = server.data.region
+    assert region is not None
+    return region
+
+
+def may_write(server: Server) -> bool:
+    """Whether this region may make effects by itself now."""
+    return not server.gate.reasons & _NO_WRITES
+
+
+def refuse_writes(server: Server, line: bytes) -> None:
+    """Take no writes of clients, for a reason; an empty line takes them again."""
+    region_of(server).refusal = line
+    server.gate.set(REGION_REFUSES, bool(line))
+
+
+def emit(server: Server, words: Words) -> object:
+    """Make an effect of this region: it is numbered, recorded and applied.
+
+    Returns: what its function returns.
+    """
+    changes = server.changes
+    if changes.expired:
+        changes.report_expired()
+    region = region_of(server)
+    origin, number = region.next_dot()
+    changes.record(0, words)
+    region.learned(origin, number)
+    name = words[1] if words[0] == AA else words[0]
+    region.emitted[name] = region.emitted.get(name, 0) + 1
+    return _handler_of(words)(Effect(server, words, origin, number, True, False))
+
+
+def apply_record(
+    server: Server, origin: bytes, number: int, words: Words, replaying: bool
+) -> list[Words]:
+    """Apply a record of another region, or one that stands in a file.
+
+    It is the next one of its origin.
+
+    Returns: effects of this region that belong to it, to be made and recorded with it.
+
+    Raises:
+        EffectError: it is none.
+    """
+    handler = _handler_of(words)
+    found = Effect(server, words, origin, number, False, replaying)
+    try:
+        handler(found)
+    except BadVector as error:
+        raise EffectError(f"{error} is no vector, lane or ID") from None
+    region_of(server).learned(origin, number)
+    return found.following
+
+
+def apply_local(server: Server, words: Words) -> None:
+    """Do again what a record says that concerns this region alone.
+
+    Raises:
+        EffectError: it is none.
+    """
+    handler = _LOCAL.get(words[1]) if len(words) > 1 else None
+    if handler is None:
+        raise EffectError("an unknown record")
+    try:
+        handler(server, words)
+    except BadVector as error:
+        raise EffectError(f"{error} is no vector, lane or ID") from None
+
+
+def _handler_of(words: Words) -> EffectHandler:
+    name = words[0]
+    if name == AA and len(words) > 1:
+        name = words[1]
+    elif name != XADD:
+        raise EffectError("an unknown effect")
+    handler = _EFFECTS.get(name)
+    if handler is None:
+        raise EffectError("an unknown effect")
+    return handler
+
+
+# Keys, whatever they hold
+
+
+class Replication:
+    """What a type of values does so that all regions have the same."""
+
+    @abstractmethod
+    def rebuild(self, server: Server, key: bytes, value: object) -> None:
+        """Make effects that put a plain value under a key that is free."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
+        """Make the effect that gives a key that is there a deadline, or with -1 none."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def expiries(self, server: Server) -> Expiries:
+        """What makes effects of keys that expire."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def publish(self, server: Server) -> None:
+        """Make the effects that have waited for ``aa-ack-interval-ms``."""
+        raise NotImplementedError
+
+
+class _Types:
+    """The types of which regions have copies: there is one."""
+
+    def __init__(self) -> None:
+        self.only: Replication | None = None
+
+    def get(self) -> Replication:
+        found = self.only
+        assert found is not None
+        return found
+
+
+_types: Final = _Types()
+
+
+def replicates(replication: Replication) -> None:
+    """Declare what a type of values does."""
+    _types.only = replication
+
+
+def begin_region(server: Server) -> None:
+    """Let a server that is a region make effects of what expires."""
+    if server.data.region is not None:
+        lazy = server.changes.expiries.lazy
+        server.changes.expiries = _types.get().expiries(server)
+        server.changes.expiries.lazy = lazy
+
+
+def rebuild(server: Server, key: bytes, value: object) -> None:
+    """Put a plain value under a key that is free, in all regions."""
+    _types.get().rebuild(server, key, value)
+
+
+def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
+    """Give a key that is there a deadline in all regions; -1 takes it away."""
+    _types.get().set_deadline(server, key, moment_ms)
+
+
+def publish_all(dispatcher: Dispatcher) -> None:
+    """Make the effects that have waited for more of their kind."""
+    server = dispatcher.server
+    if region_of(server).unpublished and may_write(server):
+        _types.get().publish(server)
+        finish(server, dispatcher.call, None)
+
+
+def delete(server: Server, key: bytes, value: Replicated) -> None:
+    """Delete what this region knows of a key that is there."""
+    emit(server, removal(b"DEL", key, value, region_of(server)))
+
+
+def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:
+    """The effect that removes what this region knows of a key."""
+    return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
+
+
+def check_transaction(server: Server, size_bytes: int) -> bytes:
+    """The error line for what is too large to be one transaction between regions; else empty."""
+    return TRANSACTION_TOO_LARGE if size_bytes > server.config.aa_transaction_max_bytes else b""

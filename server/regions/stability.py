@@ -1,0 +1,118 @@
+"""What all regions know: beats, who takes part, and what may be forgotten.
+
+A region beats while there is something to forget, so an idle database is silent. What a removal
+left behind goes once every member has said that it has the removal on its disk. A member that is
+away holds that back, until it returns or is forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.regions.effects import (
+    Effect,
+    EffectError,
+    effect,
+    emit,
+    may_write,
+    region_of,
+)
+from headrace.server.state import Server
+from headrace.storage.regions.beats import Beat
+from headrace.storage.regions.records import AA
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import (
+    EPOCH_MAX,
+    REGION_MAX,
+    decode_numbers,
+    encode_numbers,
+    epoch_of,
+    origin_key,
+)
+
+_NUMBER_DIGITS: Final = 18
+NO_STABLE_MS: Final = -1
+
+
+def beat(server: Server) -> bool:
+    """Say what is on the disk here, if somebody may wait for it; whether it was said."""
+    region = region_of(server)
+    if not region.garbage or len(region.members()) < 2 or not may_write(server):
+        return False
+    numbers = encode_numbers(region.synced)
+    emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])
+    return True
+
+
+@effect(b"BEAT")
+def apply_beat(found: Effect) -> None:
+    """``AA BEAT numbers promise``: what a region has on its disk."""
+    words = found.words
+    if len(words) != 4:
+        raise EffectError("BEAT has numbers and a promise")
+    numbers = decode_numbers(words[2])
+    promise_ms = _number(words[3])
+    number, epoch = origin_key(found.origin)
+    region = region_of(found.server)
+    known = region.beats.get(number)
+    if known is None or known.epoch <= epoch:
+        region.beats[number] = Beat(epoch, numbers, promise_ms)
+
+
+@effect(b"JOIN")
+def apply_join(found: Effect) -> None:
+    """``AA JOIN region``: a region takes part."""
+    if len(found.words) != 3:
+        raise EffectError("JOIN has a region")
+    region = region_of(found.server)
+    number = _region(found.words[2])
+    if number != region.id:
+        region.joined.add(number)
+
+
+@effect(b"FORGET")
+def apply_forget(found: Effect) -> None:
+    """``AA FORGET region epoch``: a region takes part no more, in this epoch or an earlier one."""
+    words = found.words
+    if len(words) != 4:
+        raise EffectError("FORGET has a region and an epoch")
+    number = _region(words[2])
+    epoch = min(_number(words[3]), EPOCH_MAX)
+    region = region_of(found.server)
+    region.forgotten[number] = max(epoch, region.forgotten.get(number, 0))
+
+
+def forget(server: Server, number: int) -> None:
+    """Let a region take part no more; it comes back as a new one only."""
+    region = region_of(server)
+    epochs = [epoch_of(origin) for origin in region.known() if origin_key(origin)[0] == number]
+    emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
+
+
+def stable_ms(server: Server, region: Region) -> int:
+    """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` while not known.
+
+    What a member has promised holds once all that it wrote before is here, so it is noted then.
+    """
+    found = region.promise_ms
+    for member in region.members():
+        if member == region.id:
+            continue
+        promised = region.promises.get(member)
+        if promised is None:
+            return NO_STABLE_MS
+        found = min(found, promised)
+    return found
+
+
+def _region(text: bytes) -> int:
+    number = _number(text)
+    if not 0 < number <= REGION_MAX:
+        raise EffectError("a region from 1 to 15")
+    return number
+
+
+def _number(text: bytes) -> int:
+    if not text.isdigit() or len(text) > _NUMBER_DIGITS:
+        raise EffectError("a number")
+    return int(text)

@@ -1,0 +1,74 @@
+"""Beats: what each region has said in its own log of what it knows, and what all of them know.
+
+A region says from time to time, in a record like any other, which records it has on its disk. A
+beat is read in order, behind all that its region wrote before it. So when all members' latest beats
+here cover a record, everything that was written anywhere without knowing that record is here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
+
+
+class Beat:
+    """The latest beat of a region.
+
+    Attributes:
+        epoch: of its origin.
+        numbers: what it had on its disk.
+        promise_ms: every ID that it makes later has more milliseconds.
+    """
+
+    def __init__(self, epoch: int, numbers: Numbers, promise_ms: int) -> None:
+        self.epoch: Final = epoch
+        self.numbers: Final = numbers
+        self.promise_ms: Final = promise_ms
+
+
+def stable_numbers(beats: dict[int, Beat], members: list[int], known: Numbers) -> Numbers:
+    """What every member has on its disk, and all that was written without knowing it is here.
+
+    Args:
+        beats: the latest of each region; a member that has none holds everything back.
+        known: what is known here.
+
+    Returns: nothing, where a member does not know of another's present epoch, or where records of
+        an earlier epoch are missing here that a member has.
+    """
+    latest: dict[int, int] = {}
+    for member in members:
+        beat = beats.get(member)
+        if beat is None:
+            return {}
+        latest[member] = beat.epoch
+    stable: Numbers = known.copy()
+    for member in members:
+        numbers = beats[member].numbers
+        if not _knows_epochs(numbers, latest) or not _has_earlier(numbers, latest, known):
+            return {}
+        for origin in list(stable):
+            stable[origin] = min(stable[origin], numbers.get(origin, 0))
+    return {origin: number for origin, number in stable.items() if number}
+
+
+def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
+    """Whether a vector knows each member in the epoch that it has now."""
+    found: dict[int, int] = {}
+    for origin in numbers:
+        region = region_of(origin)
+        found[region] = max(found.get(region, 0), epoch_of(origin))
+    for member, epoch in latest.items():
+        if found.get(member, -1) < epoch:
+            return False
+    return True
+
+
+def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bool:
+    """Whether all is known here that a member has of epochs that are over."""
+    for origin, number in numbers.items():
+        over = epoch_of(origin) < latest.get(region_of(origin), -1)
+        if over and known.get(origin, 0) < number:
+            return False
+    return True
