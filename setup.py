@@ -85,6 +85,7 @@ STAYS_PYTHON = {
         "server/info/*section*.py",
         "server/info/latency_report.py",
     ),
+    "waits in coroutines that are cancelled at the end": ("server/regions/link.py",),
     "asks compiled modules to do the work": (
         "server/tools/check.py",
         "server/tools/cli.py",

@@ -50,7 +50,7 @@ class App(Host):
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
-        self._listeners: Final = Listeners(config, self._connect)
+        self._listeners: Final = Listeners(config, self._connect, self._connect_region)
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
         self._supervision: Final = Supervision(config.supervised)
@@ -201,6 +201,9 @@ class App(Host):
 
     def _connect(self) -> asyncio.Protocol:
         return Connection(self.dispatcher)  # type: ignore[return-value]  # a protocol by its methods
+
+    def _connect_region(self) -> asyncio.Protocol:
+        return Connection(self.dispatcher, True)  # type: ignore[return-value]
 
     async def _shut_down(self) -> int:
         """Stop listening, finish the append-only file, close the clients."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.clients.session import NEEDS_AUTH
+from headrace.server.clients.session import NEEDS_AUTH, OF_REGION
 from headrace.server.config.config import Config
 from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
@@ -139,7 +139,8 @@ class Settings:
         """Without a password nobody has to log in; after a new one nobody has to log in again."""
         if not self._config.requirepass:
             for session in self._server.clients.sessions.values():
-                session.special &= ~NEEDS_AUTH
+                if not session.special & OF_REGION:  # those have a secret of their own
+                    session.special &= ~NEEDS_AUTH
         return None
 
     def take_log_level(self) -> str | None:

@@ -24,6 +24,10 @@ from headrace.storage.stream.appending import NodeLimits
 log: Final = logging.getLogger("headrace")
 
 
+class Neighbours:
+    """What a server has to do with other regions; see ``server.regions``."""
+
+
 class Server:
     """Everything that outlives a command, in parts that each own their state.
 
@@ -43,6 +47,7 @@ class Server:
         statistics: what is counted and measured.
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
+        neighbours: what it has to do with other regions; None where it is no region.
         stopping: nothing more is run.
         run_id: of this process; replication_id: of this data, as Redis has one.
     """
@@ -63,6 +68,7 @@ class Server:
         self.watches: Final = Watches(self.changes, self.data.dbs)
         self.key_events: Final = KeyEvents(self.changes, self.clients.pubsub)
         self.statistics: Final = Statistics(self.clock)
+        self.neighbours: Neighbours | None = None
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()

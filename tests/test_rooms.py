@@ -32,11 +32,14 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server.commands": [
         *("documentation", "help", "deadlines"),
-        *("connection", "keys", "pubsub", "server", "streams", "strings", "transactions"),
+        *("connection", "keys", "pubsub", "regions", "server", "streams", "strings"),
+        "transactions",
         "families",
     ],
 }
-FAMILIES = {"connection", "keys", "pubsub", "server", "streams", "strings", "transactions"}
+FAMILIES = {
+    *("connection", "keys", "pubsub", "regions", "server", "streams", "strings", "transactions")
+}
 # What is there for every type of value imports none of them.
 TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
 TYPES = (

@@ -18,6 +18,7 @@ from headrace.server.clients.session import (
     IN_MULTI,
     MONITORING,
     NEEDS_AUTH,
+    OF_REGION,
     PAUSED,
     SUBSCRIBED,
     Session,
@@ -155,6 +156,8 @@ def admit(
     special = session.special
     if special & CLOSING:
         return NO_REPLY
+    if special & OF_REGION and not is_of_regions(row):
+        return refuse(server, session, row, argv, errors.AA_NOT_AT_THIS_PORT)
     if special & NEEDS_AUTH and not row.flags & NO_AUTH:
         return refuse(server, session, row, argv, errors.NO_AUTH)
     if special & IN_MULTI and row.flags & NO_MULTI:
@@ -255,6 +258,11 @@ def _is_paused(server: Server, session: Session, row: Command) -> bool:
         return True
     transaction = session.transaction
     return row.name == b"exec" and transaction is not None and transaction.writes
+
+
+def is_of_regions(row: Command) -> bool:
+    """Whether a command is taken at the port for other regions."""
+    return row.name == b"ping" or row.name.startswith(b"aa|")
 
 
 def is_queued(row: Command) -> bool:

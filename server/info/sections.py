@@ -22,6 +22,7 @@ from headrace.server.gate import NO_REPLICAS
 from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
 from headrace.server.info.persistence_section import persistence
+from headrace.server.info.regions_section import active_active
 
 Lines = list[bytes]
 Section = Callable[[Call], Lines]
@@ -354,7 +355,12 @@ def _persistence(call: Call) -> Lines:
     return persistence(call.server, call.durability)
 
 
-# In the order in which Redis shows them: (name to ask for, title, what it says, shown by default).
+def _active_active(call: Call) -> Lines:
+    return active_active(call.server, call.durability.files)
+
+
+# In the order in which Redis shows them, ours last:
+# (name to ask for, title, what it says, shown by default).
 SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"server", b"Server", server_section, True),
     (b"clients", b"Clients", clients, True),
@@ -372,6 +378,7 @@ SECTIONS: Final[list[tuple[bytes, bytes, Section, bool]]] = [
     (b"cluster", b"Cluster", cluster, True),
     (b"keyspace", b"Keyspace", keyspace, True),
     (b"keysizes", b"Keysizes", key_sizes, True),
+    (b"activeactive", b"Activeactive", _active_active, True),
 ]
 
 
@@ -382,6 +389,8 @@ def info_text(call: Call, words: list[bytes]) -> bytes:
     default = not words or b"default" in asked
     parts: list[bytes] = []
     for name, title, section, is_default in SECTIONS:
+        if name == b"activeactive" and call.server.data.region is None:
+            continue
         if everything or name in asked or (default and is_default):
             lines = [b"# " + title, *section(call)]
             parts.append(b"".join([line + b"\r\n" for line in lines]))

@@ -32,6 +32,7 @@ from headrace.server.clients.session import (
     LONG,
     NEEDS_AUTH,
     NOBODY,
+    OF_REGION,
     PAUSED,
     Peer,
     Session,
@@ -56,10 +57,16 @@ _one_socket: Final = select.poll()  # made once, and empty between two looks
 
 
 class Connection(Peer):
-    """The asyncio protocol of one client, and its session's peer."""
+    """The asyncio protocol of one client, and its session's peer.
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    Args:
+        of_region: the client is another region, which may call little, and has a secret instead of
+            a password.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, of_region: bool = False) -> None:
         server = dispatcher.server
+        self._of_region: Final = of_region
         self._dispatcher: Final = dispatcher
         self._server: Final = server
         self._transport: asyncio.Transport | None = None
@@ -96,7 +103,8 @@ class Connection(Peer):
             self.session.closed = True
             return
         config = server.config
-        if config.protected_mode and not config.requirepass and is_remote(transport):
+        protected = config.protected_mode and not config.requirepass and not self._of_region
+        if protected and is_remote(transport):
             server.statistics.counters.rejected_connections += 1
             transport.write(encode(ErrorReply(errors.PROTECTED_MODE)))
             transport.close()
@@ -106,7 +114,9 @@ class Connection(Peer):
         session = Session(server.clients.next_id, server.data.dbs[0], now_ms, self)
         server.clients.next_id += 1
         describe_endpoints(session, transport)
-        if server.config.requirepass:
+        if self._of_region:
+            session.special |= OF_REGION
+        if config.aa_secret if self._of_region else config.requirepass:
             session.special |= NEEDS_AUTH
             self._parser.trusted = False
         self.session = session

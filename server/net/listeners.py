@@ -41,11 +41,19 @@ class Listeners:
 
     Args:
         connect: makes the protocol of a new connection.
+        connect_region: the same for another region.
     """
 
-    def __init__(self, config: Config, connect: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        connect: Callable[[], asyncio.Protocol],
+        connect_region: Callable[[], asyncio.Protocol],
+    ) -> None:
         self._config: Final = config
         self._connect: Final = connect
+        self._connect_region: Final = connect_region
+        self._region_servers: Final[list[asyncio.Server]] = []
         self._tcp: list[socket.socket] = []
         self._waiting: list[socket.socket] = []  # those of them that the loop has not taken yet
         self._servers: list[asyncio.Server] = []
@@ -63,6 +71,8 @@ class Listeners:
         await self._serve()
         if config.unixsocket:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
+        if config.aa_region_id:
+            await self._open_region_port()
         if not self._tcp and self._unix_server is None:
             raise OSError("Configured to not listen anywhere, exiting.")
         config.on_change["port"] = self._change_port
@@ -71,11 +81,23 @@ class Listeners:
     def close(self) -> None:
         """Await no more clients; those that are connected stay."""
         self._close_tcp()
+        for server in self._region_servers:
+            server.close()
         if self._unix_server is not None:
             self._unix_server.close()
             self._unix_server = None
             with contextlib.suppress(OSError):
                 os.unlink(self._config.unixsocket)
+
+    async def _open_region_port(self) -> None:
+        config = self._config
+        addresses = config.bind if config.aa_allow_plaintext else loopback_of(config.bind)
+        loop = asyncio.get_running_loop()
+        for opened in bind_all(config, config.aa_port, addresses):
+            server = await loop.create_server(
+                self._connect_region, sock=opened, backlog=config.tcp_backlog
+            )
+            self._region_servers.append(server)
 
     async def _open_unix(self, path: bytes, mode: int) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -125,7 +147,7 @@ class Listeners:
         return None
 
     def _bind(self) -> None:
-        self._tcp = bind_all(self._config)
+        self._tcp = bind_all(self._config, self._config.port, self._config.bind)
         self._waiting = list(self._tcp)
 
     def _close_tcp(self) -> None:
@@ -142,34 +164,48 @@ class Listeners:
         self._servers = []
 
 
-def bind_all(config: Config) -> list[socket.socket]:
-    """Sockets that listen at all configured addresses.
+def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.socket]:
+    """Sockets that listen at a port of all these addresses; none for port 0.
 
     Raises:
         OSError: naming the address that cannot be had; then none is open.
     """
     opened: list[socket.socket] = []
-    if not config.port:
+    if not port:
         return opened
-    for address in config.bind:
+    for address in addresses:
         name = os.fsdecode(address)
         optional = name.startswith("-")
         host = name.removeprefix("-")
         try:
-            opened.append(_bind_one(host, config.port, config.tcp_backlog))
+            opened.append(_bind_one(host, port, config.tcp_backlog))
             if config.socket_mark_id:
                 _mark(opened[-1], config.socket_mark_id)
         except OSError as error:
             if optional and error.errno in _ABSENT:
-                log.debug("Not listening on %s port %d: %s", host, config.port, error)
+                log.debug("Not listening on %s port %d: %s", host, port, error)
                 continue
             for each in opened:
                 each.close()
             raise OSError(
-                f"Could not create server TCP listening socket {host}:{config.port}: "
+                f"Could not create server TCP listening socket {host}:{port}: "
                 f"{error.strerror or error}"
             ) from error
     return opened
+
+
+def loopback_of(addresses: list[bytes]) -> list[bytes]:
+    """Those of some addresses that nobody else reaches; with ``*``, the one of its family."""
+    found: list[bytes] = []
+    for address in addresses:
+        host = address.removeprefix(b"-")
+        if host == b"*":
+            found.append(b"127.0.0.1")
+        elif host == b"::*":
+            found.append(b"-::1")
+        elif host in (b"::1", b"localhost") or host.startswith(b"127."):
+            found.append(address)
+    return found
 
 
 def _mark(opened: socket.socket, mark: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.server.regions.exchange import RecordLog, Source, given_away
+from headrace.server.regions.exchange import RecordLog, Source
 from headrace.server.regions.hello import BadHello, hello_of, read_hello, refusal, told
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
@@ -87,7 +87,7 @@ class Caller:
         line = refusal(region, hello, self._nonces, region.count, True)
         if line:
             raise CommandError(line)
-        reply = hello_of(region, given_away(log))
+        reply = hello_of(region, region.known())
         reply.remembered = self._nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}
         reply.members = self._members()

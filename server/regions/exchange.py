@@ -23,6 +23,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
@@ -51,12 +53,14 @@ OUTSTANDING: Final = 4  # PULLs on their way
 ALSO_MAX: Final = 256  # origins
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RecordLog:
     """The records that a region may give away, its own and those of others."""
 
     @abstractmethod
     def ends(self, origin: bytes) -> int:
         """The number of the last record of an origin that may be given away; 0 for none."""
+        raise NotImplementedError
 
     @abstractmethod
     def begins(self, origin: bytes) -> int:
@@ -64,18 +68,22 @@ class RecordLog:
 
         It is one above ``ends`` where none is.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def reach(self, origin: bytes) -> int:
         """The number of the first record of an origin that is still there, in files at least."""
+        raise NotImplementedError
 
     @abstractmethod
     def origins(self) -> list[bytes]:
         """All origins of which anything is known."""
+        raise NotImplementedError
 
     @abstractmethod
     def after(self, origin: bytes, number: int, most_bytes: int) -> Piece | None:
         """The piece at hand with record ``number + 1``; it may begin with earlier ones."""
+        raise NotImplementedError
 
 
 def given_away(log: RecordLog) -> Numbers:
@@ -93,6 +101,7 @@ class Source:
         hello: who asks.
         missing: the place, as (origin, number), of a record that has to be read from files before
             there is an answer.
+        most_bytes: how much it asks for.
     """
 
     def __init__(self, region: Region, log: RecordLog, hello: Hello) -> None:
@@ -102,7 +111,7 @@ class Source:
         self._log: Final = log
         self._places: Final[Numbers] = {}
         self._also: list[bytes] = []
-        self._most_bytes = PULL_BYTES
+        self.most_bytes = PULL_BYTES
         self._told_end = False
         self._read: list[Piece] = []
 
@@ -135,7 +144,7 @@ class Source:
                     raise CommandError(errors.SYNTAX)
         except BadVector:
             raise CommandError(errors.aa_malformed(b"no number vector, or no origin")) from None
-        self._most_bytes = most
+        self.most_bytes = most
         self._also = also
         self._places.update(places)
         return acknowledged
@@ -153,9 +162,9 @@ class Source:
         for piece in pieces:
             size += len(piece.payload)
         for origin in self._wanted():
-            if size >= self._most_bytes or len(pieces) >= PIECES_MAX:
+            if size >= self.most_bytes or len(pieces) >= PIECES_MAX:
                 break
-            size += self._add(pieces, origin, self._most_bytes - size)
+            size += self._add(pieces, origin, self.most_bytes - size)
         if pieces:
             return pieces
         if self.missing is not None or self._told_end:
@@ -176,13 +185,18 @@ class Source:
             reach = self._log.reach(missing[0])
             raise CommandError(errors.aa_behind(missing[0], max(reach, missing[1] + 2)))
 
-    def reply(self, pieces: list[Piece], compress: bool, promise_ms: int) -> list[object]:
-        """What answers a PULL with these pieces."""
-        items: list[object] = [piece.item(compress) for piece in pieces]
+    def reply(self, items: list[object], promise_ms: int) -> list[object]:
+        """What answers a PULL with pieces, which are items already.
+
+        Args:
+            promise_ms: every ID that this region makes behind the end of its log has more
+                milliseconds.
+        """
         self._told_end = self._has_all()
-        if self._told_end:
-            items.append([END, encode_numbers(given_away(self._log)), promise_ms])
-        return items
+        if not self._told_end:
+            return items
+        end: list[object] = [END, encode_numbers(given_away(self._log)), promise_ms]
+        return [*items, end]
 
     def _take_read(self) -> list[Piece]:
         self.missing = None
@@ -232,40 +246,55 @@ class Source:
 # The side that asks
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Inlet:
     """Where pieces go that have arrived: they are applied in order, and kept."""
 
     @abstractmethod
     def place(self, origin: bytes) -> int:
         """The number of the last record of an origin that is applied, or waits here for it."""
+        raise NotImplementedError
 
     @abstractmethod
     def offer(self, piece: Piece, giver: Giver) -> None:
         """Take a piece whose first record is the next one of its origin, or an earlier one."""
+        raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Giver:
     """Who has offered a piece."""
 
     @abstractmethod
     def consumed(self, piece: Piece) -> None:
         """The piece has been applied, and room is there for another one."""
+        raise NotImplementedError
 
     @abstractmethod
     def spoiled(self, reason: str) -> None:
         """A record of the piece cannot be applied; nothing behind it is."""
+        raise NotImplementedError
 
 
 class PullerStatistics:
-    """What has come from one peer, in all connections together."""
+    """What has come from one peer, in all connections together.
+
+    Attributes:
+        records, received_bytes: that were new.
+        doubled: records that were known.
+        gaps: connections that missed something.
+        damaged: replies that were none.
+        clock_ahead_ms: by how much the peer's clock has been ahead of ours, at least.
+    """
 
     def __init__(self) -> None:
         self.connections = 0
         self.records = 0
         self.received_bytes = 0
-        self.doubled = 0  # records that were known
-        self.gaps = 0  # connections that missed something
-        self.damaged = 0  # replies that were none
+        self.doubled = 0
+        self.gaps = 0
+        self.damaged = 0
+        self.clock_ahead_ms = 0
 
 
 # What a puller is at
@@ -284,17 +313,21 @@ class Puller(Giver):
     connection once ``failure`` is set.
 
     Args:
-        peer_region: whom it expects at the other side.
         nonces: of origins that have been met; it adds the peer's.
         relayed: which regions do not answer, so that the peer is to be asked for their records.
         acknowledged: what of all is on the disk here.
         most_bytes: the longest payload that is taken.
 
     Attributes:
+        peer_region: whom it expects at the other side.
         state: of the constants above.
         hello: who answers; None so far.
         known: what the peer has said last that it knows.
         promise_ms: what the peer has promised last.
+        lag_since_ms: when the oldest piece that waits here was written; 0 where none does, or where
+            that is not known.
+        newest_ms: when the newest piece was written that has come; 0 where that is not known.
+        resting: it sends no more PULLs.
         is_level: everything that the peer has said it gives has been applied here.
         failure: why the connection is of no use; empty while it is.
         refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
@@ -319,14 +352,15 @@ class Puller(Giver):
         self.hello: Hello | None = None
         self.known: Numbers = {}
         self.promise_ms = 0
-        self.lag_since_ms = 0  # when the oldest record was written that waits here; 0: none does
+        self.lag_since_ms = 0
+        self.newest_ms = 0
         self.resting = False
         self.failure = ""
         self.refused = False
         self.behind = False
         self.ahead = False
         self._region: Final = region
-        self._peer_region: Final = peer_region
+        self.peer_region: Final = peer_region
         self._secret: Final = secret
         self._inlet: Final = inlet
         self._nonces: Final = nonces
@@ -449,8 +483,8 @@ class Puller(Giver):
             self._damaged(f"the peer does not introduce itself: {error}")
             return
         line = refusal(self._region, hello, self._nonces, 0, False)
-        if not line and hello.region != self._peer_region:
-            line = b"region %d answers instead of region %d" % (hello.region, self._peer_region)
+        if not line and hello.region != self.peer_region:
+            line = b"region %d answers instead of region %d" % (hello.region, self.peer_region)
         if not line and hello.remembered and self._region.nonce not in (b"", hello.remembered):
             line = errors.aa_twin(self._region.origin)
         if line:
@@ -502,7 +536,7 @@ class Puller(Giver):
         found: list[bytes] = []
         for origin, number in self.known.items():
             region = region_of(origin)
-            if region == self._peer_region or number <= self._inlet.place(origin):
+            if region == self.peer_region or number <= self._inlet.place(origin):
                 continue
             if origin != self._region.origin and (region == own or region in relayed):
                 found.append(origin)
@@ -551,7 +585,7 @@ class Puller(Giver):
         statistics = self._statistics
         statistics.received_bytes += len(piece.payload)
         region = region_of(piece.origin)
-        if region != self._peer_region and piece.origin not in self._relayed_origins:
+        if region != self.peer_region and piece.origin not in self._relayed_origins:
             self._damaged(f"a piece of {piece.origin.decode()} came, which nobody asked for")
             return False
         place = self._inlet.place(piece.origin)
@@ -564,6 +598,7 @@ class Puller(Giver):
             return True
         statistics.records += piece.last - place
         self._waiting.append(piece)
+        self.newest_ms = max(self.newest_ms, piece.ms)
         if not self.lag_since_ms:
             self.lag_since_ms = piece.ms
         self._inlet.offer(piece, self)

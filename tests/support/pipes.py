@@ -227,14 +227,16 @@ class Pipe:
                 found = self.asked.log.cut(origin, number, BOUND)
             source.read(found)
             pieces = source.answer()
-        return None if pieces is None else source.reply(pieces, self.asked.compress, 77)
+        if pieces is None:
+            return None
+        return source.reply([piece.item(self.asked.compress) for piece in pieces], 77)
 
     def beat(self) -> None:
         """Answer a PULL that waits, so that both hear of each other."""
         assert self.requests
         source = self.caller.source_or_refuse()
         del self.requests[0]
-        self.wire += encode(source.reply([], False, 78))
+        self.wire += encode(source.reply([], 78))
 
     def carry(self, most: int = 1 << 40) -> bool:
         """Carry so many bytes of the replies; whether there were any."""

@@ -1,0 +1,1 @@
+"""AA: what regions ask each other, and what operators ask a region."""

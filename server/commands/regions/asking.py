@@ -1,0 +1,75 @@
+"""What another region asks: taken at ``aa-port`` alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError, wrong_arity
+from headrace.server.clients.session import NEEDS_AUTH, OF_REGION
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    BLOCKING,
+    LOADING,
+    NO_AUTH,
+    NO_MULTI,
+    NOSCRIPT,
+    SKIP_MONITOR,
+    SKIP_SLOWLOG,
+    STALE,
+    command,
+    container,
+)
+from headrace.server.regions.regions import Regions, regions_of
+
+_FLAGS: Final = NOSCRIPT | NO_MULTI | SKIP_MONITOR | SKIP_SLOWLOG
+
+container("AA")
+
+
+@command("AA|AUTH", arity=-3, flags=_FLAGS | NO_AUTH | LOADING | STALE)
+def aa_auth(call: Call) -> object:
+    """A nonce is answered with one; then the code over both is answered with one.
+
+    Reply: a nonce, or a code.
+    Raises: no secret, another secret.
+    """
+    argv = call.argv
+    caller = _asked(call).callers.caller_of(call.session)
+    if len(argv) == 3:
+        return caller.challenge(argv[2])
+    if len(argv) != 4 or argv[2].upper() != b"PROOF":
+        raise CommandError(wrong_arity(b"aa|auth"))
+    code = caller.prove(argv[3])
+    call.session.special &= ~NEEDS_AUTH
+    return code
+
+
+@command("AA|HELLO", arity=-10, flags=_FLAGS | LOADING | STALE)
+def aa_hello(call: Call) -> object:
+    """The other region introduces itself.
+
+    Reply: list of the same of this one, the nonce that it remembers, the reach of its log, and the
+        regions that take part.
+    Raises: the two have nothing to do with each other.
+    """
+    regions = _asked(call)
+    if not regions.is_introduced:
+        raise CommandError(errors.LOADING)
+    return regions.callers.caller_of(call.session).greet(call.argv[2:])
+
+
+@command("AA|PULL", arity=-3, flags=_FLAGS | BLOCKING)
+def aa_pull(call: Call) -> object:
+    """Reply: list of pieces of records, with END and what is known as the last one at the end.
+
+    Raises: it means nothing, or what it asks for is not there any more.
+    """
+    return _asked(call).callers.pull(call.session, call.argv)
+
+
+def _asked(call: Call) -> Regions:
+    """The regions of a server that another region asks."""
+    if not call.session.special & OF_REGION:
+        raise CommandError(errors.AA_OTHER_PORT)
+    return regions_of(call.server)

@@ -1,0 +1,155 @@
+"""What operators, and tests, ask a region."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError, wrong_arity
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import OK, Map
+from headrace.server.commands.help import show_help
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    BLOCKING,
+    LOADING,
+    NO_MULTI,
+    NOSCRIPT,
+    STALE,
+    WRITE,
+    command,
+)
+from headrace.server.dispatch.timeouts import deadline_of
+from headrace.server.regions.effects import emit
+from headrace.server.regions.peers import Peer
+from headrace.server.regions.regions import Regions, regions_of
+from headrace.server.regions.stability import forget
+from headrace.storage.regions.records import AA, EFFECTS
+from headrace.storage.regions.vectors import (
+    REGION_MAX,
+    BadVector,
+    decode_numbers,
+    encode_numbers,
+)
+
+SYNC_MS: Final = 10_000
+SYNC_MOST_MS: Final = 3_600_000
+_FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
+
+
+@command("AA|PEERS", arity=2, flags=_FLAGS | LOADING | STALE)
+def aa_peers(call: Call) -> object:
+    """Reply: list of a map for each of the other regions."""
+    regions = regions_of(call.server)
+    return [_shown(regions, regions.peers[number]) for number in sorted(regions.peers)]
+
+
+def _shown(regions: Regions, peer: Peer) -> Map:
+    numbers = regions.region.known()
+    missing = sum([max(0, peer.known[o] - numbers.get(o, 0)) for o in peer.known])
+    hello = peer.hello
+    pairs: list[tuple[object, object]] = [
+        (b"region", peer.region),
+        (b"address", b"%b:%d" % (peer.address.host, peer.address.port)),
+        (b"state", peer.state),
+        (b"problem", peer.failure.encode()),
+        (b"origin", b"" if hello is None else hello.origin),
+        (b"answered-ms-ago", regions.answered_ms_ago(peer)),
+        (b"lag-ms", regions.lag_ms(peer)),
+        (b"missing-records", missing),
+        (b"received-records", peer.statistics.records),
+        (b"knows", encode_numbers(peer.known)),
+        (b"has-on-disk", encode_numbers(regions.callers.acknowledged.get(peer.region, {}))),
+    ]
+    return Map(pairs)
+
+
+@command("AA|PAUSE", arity=3, flags=_FLAGS)
+def aa_pause(call: Call) -> object:
+    """Pull no more from a peer, or from all, until AA RESUME or AA SYNC. Reply: OK."""
+    return regions_of(call.server).pause(call.argv[2], True)
+
+
+@command("AA|RESUME", arity=3, flags=_FLAGS)
+def aa_resume(call: Call) -> object:
+    """Pull from a peer, or from all, again. Reply: OK."""
+    return regions_of(call.server).pause(call.argv[2], False)
+
+
+@command("AA|SYNC", arity=-2, flags=_FLAGS | BLOCKING)
+def aa_sync(call: Call) -> object:
+    """Wait until all is here that each peer has now, paused or not.
+
+    Reply: map of a region to ``level``, ``late``, or why it cannot be asked.
+    """
+    argv = call.argv
+    timeout_ms: int | None = SYNC_MS
+    if len(argv) > 3:
+        raise CommandError(wrong_arity(b"aa|sync"))
+    if len(argv) == 3:
+        timeout_ms = parse_integer(argv[2])
+    if timeout_ms is None or not 0 < timeout_ms <= SYNC_MOST_MS:
+        raise CommandError(errors.not_between(1, SYNC_MOST_MS))
+    return regions_of(call.server).sync(call.session, argv, timeout_ms)
+
+
+@command("AA|TOKEN", arity=2, flags=NOSCRIPT)
+def aa_token(call: Call) -> object:
+    """Reply: what stands for all that is here now, to be given to AA WAIT of another region."""
+    return encode_numbers(regions_of(call.server).region.known())
+
+
+@command("AA|WAIT", arity=4, flags=NOSCRIPT | NO_MULTI | BLOCKING)
+def aa_wait(call: Call) -> object:
+    """Wait until all is here that a token stands for; 0 milliseconds are for ever.
+
+    Reply: 1, or 0 when the time is up.
+    """
+    regions = regions_of(call.server)
+    try:
+        numbers = decode_numbers(call.argv[2])
+    except BadVector:
+        raise CommandError(errors.AA_BAD_TOKEN) from None
+    deadline_ms = deadline_of(call.argv[3], call.now_ms)
+    return regions.wait(call.session, call.argv, numbers, deadline_ms)
+
+
+@command("AA|COUNT", arity=3, flags=_FLAGS)
+def aa_count(call: Call) -> object:
+    """Reply: how many effects of a kind this region has made since its start."""
+    region = regions_of(call.server).region
+    name = call.argv[2].upper()
+    if name not in EFFECTS:
+        raise CommandError(errors.AA_NO_SUCH_EFFECT)
+    return region.emitted.get(name, 0)
+
+
+@command("AA|JOIN", arity=3, flags=_FLAGS | WRITE)
+def aa_join(call: Call) -> object:
+    """Let a region take part that ``aa-peers`` does not name. Reply: OK."""
+    emit(call.server, [AA, b"JOIN", b"%d" % _other_region(call)])
+    return OK
+
+
+@command("AA|FORGET", arity=3, flags=_FLAGS | WRITE)
+def aa_forget(call: Call) -> object:
+    """Let a region take part no more: it comes back as a new one only. Reply: OK."""
+    forget(call.server, _other_region(call))
+    return OK
+
+
+def _other_region(call: Call) -> int:
+    regions = regions_of(call.server)
+    number = parse_integer(call.argv[2])
+    if number is None or not 0 < number <= REGION_MAX:
+        raise CommandError(errors.not_between(1, REGION_MAX))
+    if number == regions.region.id:
+        raise CommandError(errors.AA_OWN_REGION)
+    return number
+
+
+@command("AA|HELP", arity=2, flags=LOADING | STALE)
+def aa_help(call: Call) -> object:
+    """Reply: list of lines."""
+    return show_help(call)

@@ -1,0 +1,114 @@
+"""Section ``activeactive`` of INFO: this region among the others. It is there with regions only."""
+
+from __future__ import annotations
+
+from headrace.server.durability.files import Files
+from headrace.server.gate import REGION_REFUSES, WRITES_REFUSED
+from headrace.server.regions.peers import Peer
+from headrace.server.regions.regions import Regions
+from headrace.server.state import Server
+from headrace.storage.regions.region import MODES, Region
+from headrace.storage.regions.vectors import encode_numbers
+
+
+def active_active(server: Server, files: Files) -> list[bytes]:
+    """The lines of the section: who this region is, what it knows, how the others are."""
+    region = server.data.region
+    regions = server.neighbours
+    if region is None or not isinstance(regions, Regions):
+        return []
+    return [
+        *_identity(server, region, files),
+        *_knowledge(server, region),
+        *_intake(regions),
+        *[_peer(regions, regions.peers[number]) for number in sorted(regions.peers)],
+        *_warnings(regions),
+    ]
+
+
+def _identity(server: Server, region: Region, files: Files) -> list[bytes]:
+    reasons = server.gate.reasons
+    refusal = b""
+    if reasons & REGION_REFUSES:
+        refusal = region.refusal
+    elif reasons & WRITES_REFUSED:
+        refusal = files.write_error
+    modes = {mode: name for name, mode in MODES.items()}
+    return [
+        b"aa_region:%d" % region.id,
+        b"aa_database:" + region.database,
+        b"aa_epoch:%d" % region.epoch,
+        b"aa_generation:%d" % region.generation,
+        b"aa_mode:" + modes[region.mode],
+        b"aa_writable:%d" % (not refusal),
+        b"aa_not_writable_because:" + refusal,
+        b"aa_members:" + b",".join([b"%d" % member for member in region.members()]),
+    ]
+
+
+def _knowledge(server: Server, region: Region) -> list[bytes]:
+    return [
+        b"aa_numbers:" + encode_numbers(region.known()),
+        b"aa_synced_numbers:" + encode_numbers(region.synced),
+        b"aa_stable_numbers:" + encode_numbers(region.stable()),
+        b"aa_promise_ms:%d" % region.promise_ms,
+        b"aa_graves:%d" % len(server.data.graves),
+        b"aa_garbage_keys:%d" % len(region.garbage),
+        b"aa_pairs_merged:%d" % region.pairs_merged,
+    ]
+
+
+def _intake(regions: Regions) -> list[bytes]:
+    waiting = 0
+    for peer in regions.peers.values():
+        puller = peer.puller
+        waiting += 0 if puller is None else puller.waiting_bytes
+    return [
+        b"aa_resting_because:" + regions.resting.encode(),
+        b"aa_waiting_bytes:%d" % waiting,
+        b"aa_callers:%d" % regions.callers.count,
+    ]
+
+
+def _peer(regions: Regions, peer: Peer) -> bytes:
+    """One line; the state comes last, because it is text for people."""
+    known = regions.region.known()
+    missing = sum([max(0, peer.known[origin] - known.get(origin, 0)) for origin in peer.known])
+    acknowledged = regions.callers.acknowledged.get(peer.region, {})
+    own = regions.region.origin
+    unacknowledged = regions.region.count - acknowledged.get(own, 0)
+    statistics = peer.statistics
+    return (
+        b"aa_peer%d:host=%b,port=%d,lag_ms=%d,answered_ms_ago=%d,missing_records=%d,"
+        b"unacknowledged_records=%d,received_records=%d,received_bytes=%d,doubled_records=%d,"
+        b"gaps=%d,damaged=%d,connections=%d,full_copies=%d,clock_ahead_ms=%d,state=%b"
+    ) % (
+        peer.region,
+        peer.address.host,
+        peer.address.port,
+        regions.lag_ms(peer),
+        regions.answered_ms_ago(peer),
+        missing,
+        unacknowledged,
+        statistics.records,
+        statistics.received_bytes,
+        statistics.doubled,
+        statistics.gaps,
+        statistics.damaged,
+        statistics.connections,
+        peer.copies,
+        statistics.clock_ahead_ms,
+        peer.state,
+    )
+
+
+def _warnings(regions: Regions) -> list[bytes]:
+    """Where the others know of other members than this region does."""
+    lines: list[bytes] = []
+    members = regions.region.members()
+    for number in sorted(regions.peers):
+        hello = regions.peers[number].hello
+        if hello is not None and sorted(hello.members) != members:
+            theirs = b",".join([b"%d" % member for member in hello.members])
+            lines.append(b"aa_warning:region %d has the members %b" % (number, theirs))
+    return lines

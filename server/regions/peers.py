@@ -1,0 +1,149 @@
+"""The other regions: how each is reached, what has come from it, and when it is tried again."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.server.config.kinds import PeerAddress
+from headrace.server.regions.conversation import Conversation
+from headrace.server.regions.exchange import Puller, PullerStatistics
+from headrace.server.regions.hello import Hello
+from headrace.storage.regions.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+FIRST_DELAY_MS: Final = 100  # before a peer is tried again
+MOST_DELAY_MS: Final = 2000
+REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Connector:
+    """What makes connections, and has things done soon."""
+
+    @abstractmethod
+    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
+        """Connect to a peer; the conversation hears what becomes of it."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def apply_soon(self) -> None:
+        """Have what waits applied, after this turn of the event loop."""
+        raise NotImplementedError
+
+
+class Peer:
+    """One other region.
+
+    Attributes:
+        region: its number.
+        address: where it is.
+        paused: an operator has told to leave it alone.
+        conversation: the connection that pulls in the background; None while there is none.
+        hello: how it has introduced itself last.
+        known: what it has said last that it knows.
+        failure: why it could not be reached, or was left; empty while all is well.
+        refused: trying again will hardly mend that.
+        behind: its log begins later than what is needed here: a full copy is.
+        met_ms: when it answered last, of the clock that only measures; 0 for never.
+        level_ms: when nothing of it was missing here last, or when this region has come to know it.
+        copies: full copies that were taken from it.
+    """
+
+    def __init__(self, address: PeerAddress, now_ms: int) -> None:
+        self.region: Final = address.region
+        self.address = address
+        self.statistics: Final = PullerStatistics()
+        self.paused = False
+        self.conversation: Conversation | None = None
+        self.hello: Hello | None = None
+        self.known: Numbers = {}
+        self.failure = ""
+        self.refused = False
+        self.behind = False
+        self.met_ms = 0
+        self.level_ms = now_ms
+        self.since_ms: Final = now_ms  # known since then
+        self.copies = 0
+        self._delay_ms = FIRST_DELAY_MS
+        self._next_ms = 0  # not to be tried before
+        self._told = ""  # the failure that the log has told last
+
+    @property
+    def state(self) -> bytes:
+        """As INFO shows it."""
+        conversation = self.conversation
+        if self.paused:
+            return b"paused"
+        if conversation is not None and conversation.is_up:
+            return b"up"
+        if self.behind:
+            return b"behind"
+        if self.refused:
+            return b"refused: " + self.failure.encode()
+        return b"down"
+
+    @property
+    def puller(self) -> Puller | None:
+        """What pulls from it now."""
+        return None if self.conversation is None else self.conversation.puller
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether to connect to it now."""
+        return self.conversation is None and not self.paused and now_ms >= self._next_ms
+
+    def is_silent(self, now_ms: int, after_ms: int) -> bool:
+        """Whether it has not answered for so long."""
+        if self.conversation is not None and self.conversation.is_up:
+            return now_ms - self.conversation.heard_ms >= after_ms
+        return now_ms - max(self.met_ms, self.since_ms) >= after_ms
+
+    def try_now(self) -> None:
+        """Wait no longer."""
+        self._delay_ms = FIRST_DELAY_MS
+        self._next_ms = 0
+
+    def moved(self, conversation: Conversation, now_ms: int) -> None:
+        """Take note of what a conversation with it has come to."""
+        puller = conversation.puller
+        if puller.hello is not None:
+            self.hello = puller.hello
+            self.known = puller.known
+            self.met_ms = conversation.heard_ms
+        if puller.is_level:
+            self.level_ms = now_ms
+        if conversation is not self.conversation:
+            return
+        if conversation.is_up:
+            if self.failure or not self._told:
+                log.info("Region %d answers", self.region)
+            self._told = "it answers"
+            self.failure = ""
+            self.refused = False
+            self.behind = False
+            self._delay_ms = FIRST_DELAY_MS
+        elif conversation.over:
+            self.conversation = None
+            self._lost(conversation, now_ms)
+
+    def _lost(self, conversation: Conversation, now_ms: int) -> None:
+        puller = conversation.puller
+        self.failure = conversation.reason
+        self.refused = puller.refused
+        self.behind = puller.behind
+        delay_ms = REFUSED_DELAY_MS if puller.refused or puller.behind else self._delay_ms
+        self._next_ms = now_ms + delay_ms
+        self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
+        if conversation.reason != self._told and not self.paused:
+            self._told = conversation.reason
+            log.warning("Region %d: %s", self.region, conversation.reason)
+
+    def leave(self) -> None:
+        """End the conversation with it, if there is one."""
+        conversation = self.conversation
+        if conversation is not None:
+            conversation.end("it is left alone")

@@ -1,0 +1,402 @@
+"""Everything that a server has as a region among others: who is there, and what comes and goes.
+
+There is one of these for each server that is a region. It has no socket of its own: a
+``Connector`` makes the connections, calls ``tick`` some times a second, and ``apply`` where it was
+asked to.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.persistence.aof.backlog import BacklogListener
+from headrace.protocol.replies import OK
+from headrace.server.clients.session import Session
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.gate import (
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    WRITES_REFUSED,
+)
+from headrace.server.regions.callers import Callers, FileLog
+from headrace.server.regions.conversation import Conversation
+from headrace.server.regions.effects import region_of
+from headrace.server.regions.exchange import Puller
+from headrace.server.regions.intake import Intake
+from headrace.server.regions.peers import Connector, Peer
+from headrace.server.regions.syncing import Sync, Wait
+from headrace.server.state import Neighbours, Server
+from headrace.server.waiting.waiters import Parked
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+SLICE_NS: Final = 1_000_000  # of applying, while clients are at work
+IDLE_SLICE_NS: Final = 5_000_000
+TICK_MS: Final = 100  # how often ``tick`` is to be called, about
+LAG_TOLD_EVERY_MS: Final = 3_600_000
+MEMORY_RESERVE: Final = 20  # the part of maxmemory that records of others may take beyond it
+HELD_BY: Final = (
+    (LOADING_DATA, "data is being loaded"),
+    (WRITES_REFUSED, "the append-only file cannot be written"),
+    (PAUSED_ALL | PAUSED_WRITES, "writes are paused (CLIENT PAUSE)"),
+    (LENGTHY_AT_WORK, "a long request is being run"),
+)
+
+
+class Regions(Neighbours, BacklogListener):
+    """A region among others.
+
+    Attributes:
+        peers: the other regions, by number.
+        callers: those that pull from here.
+        intake: what has come and waits to be applied.
+        resting: why nothing is applied now; mostly empty.
+        is_introduced: who this region is has been read from its files, so others may be told.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, records: FileLog, connector: Connector) -> None:
+        server = dispatcher.server
+        self.region: Final[Region] = region_of(server)
+        self.peers: Final[dict[int, Peer]] = {}
+        self.callers: Final = Callers(server, self.region, records)
+        self.intake: Final = Intake(dispatcher)
+        self.resting = ""
+        self.is_introduced = False
+        self._server: Final[Server] = server
+        self._connector: Final = connector
+        self._is_open = False
+        self._applying = False
+        self._seen_bytes = 0  # of input, when the last slice ended
+        self._syncs: list[Sync] = []
+        self._waits: list[Wait] = []
+        self._lag_told_ms: dict[int, int] = {}
+        server.neighbours = self
+        server.config.on_change["aa-peers"] = self.configure
+
+    # Life
+
+    def configure(self) -> str | None:
+        """Take the peers that the configuration names."""
+        now_ms = self._server.clock.monotonic_ms()
+        wanted = {address.region: address for address in self._server.config.aa_peers}
+        for number in [number for number in self.peers if number not in wanted]:
+            self.peers.pop(number).leave()
+        for number, address in wanted.items():
+            peer = self.peers.get(number)
+            if peer is None:
+                self.peers[number] = Peer(address, now_ms)
+            elif peer.address != address:
+                peer.address = address
+                peer.leave()
+                peer.try_now()
+        self.region.peers = set(wanted)
+        return None
+
+    def open(self) -> None:
+        """Begin to pull: what the files hold is here, and it is known who this region is."""
+        self._is_open = True
+        self.is_introduced = True
+        self.tick()
+
+    def close(self) -> None:
+        """Leave all others alone."""
+        self._is_open = False
+        for sync in self._syncs:
+            sync.end()
+        for peer in self.peers.values():
+            peer.leave()
+        self.callers.close()
+
+    def reconnect(self) -> None:
+        """Introduce this region to all others anew, because it has begun another epoch."""
+        for peer in self.peers.values():
+            peer.leave()
+            peer.try_now()
+
+    def tick(self) -> None:
+        """Do what time asks for."""
+        now_ms = self._server.clock.monotonic_ms()
+        self.callers.beat(now_ms)
+        if not self._is_open:
+            return
+        for peer in self.peers.values():
+            if peer.conversation is not None:
+                peer.conversation.look(now_ms)
+            if peer.is_due(now_ms):
+                conversation = self._conversation(peer, self._relayed)
+                peer.conversation = conversation
+                self._connector.connect(peer.address, conversation)
+            self._tell_lag(peer, now_ms)
+        self._look_at_syncs(now_ms)
+        self.rest_or_go_on()
+
+    # BacklogListener
+
+    def grown(self) -> None:
+        """More records may be given away."""
+        self.callers.grown()
+
+    # Conversations
+
+    def _conversation(self, peer: Peer, relayed: Callable[[], frozenset[int]]) -> Conversation:
+        """A conversation with a peer, which is still to be connected."""
+        config = self._server.config
+        most_bytes = max(config.aa_transaction_max_bytes, config.proto_max_bulk_len) + (1 << 20)
+        puller = Puller(
+            self.region,
+            peer.region,
+            config.aa_secret,
+            self.intake,
+            self.callers.nonces,
+            peer.statistics,
+            relayed,
+            self._synced,
+            most_bytes,
+        )
+        puller.resting = bool(self.resting)
+        now_ms = self._server.clock.monotonic_ms()
+        return Conversation(puller, most_bytes, now_ms, self._moved)
+
+    def _relayed(self) -> frozenset[int]:
+        """The regions that do not answer, so that others are asked for their records."""
+        now_ms = self._server.clock.monotonic_ms()
+        after_ms = self._server.config.aa_relay_after_ms
+        silent = [number for number, peer in self.peers.items() if peer.is_silent(now_ms, after_ms)]
+        return frozenset([*silent, *[n for n in self.region.joined if n not in self.peers]])
+
+    def _not_up(self) -> frozenset[int]:
+        """The regions that nothing comes from in the background."""
+        return frozenset([number for number in range(1, 16) if not self._is_up(number)])
+
+    def _is_up(self, number: int) -> bool:
+        peer = self.peers.get(number)
+        return peer is not None and peer.state == b"up"
+
+    def _synced(self) -> Numbers:
+        return self.region.synced
+
+    def _moved(self, conversation: Conversation) -> None:
+        """Something has come, or a conversation is over."""
+        puller = conversation.puller
+        peer = self.peers.get(puller.peer_region)
+        if peer is not None:
+            peer.moved(conversation, self._server.clock.monotonic_ms())
+            if puller.newest_ms:
+                ahead_ms = puller.newest_ms - self._server.clock.now_ns // 1_000_000
+                peer.statistics.clock_ahead_ms = max(peer.statistics.clock_ahead_ms, ahead_ms)
+        self._note_promise(puller)
+        if not self.intake.is_empty:
+            self._apply_soon()
+        if self._syncs:
+            self._look_at_syncs(self._server.clock.monotonic_ms())
+
+    def _note_promise(self, puller: Puller) -> None:
+        """A promise holds once everything before it has been applied."""
+        promises = self.region.promises
+        number = puller.peer_region
+        if puller.is_level and puller.promise_ms > promises.get(number, 0):
+            promises[number] = puller.promise_ms
+
+    # Applying
+
+    def rest_or_go_on(self) -> None:
+        """Take no more from others while it could not be kept."""
+        reason = self._obstacle()
+        if reason != self.resting:
+            self.resting = reason
+            for puller in self._pullers():
+                puller.rest(bool(reason))
+            for conversation in self._conversations():
+                conversation.go_on()
+        if not reason and not self.intake.is_empty:
+            self._apply_soon()
+
+    def _obstacle(self) -> str:
+        server = self._server
+        reasons = server.gate.reasons
+        if not reasons:
+            return ""
+        for bits, text in HELD_BY:
+            if reasons & bits:
+                return text
+        if reasons & MEMORY_LIMITED:
+            limit = server.config.maxmemory
+            if server.statistics.memory_exceeds(limit + limit // MEMORY_RESERVE):
+                return "the memory is above maxmemory"
+        return ""
+
+    def _apply_soon(self) -> None:
+        if not self._applying and not self._server.stopping:
+            self._applying = True
+            self._connector.apply_soon()
+
+    def apply(self) -> None:
+        """Apply some of what waits."""
+        self._applying = False
+        server = self._server
+        if server.stopping:
+            return
+        self.rest_or_go_on()
+        if self.resting:
+            return
+        self._applying = True  # what moves meanwhile need not ask for it
+        seen_bytes = server.statistics.counters.net_input_bytes
+        budget_ns = IDLE_SLICE_NS if seen_bytes == self._seen_bytes else SLICE_NS
+        self._seen_bytes = seen_bytes
+        self.intake.step(budget_ns)
+        self._applying = False
+        for conversation in self._conversations():
+            if conversation.puller.out or conversation.puller.failure:
+                conversation.go_on()
+            self._note_promise(conversation.puller)
+        self._look_at_waits()
+        self._look_at_syncs(server.clock.monotonic_ms())
+        if not self.intake.is_empty:
+            self._apply_soon()
+
+    def _conversations(self) -> list[Conversation]:
+        found: list[Conversation] = []
+        for peer in self.peers.values():
+            if peer.conversation is not None:
+                found.append(peer.conversation)
+        for sync in self._syncs:
+            found += sync.conversations.values()
+        return found
+
+    def _pullers(self) -> list[Puller]:
+        return [conversation.puller for conversation in self._conversations()]
+
+    # Operators
+
+    def pause(self, word: bytes, paused: bool) -> object:
+        """Leave a peer, or ``ALL``, alone; or pull from it again.
+
+        Raises:
+            CommandError: there is no such peer.
+        """
+        for peer in self._named(word):
+            peer.paused = paused
+            if paused:
+                peer.leave()
+            else:
+                peer.try_now()
+        self.tick()
+        return OK
+
+    def _named(self, word: bytes) -> list[Peer]:
+        if word.upper() == b"ALL":
+            return list(self.peers.values())
+        peer = self.peers.get(int(word)) if word.isdigit() and len(word) < 3 else None
+        if peer is None:
+            raise CommandError(errors.AA_NO_SUCH_PEER)
+        return [peer]
+
+    def sync(self, session: Session, argv: list[bytes], timeout_ms: int) -> object:
+        """Pull all that each peer has now, and let the client wait for it."""
+        now_ms = self._server.clock.monotonic_ms()
+        sync = Sync(session, now_ms + timeout_ms)
+        for number, peer in self.peers.items():
+            conversation = self._conversation(peer, self._not_up)
+            sync.conversations[number] = conversation
+            self._connector.connect(peer.address, conversation)
+        if sync.is_done(self.region):  # there are no peers
+            return sync.reply(self.region)
+        sync.parked = Parked([], 0, argv, [], None)
+        self._syncs.append(sync)
+        return sync.parked
+
+    def _look_at_syncs(self, now_ms: int) -> None:
+        """Answer those who have what they wait for, or have waited long enough."""
+        for sync in list(self._syncs):
+            if sync.parked is None or sync not in self._syncs:
+                continue
+            for conversation in sync.conversations.values():
+                if not conversation.over and sync in self._syncs:
+                    conversation.look(now_ms)
+            done = sync.over or now_ms >= sync.deadline_ms or sync.is_done(self.region)
+            if not done or sync not in self._syncs:
+                continue
+            self._syncs.remove(sync)
+            reply = sync.reply(self.region)
+            sync.end()
+            if not sync.over:
+                self._server.end_wait(sync.session, reply)
+
+    def wait(
+        self, session: Session, argv: list[bytes], numbers: Numbers, deadline_ms: int
+    ) -> object:
+        """Let a client wait until some records are here."""
+        if self._covers(numbers):
+            return 1
+        parked = Parked([], deadline_ms, argv, 0, None)
+        self._waits.append(Wait(session, parked, numbers))
+        return parked
+
+    def _look_at_waits(self) -> None:
+        still: list[Wait] = []
+        waits = self._waits
+        self._waits = []
+        for wait in waits:
+            if wait.over:
+                continue
+            if self._covers(wait.numbers):
+                self._server.end_wait(wait.session, 1)
+            else:
+                still.append(wait)
+        self._waits += still
+
+    def _covers(self, numbers: Numbers) -> bool:
+        return all(self.region.number_of(origin) >= numbers[origin] for origin in numbers)
+
+    # For people
+
+    def lag_ms(self, peer: Peer) -> int:
+        """How old the oldest record of a peer is that is not applied here; 0 where it is level."""
+        puller = peer.puller
+        if puller is not None and puller.is_level:
+            return 0
+        if puller is not None and puller.lag_since_ms:
+            return max(0, self._server.clock.now_ns // 1_000_000 - puller.lag_since_ms)
+        return self._server.clock.monotonic_ms() - peer.level_ms
+
+    def answered_ms_ago(self, peer: Peer) -> int:
+        """How long ago a peer answered last; -1 where it never has."""
+        if not peer.met_ms:
+            return -1
+        return self._server.clock.monotonic_ms() - peer.met_ms
+
+    def _tell_lag(self, peer: Peer, now_ms: int) -> None:
+        """Say so in the log, now and then, where a peer is far ahead or has long been away."""
+        most_ms = self._server.config.aa_max_lag_ms
+        if not most_ms or self.lag_ms(peer) <= most_ms or peer.paused:
+            return
+        told_ms = self._lag_told_ms.get(peer.region)
+        if told_ms is None or now_ms - told_ms >= LAG_TOLD_EVERY_MS:
+            self._lag_told_ms[peer.region] = now_ms
+            log.warning(
+                "Region %d: this region is %d seconds behind it (%s)",
+                peer.region,
+                self.lag_ms(peer) // 1000,
+                peer.state.decode("utf-8", "replace"),
+            )
+
+
+def regions_of(server: Server) -> Regions:
+    """What a server has as a region.
+
+    Raises:
+        CommandError: it is none.
+    """
+    neighbours = server.neighbours
+    if not isinstance(neighbours, Regions):
+        raise CommandError(errors.AA_NO_REGION)
+    return neighbours
