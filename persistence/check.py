@@ -130,6 +130,7 @@ class SnapshotCheck(SoundDecoder):
             for name in form.part_names():
                 self.parts[name] = 0
         self.accept_databases()
+        self.accept_region(None)
 
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""

@@ -55,6 +55,10 @@ class Data:
         for db in self.dbs:
             db.keeps_expired = True
 
+    def keyspaces(self) -> list[Keyspace]:
+        """All that a snapshot holds: the databases and, with regions, the graves behind them."""
+        return self.dbs if self.region is None else [*self.dbs, self.graves]
+
     def free_later(self, value: object | None) -> None:
         """Free a value, or a part of one, without holding up the request: the cron does it.
 

@@ -10,6 +10,7 @@ from msgspec import MsgspecError
 from mypy_extensions import mypyc_attr
 
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.region import Region
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
@@ -46,6 +47,7 @@ class Intake:
         now_ms: the present. What a record dates later counts as having happened now, because the
             clock may have been set back.
         keys, entries: how many keys, and entries of streams, were met.
+        region: whose snapshot it is; None where it is that of one server, or a value of DUMP.
     """
 
     def __init__(self, now_ms: int) -> None:
@@ -55,6 +57,7 @@ class Intake:
         self.now_ms: Final = now_ms
         self.keys = 0
         self.entries = 0
+        self.region: Region | None = None
         self._start = 0  # of the record
 
     def malformed(self, expected: str) -> Malformed:

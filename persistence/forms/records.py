@@ -20,6 +20,7 @@ from typing import Final
 from msgspec.msgpack import Encoder as Packer
 
 VERSION: Final = 3  # of the way in which values are laid out in records
+REGIONAL_VERSION: Final = 4  # of the snapshot of a region, which has more kinds of records
 OLDEST_VERSION: Final = 1  # that can be read: later ones have more ways to lay values out
 CHECKSUM: Final = Struct("<Q")  # XXH3-64
 RECORD_HEAD: Final = Struct("<BI")
@@ -27,6 +28,7 @@ NO_DEADLINE: Final = -1
 HEADER: Final = 1  # the kinds of records that belong to the file and not to a value
 DATABASE: Final = 2
 END: Final = 14
+REGION: Final = 15
 WRAP: Final = 2**64  # differences that would be negative are written modulo this
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough

@@ -6,8 +6,11 @@ from typing import Final
 
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.intake import Malformed
-from headrace.persistence.forms.records import DATABASE, END, HEADER, NO_DEADLINE
+from headrace.persistence.forms.records import DATABASE, END, HEADER, NO_DEADLINE, REGION
+from headrace.persistence.snapshot.region import TEXTS_AT, read_region
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import REGION_MAX
 
 KEEP_ALL: Final = -1
 
@@ -48,10 +51,13 @@ class Decoder(RecordDecoder):
         self._drop_before_ms: Final = drop_before_ms
         self._db: Keyspace | None = None
         self._any_database = False
+        self._takes_regions = False
+        self._whose: Region | None = None
         self._begun = False
         self._names[HEADER] = "header"
         self._names[DATABASE] = "database"
         self._names[END] = "end"
+        self._names[REGION] = "region"
 
     def take(self, frame: bytes, end: int) -> None:
         """Decode the records in ``frame[:end]`` next; those before must have been decoded.
@@ -67,6 +73,16 @@ class Decoder(RecordDecoder):
     def accept_databases(self) -> None:
         """Keys go nowhere: whatever database they are of is fine."""
         self._any_database = True
+
+    def accept_region(self, region: Region | None) -> None:
+        """The snapshot may be that of a region, and its last database that of its graves.
+
+        Args:
+            region: who it has to be; it learns what the snapshot says that it knew. None where any
+                region will do.
+        """
+        self._takes_regions = True
+        self._whose = region
 
     def finish(self) -> None:
         """No more frames follow.
@@ -111,6 +127,8 @@ class Decoder(RecordDecoder):
             self._header(table)
         elif kind == END:
             self._total(table)
+        elif kind == REGION:
+            self._region(table)
         else:
             super().other_record(kind, table)
 
@@ -130,12 +148,45 @@ class Decoder(RecordDecoder):
             raise self.malformed("a database's number")
         if self._any_database:
             return
-        if index >= len(self._databases):
+        count = len(self._databases)
+        if self._whose is not None and self.region is None:
+            count = 1  # what was no region's has no graves
+            if index >= count:
+                raise Unfit(
+                    f"it holds keys of database {index}, and a region has database 0 alone: move "
+                    "them there, or take them out"
+                )
+        if index >= count:
             raise Unfit(
-                f"it holds keys of database {index}, and there are only {len(self._databases)}: "
+                f"it holds keys of database {index}, and there are only {count}: "
                 f"raise `databases` to {index + 1} or more"
             )
         self._db = self._databases[index]
+
+    def _region(self, table: list[int]) -> None:
+        if self.region is not None or self.keys:
+            raise self.malformed("one region, in front of all keys")
+        number = table[0]
+        if not 0 < number <= REGION_MAX:
+            raise self.malformed("the number of a region")
+        database = self.cut(table[TEXTS_AT])
+        nonce = self.cut(table[TEXTS_AT + 1])
+        whose = self._whose
+        if not self._takes_regions:
+            raise Unfit(
+                f"it is that of a region (aa-region-id {number}). Start the server as that region, "
+                "or take its streams over with headrace export"
+            )
+        if whose is None:
+            whose = Region(number)
+            whose.database = database
+        elif whose.id != number or whose.database != database:
+            raise Unfit(
+                f"it is that of region {number} of {database[:64]!r}, and this server is region "
+                f"{whose.id} of {whose.database[:64]!r} (aa-region-id, aa-database)"
+            )
+        read_region(table, nonce, self.cut(table[TEXTS_AT + 2]), whose)
+        self.region = whose
 
     def _total(self, table: list[int]) -> None:
         if table[0] != self.keys or table[1] != self.entries:

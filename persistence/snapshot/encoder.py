@@ -17,13 +17,16 @@ from headrace.persistence.forms.records import (
     DATABASE,
     END,
     HEADER,
+    REGIONAL_VERSION,
     VERSION,
     Record,
     Records,
 )
 from headrace.persistence.forms.table import form_of, forms
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
+from headrace.persistence.snapshot.region import region_record
 from headrace.storage.freezing import FrozenKey
+from headrace.storage.regions.region import Region
 from headrace.storage.value import Frozen
 
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
@@ -37,14 +40,23 @@ class SnapshotEncoder(Encoder):
         created_ms: the moment whose state this is.
         is_base: it is the base of an append-only folder, and incr files may follow.
         databases: how many the server has.
+        region: which region that is; None without regions.
     """
 
-    def __init__(self, version: bytes, created_ms: int, is_base: bool, databases: int) -> None:
+    def __init__(
+        self,
+        version: bytes,
+        created_ms: int,
+        is_base: bool,
+        databases: int,
+        region: Region | None = None,
+    ) -> None:
         super().__init__()
         self._version: Final = version
         self._created_ms: Final = created_ms
         self._is_base: Final = is_base
         self._databases: Final = databases
+        self._region: Final = region
         self._records: Final = Records()
         self._db = -1
         self._made: list[bytes] = []
@@ -61,14 +73,18 @@ class SnapshotEncoder(Encoder):
         self._digest = xxh3_64()
 
     def begin(self) -> None:
-        """Make the preamble and the header."""
-        head = PREAMBLE.pack(MAGIC, VERSION, 0, 0)[:PREAMBLE_CHECKED]
+        """Make the preamble, the header, and what a region knows."""
+        region = self._region
+        version = VERSION if region is None else REGIONAL_VERSION
+        head = PREAMBLE.pack(MAGIC, version, 0, 0)[:PREAMBLE_CHECKED]
         self._add(head + CHECKSUM.pack(xxh3_64_intdigest(head)))
         header = Record(HEADER)
         base = 1 if self._is_base else 0
         header.table = [self._created_ms, base, self._databases]
         header.add(self._version)
         self._records.put(header)
+        if region is not None:
+            self._records.put(region_record(region))
 
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""

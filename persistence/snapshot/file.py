@@ -9,7 +9,7 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 
 from headrace.persistence.errors import PersistenceError, SnapshotError, os_refusal
 from headrace.persistence.files import open_to_read, read_head
-from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, VERSION
+from headrace.persistence.forms.records import CHECKSUM, OLDEST_VERSION, REGIONAL_VERSION, VERSION
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb, writer_of
 from headrace.persistence.snapshot.layout import (
     FRAME_HEAD,
@@ -149,10 +149,11 @@ class FrameReader:
         _, version, zero, checksum = PREAMBLE.unpack(head)
         if xxh3_64_intdigest(head[:PREAMBLE_CHECKED]) != checksum:
             raise self.damage(0, "a preamble, but its checksum is wrong")
-        if version > VERSION:
+        if version > REGIONAL_VERSION:
             raise PersistenceError(
                 f"{shown} was written by a newer version of Headrace: it has format {version}, and "
-                f"this server reads formats up to {VERSION}. Start that version, or a newer one."
+                f"this server reads formats up to {REGIONAL_VERSION}. Start that version, or a "
+                "newer one."
             )
         if version < OLDEST_VERSION or zero:
             raise self.damage(len(MAGIC), f"format {VERSION}")

@@ -203,7 +203,8 @@ class DumpJob(SnapshotJob):
 def snapshot_encoder(server: Server, is_base: bool) -> SnapshotEncoder:
     """What makes a snapshot of the state of this moment."""
     now_ms = server.clock.refresh()
-    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(server.data.dbs))
+    data = server.data
+    return SnapshotEncoder(VERSION.encode(), now_ms, is_base, len(data.dbs), data.region)
 
 
 def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
@@ -214,7 +215,7 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
     """
     encoder.begin()
     delay_us = server.config.rdb_key_save_delay
-    for db in server.data.dbs:
+    for db in server.data.keyspaces():
         for entry in db.slots:
             more = encoder.add(frozen_key(db.index, entry))
             while more:

@@ -109,7 +109,7 @@ class SnapshotJob(Job):
     def _freeze(self) -> None:
         server = self.server
         server.data.epoch += 1
-        freezing = Freezing(server.data.dbs, server.data.epoch)
+        freezing = Freezing(server.data.keyspaces(), server.data.epoch)
         server.data.freezing = freezing
         self._freezing = freezing
         self.keys_total = freezing.total

@@ -145,7 +145,11 @@ class Loader:
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         """What puts the keys of a snapshot into the databases."""
-        return Decoder(self._server.data.dbs, now_ms, drop_before_ms)
+        data = self._server.data
+        decoder = Decoder(data.keyspaces(), now_ms, drop_before_ms)
+        if data.region is not None:
+            decoder.accept_region(data.region)
+        return decoder
 
     def _load_some(self, reader: AofReader) -> bool:
         """Run the next commands of a file; False at its end."""

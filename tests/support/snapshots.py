@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
+from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import Freezing
@@ -137,6 +140,11 @@ def snapshot(dbs: list[Keyspace], is_base: bool = False) -> bytes:
     encoder.finish()
     freezing.end([])
     return b"".join(encoder.take())
+
+
+def sealed(body: bytes) -> bytes:
+    """Bytes with their checksum behind them."""
+    return body + CHECKSUM.pack(xxh3_64_intdigest(body))
 
 
 # What there is, as plain data

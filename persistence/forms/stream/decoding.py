@@ -39,8 +39,10 @@ class StreamReader(Reader):
         super().__init__(intake)
         # The stream at hand, and what of it is still to come.
         self._stream: Stream | None = None
+        self._log: Stream | None = None  # what its entries go to: itself, or one of its lanes
         self._key = b""
         self._expire_ms = NO_DEADLINE
+        self._entries = 0  # of logs that are complete
         self._blocks_left = 0
         self._open_left = 0
         self._groups_left = 0
@@ -56,8 +58,8 @@ class StreamReader(Reader):
 
     def entries_met(self) -> int:
         """See ``Reader``."""
-        stream = self._stream
-        return 0 if stream is None else stream.index.entries
+        log = self._log
+        return self._entries if log is None else self._entries + log.index.entries
 
     def read(self, kind: int, table: list[int]) -> None:
         """See ``Reader``."""
@@ -91,11 +93,15 @@ class StreamReader(Reader):
         stream.entries_added = table[7]
         stream.iids_added = table[10]
         stream.iids_duplicates = table[11]
-        self._blocks_left = table[12]
-        self._open_left = table[13]
-        self._groups_left = table[14]
-        self._producers_left = table[15]
+        self._begin(stream, table[14], table[15])
+        self._begin_log(stream, table[12], table[13])
+
+    def _begin(self, stream: Stream, groups: int, producers: int) -> None:
+        """The parts of a stream come next."""
         self._stream = stream
+        self._entries = 0
+        self._groups_left = groups
+        self._producers_left = producers
         self._group = None
 
     def finish(self) -> None:
@@ -104,17 +110,36 @@ class StreamReader(Reader):
         stream = self._stream
         if stream is None:
             return
+        self._finish_log()
         self._finish_group()
-        if self._blocks_left or self._open_left or self._groups_left or self._producers_left:
+        if self._groups_left or self._producers_left:
             raise intake.malformed("the rest of a stream")
-        live = stream.index.entries
-        if stream.tail is not None:
-            live += stream.tail.live
-        if live != stream.length:
-            raise intake.malformed(f"a stream of {stream.length} entries, but there were {live}")
         self._stream = None
-        intake.entries += live
+        intake.entries += self._entries
+        self._entries = 0
         intake.place(self._key, stream, self._expire_ms)
+
+    def _begin_log(self, log: Stream, blocks: int, open_blocks: int) -> None:
+        """The entries of a stream, or of one of its lanes, come next."""
+        self._log = log
+        self._blocks_left = blocks
+        self._open_left = open_blocks
+
+    def _finish_log(self) -> None:
+        """No more entries of a stream, or of one of its lanes, follow."""
+        intake = self.intake
+        log = self._log
+        if log is None:
+            return
+        if self._blocks_left or self._open_left:
+            raise intake.malformed("the rest of a stream")
+        live = log.index.entries
+        if log.tail is not None:
+            live += log.tail.live
+        if live != log.length:
+            raise intake.malformed(f"a stream of {log.length} entries, but there were {live}")
+        self._log = None
+        self._entries += live
 
     def _owner(self) -> Stream:
         """The stream that the record at hand is a part of."""
@@ -123,9 +148,16 @@ class StreamReader(Reader):
             raise intake.malformed("a stream before its parts")
         return self._stream
 
+    def _log_at_hand(self) -> Stream:
+        """What the entries of the record at hand go to."""
+        intake = self.intake
+        if self._log is None:
+            raise intake.malformed("a stream before its parts")
+        return self._log
+
     def _blocks(self, table: list[int]) -> None:
         intake = self.intake
-        index = self._owner().index
+        index = self._log_at_hand().index
         count = len(table) // BLOCK_ROW
         self._blocks_left -= count
         if self._blocks_left < 0 or count * BLOCK_ROW != len(table):
@@ -140,13 +172,13 @@ class StreamReader(Reader):
 
     def _open_block(self, table: list[int]) -> None:
         intake = self.intake
-        stream = self._owner()
+        log = self._log_at_hand()
         self._open_left -= 1
         if self._open_left < 0 or len(table) != BLOCK_ROW:
             raise intake.malformed("no open block, or one")
         block = self._block(table, 0, 0)
         block.reopen()
-        stream.tail = block
+        log.tail = block
 
     def _block(self, table: list[int], row: int, last_ms: int) -> Block:
         intake = self.intake

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
-from headrace.persistence.forms.form import Walk, Writer
+from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.records import TABLE_NUMBERS, WRAP, Record, Records
 from headrace.persistence.forms.stream.kinds import (
     BLOCKS,
@@ -235,18 +235,15 @@ def dead_bits(dead: bytearray) -> bytes:
 
 
 class StreamWalk(Walk):
-    """Encodes one frozen stream, part by part."""
+    """Encodes what one frozen stream consists of, part by part."""
 
-    def __init__(
-        self, records: StreamRecords, key: bytes, expire_ms: int, stream: FrozenStream
-    ) -> None:
+    def __init__(self, records: StreamRecords, stream: FrozenStream) -> None:
         self._records: Final = records
         self._stream: Final = stream
         self._blocks_left = True
         self._group: FrozenGroup | None = None
         self._next_group = 0
         self._next_consumer = 0
-        records.stream(key, expire_ms, stream)
 
     def step(self) -> bool:
         """Encode the next part, about a hundred microseconds' work; False at the end."""
@@ -269,7 +266,7 @@ class StreamWalk(Walk):
             return True
         if self._next_group < len(stream.groups):
             group = stream.groups[self._next_group]
-            records.group(group)
+            self.begin_group(group, self._next_group)
             self._group = group
             self._next_group += 1
             self._next_consumer = 0
@@ -279,6 +276,10 @@ class StreamWalk(Walk):
             return False
         records.producer(producer)
         return True
+
+    def begin_group(self, group: FrozenGroup, number: int) -> None:
+        """Encode a group; its parts follow."""
+        self._records.group(group)
 
     def _go_on_with(self, group: FrozenGroup) -> bool:
         """Encode the next part of a group; False at its end."""
@@ -295,15 +296,3 @@ class StreamWalk(Walk):
             return False
         records.pending(pending)
         return True
-
-
-class StreamWriter(Writer):
-    """Writes streams; each is a walk."""
-
-    def __init__(self, records: Records) -> None:
-        super().__init__(records)
-        self._parts: Final = StreamRecords(records)
-
-    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
-        """See ``Writer``."""
-        return StreamWalk(self._parts, key, expire_ms, cast("FrozenStream", value))

@@ -8,12 +8,12 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form
 from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.records import Records
-from headrace.persistence.forms.stream.decoding import StreamReader
-from headrace.persistence.forms.stream.encoding import StreamWriter
 from headrace.persistence.forms.stream.kinds import NAMES
 from headrace.persistence.forms.stream.rdb import KINDS, read_stream
+from headrace.persistence.forms.stream.regional.decoding import LanesReader
 from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
+from headrace.persistence.forms.stream.writer import StreamWriter
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.frozen import STREAM, FrozenStream
@@ -39,9 +39,9 @@ class StreamForm(Form):
         """See ``Form``."""
         return StreamWriter(records)
 
-    def reader(self, intake: Intake) -> StreamReader:
+    def reader(self, intake: Intake) -> LanesReader:
         """See ``Form``."""
-        return StreamReader(intake)
+        return LanesReader(intake)
 
     def check(self, value: object) -> None:
         """See ``Form``."""

@@ -12,6 +12,7 @@ from headrace.persistence.forms.intake import UNDECODABLE
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.packing import pack
+from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
 ID_END: Final = 2**64
@@ -27,6 +28,24 @@ def check_stream(stream: Stream) -> None:
         Unsound: it is none that appending, deleting and reading could have made.
     Complexity: O(entries + pending entries).
     """
+    if isinstance(stream, RegionalStream):
+        _check_lanes(stream)
+    else:
+        _check_entries(stream)
+    for group in stream.groups.values():
+        _check_group(group)
+    _check_idmp(stream)
+
+
+def _check_lanes(stream: RegionalStream) -> None:
+    for lane in stream.lanes:
+        _check_entries(lane.log)
+        if lane.log.length and lane.log.first_id() <= max(lane.deleted, lane.trimmed):
+            raise Unsound("an entry of a lane that was removed")
+    _check_id(stream.max_deleted_ms, stream.max_deleted_seq)
+
+
+def _check_entries(stream: Stream) -> None:
     last = (0, 0)
     checked = list(stream.index.blocks)
     if stream.tail is not None:
@@ -50,9 +69,6 @@ def check_stream(stream: Stream) -> None:
         raise Unsound("a deleted entry above the last ID")
     if stream.entries_added < stream.length:
         raise Unsound("more entries than were added")
-    for group in stream.groups.values():
-        _check_group(group)
-    _check_idmp(stream)
 
 
 def _check_id(ms: int, seq: int) -> None:

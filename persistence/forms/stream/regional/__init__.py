@@ -1,0 +1,1 @@
+"""Streams that several regions write, as records."""

@@ -1,0 +1,93 @@
+"""Whose snapshot it is: what a region knows of itself and of the others, as a record."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.msgpack import Decoder as Unpacker
+from msgspec.msgpack import Encoder as Packer
+
+from headrace.persistence.forms.records import REGION, Record
+from headrace.storage.regions.beats import Beat
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import (
+    EPOCH_MAX,
+    NUMBER_MAX,
+    REGION_MAX,
+    decode_numbers,
+    encode_numbers,
+)
+
+TEXTS_AT: Final = 6  # in the table, where the lengths of database, nonce and document stand
+_Others = tuple[
+    bytes,  # numbers
+    list[int],  # joined
+    list[tuple[int, int]],  # forgotten, in which epoch
+    list[tuple[int, int, bytes, int]],  # beats: of a region in an epoch, numbers, promise
+    list[tuple[int, int]],  # promises
+]
+
+_pack: Final = Packer().encode
+_others: Final = Unpacker(_Others).decode
+
+
+def region_record(region: Region) -> Record:
+    """What a region knows now."""
+    record = Record(REGION)
+    record.table = [
+        region.id,
+        region.epoch,
+        region.generation,
+        region.count,
+        region.last_lane,
+        region.promise_ms,
+    ]
+    record.add(region.database)
+    record.add(region.nonce)
+    beats = [
+        (number, beat.epoch, encode_numbers(beat.numbers), beat.promise_ms)
+        for number, beat in sorted(region.beats.items())
+    ]
+    others = (
+        encode_numbers(region.numbers),
+        sorted(region.joined),
+        sorted(region.forgotten.items()),
+        beats,
+        sorted(region.promises.items()),
+    )
+    record.add(_pack(others))
+    return record
+
+
+def read_region(table: list[int], nonce: bytes, document: bytes, region: Region) -> None:
+    """Let a region know what a record says that it knew.
+
+    Raises:
+        ValueError, MsgspecError: the record says nothing that a region knows.
+    """
+    _, epoch, generation, count, last_lane, promise_ms = table[:TEXTS_AT]
+    numbers, joined, forgotten, beats, promises = _others(document)
+    if not (0 <= epoch <= EPOCH_MAX and 0 <= count <= NUMBER_MAX and 0 <= last_lane <= NUMBER_MAX):
+        raise ValueError("an epoch and its records are none")
+    if generation < 0 or promise_ms < 0:
+        raise ValueError("a generation or a promise is none")
+    region.begin_epoch(epoch, generation, nonce)
+    region.numbers = decode_numbers(numbers)
+    region.count = count
+    region.last_lane = last_lane
+    region.promise_ms = promise_ms
+    region.joined = {_member(number) for number in joined}
+    region.forgotten = {_member(number): last for number, last in forgotten}
+    region.beats = {
+        _member(number): Beat(beat_epoch, decode_numbers(known), beat_ms)
+        for number, beat_epoch, known, beat_ms in beats
+    }
+    region.promises = {_member(number): moment_ms for number, moment_ms in promises}
+    if region.origin in region.numbers:
+        raise ValueError("the own origin is none of the others")
+
+
+def _member(number: int) -> int:
+    if not 0 < number <= REGION_MAX:
+        raise ValueError("a region is none")
+    return number
