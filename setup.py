@@ -97,6 +97,7 @@ STAYS_PYTHON = {
 RARELY_RUN = (
     "compat/errors.py",
     "persistence/aof/directory.py",
+    "persistence/aof/identity.py",
     "persistence/aof/manifest.py",
     "persistence/check.py",
     "persistence/errors.py",
@@ -114,6 +115,7 @@ RARELY_RUN = (
     "server/config/*.py",
     "server/cron/*.py",
     "server/dispatch/renaming.py",
+    "server/durability/keeping.py",
     "server/durability/recovery.py",
     "server/durability/rewriting.py",
     "server/durability/saving.py",

@@ -163,6 +163,7 @@ class Slicer:
     Attributes:
         origin, next: the counting in force: whose the next numbered record is, and its number.
         runs: what has been found, with one run for each origin unless its numbers have a gap.
+        parts: what the latest transaction holds, by origin.
     """
 
     def __init__(self, wanted: bytes = b"", least: int = 0) -> None:
@@ -175,7 +176,7 @@ class Slicer:
         self._run: Run | None = None  # of the origin, and up to the next number
         self._multi: i64 = _NOWHERE  # where the transaction under way begins
         self._multi_end: i64 = 0
-        self._parts: list[Run] = []  # what it holds so far
+        self.parts: list[Run] = []
         self._part: Run | None = None  # of the origin
 
     def count_from(self, origin: bytes, number: int) -> None:
@@ -190,8 +191,10 @@ class Slicer:
     def clear(self) -> None:
         """A new buffer begins; the counting goes on."""
         self.runs = []
+        self.parts = []
         self._run = None
-        self.forget_transaction()
+        self._part = None
+        self._multi = _NOWHERE
 
     def numbered(self, start: i64, end: i64) -> None:
         """A numbered record stands there."""
@@ -203,7 +206,7 @@ class Slicer:
         if self._multi >= 0:
             part = self._part
             if part is None:
-                part = _run_for(self._parts, self.origin, number)
+                part = _run_for(self.parts, self.origin, number)
                 self._part = part
             part.add(start, end)
             part.next = following
@@ -230,12 +233,12 @@ class Slicer:
         """MULTI stands there."""
         self._multi = start
         self._multi_end = end
-        self._parts = []
         self._part = None
+        self.parts = []
 
     def end_transaction(self, start: i64, end: i64) -> None:
         """EXEC stands there."""
-        for part in self._parts:
+        for part in self.parts:
             if part.next <= self._least:
                 continue
             run = _run_for(self.runs, part.origin, part.first)
@@ -247,12 +250,7 @@ class Slicer:
                 run.add_all(part)
             run.end_unit(part.next)
             self._run = None
-        self.forget_transaction()
-
-    def forget_transaction(self) -> None:
-        """The transaction under way is none."""
         self._multi = _NOWHERE
-        self._parts = []
         self._part = None
 
 

@@ -27,6 +27,10 @@ import time
 from typing import Final
 
 from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.persistence.aof.identity import is_blank
+from headrace.persistence.aof.journal import Journal
+from headrace.persistence.aof.kept import KeptLog
+from headrace.persistence.aof.log_file import LogFile
 from headrace.persistence.aof.manifest import BASE, AofFile, Manifest
 from headrace.persistence.aof.manifest import read as read_manifest
 from headrace.persistence.errors import PersistenceError, advice, os_refusal
@@ -69,9 +73,11 @@ class AofDirectory:
         path: the folder.
         prefix: what the names of its files begin with (``appendfilename``).
         manifest: what is on the disk now.
+        log: of a region: what other regions are sent from.
     """
 
     def __init__(self, parent: bytes, name: bytes, prefix: bytes) -> None:
+        self.log: KeptLog | None = None
         self.path: Final = os.path.join(os.path.abspath(parent), name)
         self.prefix: Final = prefix
         self.manifest = Manifest()
@@ -269,7 +275,12 @@ class AofDirectory:
         self._sizes = sizes
 
     def open_last(self) -> AppendOnlyFile:
-        """Open the last incr file for appending, the first one if there is none."""
+        """Open the last incr file for appending, the first one if there is none.
+
+        A region always begins a new one, which says who it is now.
+        """
+        if self.log is not None:
+            return self._open_journal(self.log)
         if not self.manifest.incrs:
             self.add_incr()
         last = self.manifest.incrs[-1]
@@ -277,6 +288,33 @@ class AofDirectory:
         base = self.manifest.base
         base_bytes = self.size_of([base]) if base is not None else 0
         return AppendOnlyFile(self.file_path(last), self.size_of(files[:-1]), base_bytes)
+
+    def _open_journal(self, log: KeptLog) -> AppendOnlyFile:
+        """Begin a new incr file; those at the end that hold nothing go."""
+        manifest = self.manifest.copy()
+        while manifest.incrs and is_blank(self.file_path(manifest.incrs[-1])):
+            log.remove(self.file_path(manifest.incrs[-1]))
+            manifest.drop_incr(manifest.incrs[-1])
+        path = self._next_incr(manifest)
+        base = manifest.base
+        base_bytes = self.size_of([base]) if base is not None else 0
+        older_bytes = self.size_of(manifest.to_load()[:-1])
+        journal = Journal(path, older_bytes, base_bytes, log.region, log.backlog, log)
+        try:
+            self.store(manifest)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def open_temporary(self) -> AppendOnlyFile:
+        """Open the incr file that follows the first base, at its temporary place."""
+        path = self.temporary_incr()
+        log = self.log
+        if log is None:
+            return AppendOnlyFile(path, 0, 0)
+        log.clear()  # what is in the folder belongs to another time
+        return Journal(path, 0, 0, log.region, log.backlog, log)
 
     def sync(self) -> None:
         """Wait until all that the manifest names is on the disk.
@@ -324,11 +362,74 @@ class AofDirectory:
     def adopt_base(self, temporary: bytes, suffix: bytes, incrs_kept: int) -> None:
         """Let a synced temporary file be the base; see ``Manifest.add_base``."""
         manifest = self.manifest.copy()
+        incrs = list(manifest.incrs)
         file = manifest.add_base(self.prefix, suffix, incrs_kept)
+        if self.log is not None:
+            for incr in incrs[: len(incrs) - len(manifest.incrs)]:
+                self._keep(manifest, incr, self.log)
+            self._drop_kept(manifest, self.log)
         os.rename(temporary, self.file_path(file))
         sync_folder(self.path)
         self.store(manifest)
         self.delete_history()
+
+    # Files that are kept for other regions
+
+    def load_kept(self) -> None:
+        """Let the log know of the files that are kept."""
+        log = self.log
+        assert log is not None
+        for kept in self.manifest.kept:
+            file = LogFile(self.file_path(kept))
+            file.first = kept.first
+            file.last = kept.last
+            with contextlib.suppress(OSError):  # one that is not there is missing to nobody here
+                file.sendable_bytes = os.stat(file.path).st_size
+                log.add(file)
+
+    def has_needless(self) -> bool:
+        """Whether a file that is kept is not to be kept any longer."""
+        log = self.log
+        kept = self.manifest.kept
+        return log is not None and bool(kept) and not log.is_needed(kept[0].last)
+
+    def drop_kept(self) -> None:
+        """Delete the files that are not to be kept any longer.
+
+        Raises:
+            OSError: they may still be there.
+        """
+        manifest = self.manifest.copy()
+        if self.log is not None and self._drop_kept(manifest, self.log):
+            self.store(manifest)
+            self.delete_history()
+
+    def _keep(self, manifest: Manifest, incr: AofFile, log: KeptLog) -> None:
+        """Keep an incr file that has just been retired, if another region may need it."""
+        path = self.file_path(incr)
+        found = log.find(path)
+        if found is not None and found.last and log.is_needed(found.last):
+            manifest.keep(incr, found.first.copy(), found.last.copy())
+        else:
+            log.remove(path)
+
+    def _drop_kept(self, manifest: Manifest, log: KeptLog) -> bool:
+        """Let go of kept files in ``manifest``: the oldest first; whether there are any."""
+        total = 0
+        for file in manifest.kept:
+            with contextlib.suppress(OSError):
+                total += os.stat(self.file_path(file)).st_size
+        dropped = False
+        for file in list(manifest.kept):
+            path = self.file_path(file)
+            if total <= log.most_bytes and log.is_needed(file.last):
+                break
+            with contextlib.suppress(OSError):
+                total -= os.stat(path).st_size
+            log.remove(path)
+            manifest.drop_kept(file)
+            dropped = True
+        return dropped
 
     def prepare_first(self) -> None:
         """Make ready for ``adopt_first``; data without a manifest would be refused at start."""

@@ -30,12 +30,14 @@ from headrace.persistence.aof.backlog import Backlog
 from headrace.persistence.aof.batch import Batch, Slicer
 from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE, AppendOnlyFile
 from headrace.persistence.aof.identity import file_words
+from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.log_file import LogFile
 from headrace.persistence.aof.scan import NUMBERED, Scanner
 from headrace.persistence.files import open_to_write, sync_file, write_all
 from headrace.protocol.outgoing import request, write_request
-from headrace.storage.regions.records import AA, FROM, is_numbered
+from headrace.storage.regions.records import AA, CLOSED, FROM, is_numbered
 from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import Dot
 
 FROM_BYTES: Final[i64] = 64 * 1024  # so much stands between two lines that say how to count
 
@@ -56,24 +58,32 @@ class Journal(AppendOnlyFile):
     Args:
         region: whose it is; each numbered record raises its count.
         backlog: takes the numbered records.
+        kept: hears of the files that they stand in, and says whether they have to be synced.
 
     Attributes:
-        sends_synced: numbered records go to the backlog when they are synced, not when written.
         index: which of them the file holds, and where.
     """
 
     def __init__(
-        self, path: bytes, older_bytes: int, base_bytes: int, region: Region, backlog: Backlog
+        self,
+        path: bytes,
+        older_bytes: int,
+        base_bytes: int,
+        region: Region,
+        backlog: Backlog,
+        kept: KeptLog | None = None,
     ) -> None:
-        self.sends_synced = False
         self._region: Final = region
         self._backlog: Final = backlog
+        self._kept: Final = kept
         self._slicer: Final = Slicer()
         self._first_number = 0  # of the only record of the command at hand so far; 0: not numbered
         self._held: _Received | None = None  # all that the command at hand has left so far
         self._collected_batches: list[Batch] = []  # not yet written
         self._unsynced: list[tuple[int, list[Batch]]] = []  # written, by how far the file was then
         self._out_at = 0  # where in the file the buffer will begin
+        self._multi_at = 0  # where in the file the transaction under way begins
+        self._state: Dot = (b"", 0)  # how it counts there
         self._from_due: i64 = 0  # where in the buffer the next line is due that says how to count
         self.index = LogFile(path)
         is_new = self._prepare(path)
@@ -150,6 +160,7 @@ class Journal(AppendOnlyFile):
             start = len(out)
             out.write(EXEC_WIRE)
             self._slicer.end_transaction(start, len(out))
+            self.index.transaction(self._slicer.parts, self._state, self._multi_at)
 
     def _begin_transaction(self) -> None:
         """What the command at hand has left so far is not all."""
@@ -163,6 +174,8 @@ class Journal(AppendOnlyFile):
             self._write_count(self._slicer.origin, self._slicer.next)
         self._in_transaction = True
         start: i64 = len(out)
+        self._multi_at = self._out_at + start
+        self._state = (self._slicer.origin, self._slicer.next)
         out.write(MULTI_WIRE)
         self._slicer.begin_transaction(start, len(out))
         if first is not None:
@@ -239,7 +252,7 @@ class Journal(AppendOnlyFile):
         for batch in batches:
             batch.ms = now_ms
         self._unsynced.append((self.size_bytes, batches))
-        if not self.sends_synced:
+        if self._kept is None or not self._kept.sends_synced:
             self._send(self.size_bytes)
 
     def synced(self) -> None:
@@ -314,11 +327,26 @@ class Journal(AppendOnlyFile):
         else:
             self._slicer.count_from(b"", 0)
         self._backlog.begin(region.origin, region.count + 1)
+        for origin, number in region.known().items():
+            self._backlog.begin(origin, number + 1)
+        self.index.is_indexed = is_new
+        if self._kept is not None:
+            self._kept.add(self.index)
 
     def renamed(self, path: bytes) -> None:
         """The file has its name; see ``AppendOnlyFile``."""
         super().renamed(path)
         self.index.path = path
+
+    def mark_closed(self) -> None:
+        """Say at the end that nothing is missing, because all has been written and synced.
+
+        Raises:
+            OSError: it may not be there.
+        """
+        assert not self.pending
+        self._write_all(request([AA, CLOSED, self._region.nonce]))
+        sync_file(self._fd)
 
     def close(self) -> None:
         """Close the file; what is pending is dropped."""

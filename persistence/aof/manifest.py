@@ -21,11 +21,19 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import open_to_read, replace_file
 from headrace.protocol.inline import split_words
+from headrace.storage.regions.vectors import (
+    BadVector,
+    Numbers,
+    decode_numbers,
+    encode_numbers,
+)
 
 BASE: Final = b"b"
 INCR: Final = b"i"
 HISTORY: Final = b"h"
+KEPT: Final = b"k"
 LINE_MAX_BYTES: Final = 1024
+KEPT_LINE_MAX_BYTES: Final = 64 * 1024  # it names origins
 MAX_BYTES: Final = 16 << 20  # what is longer is no manifest, and is not read
 
 
@@ -42,12 +50,32 @@ class AofFile:
         return b"file %b seq %d type %b\n" % (_word(self.name), self.seq, self.kind)
 
 
+class KeptFile(AofFile):
+    """A line of a file that is kept for other regions.
+
+    Args:
+        first, last: the numbers of the records that it holds.
+    """
+
+    def __init__(self, name: bytes, seq: int, first: Numbers, last: Numbers) -> None:
+        super().__init__(name, seq, KEPT)
+        self.first: Final = first
+        self.last: Final = last
+
+    def line(self) -> bytes:
+        """The line, its end included."""
+        start = super().line()[:-1]
+        first = encode_numbers(self.first)
+        return b"%b first %b last %b\n" % (start, first, encode_numbers(self.last))
+
+
 class Manifest:
     """The files of one append-only folder.
 
     Attributes:
         base: the base file, or None.
         history: files to delete.
+        kept: files that are kept for other regions, oldest first.
         incrs: incr files, oldest first; the last one is written to.
         base_seq, incr_seq: the highest sequence numbers given so far.
     """
@@ -55,6 +83,7 @@ class Manifest:
     def __init__(self) -> None:
         self.base: AofFile | None = None
         self.history: list[AofFile] = []
+        self.kept: list[KeptFile] = []
         self.incrs: list[AofFile] = []
         self.base_seq = 0
         self.incr_seq = 0
@@ -64,6 +93,7 @@ class Manifest:
         twin = Manifest()
         twin.base = self.base
         twin.history = list(self.history)
+        twin.kept = list(self.kept)
         twin.incrs = list(self.incrs)
         twin.base_seq = self.base_seq
         twin.incr_seq = self.incr_seq
@@ -73,6 +103,7 @@ class Manifest:
         """The text of the manifest file."""
         lines = [] if self.base is None else [self.base.line()]
         lines += [file.line() for file in self.history]
+        lines += [file.line() for file in self.kept]
         lines += [file.line() for file in self.incrs]
         return b"".join(lines)
 
@@ -96,23 +127,39 @@ class Manifest:
             incrs_kept: how many incr files were started after the new base was taken.
         """
         if self.base is not None:
-            self._retire(self.base)
+            self.retire_file(self.base)
         kept_from = len(self.incrs) - incrs_kept
         for file in self.incrs[:kept_from]:
-            self._retire(file)
+            self.retire_file(file)
         self.incrs = self.incrs[kept_from:]
         self.base_seq += 1
         name = b"%b.%d.base.%b" % (prefix, self.base_seq, suffix)
         self.base = AofFile(name, self.base_seq, BASE)
         return self.base
 
+    def keep(self, file: AofFile, first: Numbers, last: Numbers) -> None:
+        """A file that has just been retired is kept for other regions."""
+        self.history = [each for each in self.history if each.name != file.name]
+        self.kept.append(KeptFile(file.name, file.seq, first, last))
+
+    def drop_kept(self, file: KeptFile) -> None:
+        """A file is kept no longer."""
+        self.kept = [each for each in self.kept if each is not file]
+        self.retire_file(file)
+
+    def drop_incr(self, file: AofFile) -> None:
+        """An incr file holds nothing."""
+        self.incrs = [each for each in self.incrs if each is not file]
+        self.retire_file(file)
+
     def retire(self, other: Manifest) -> None:
         """Take all files of another one as history."""
         self.history += other.history
-        for file in other.to_load():
-            self._retire(file)
+        for file in [*other.kept, *other.to_load()]:
+            self.retire_file(file)
 
-    def _retire(self, file: AofFile) -> None:
+    def retire_file(self, file: AofFile) -> None:
+        """Take a file as history."""
         self.history.append(AofFile(file.name, file.seq, HISTORY))
 
     def store(self, folder: bytes, name: bytes) -> None:
@@ -151,7 +198,7 @@ def parse(text: bytes, name: bytes) -> Manifest:
     for number, line in enumerate(lines, 1):
         if line.startswith(b"#"):
             continue
-        if len(line) >= LINE_MAX_BYTES:
+        if len(line) >= (KEPT_LINE_MAX_BYTES if b" type k " in line else LINE_MAX_BYTES):
             raise _refused(name, number, line[:80], "the line is too long")
         reason = _add_line(manifest, line, names)
         if reason:
@@ -192,8 +239,15 @@ def _add_line(manifest: Manifest, line: bytes, names: set[bytes]) -> str:
         manifest.incr_seq = file.seq
     elif kind == HISTORY:
         manifest.history.append(file)
+    elif kind == KEPT:
+        try:
+            first = decode_numbers(pairs.get(b"first", b""))
+            last = decode_numbers(pairs.get(b"last", b""))
+        except BadVector:
+            return "first and last must be the numbers of records"
+        manifest.kept.append(KeptFile(name, file.seq, first, last))
     else:
-        return "type must be b, i or h"
+        return "type must be b, i, h or k"
     return ""
 
 

@@ -548,6 +548,12 @@ class Committer:
     def close(self) -> bool:
         """Settle and close the file; False when data may be missing from it."""
         settled = self.settle()
+        aof = self._files.aof
+        if settled and aof is not None and aof.named:
+            try:
+                aof.mark_closed()
+            except OSError as error:
+                log.warning("The append-only file has no mark at its end: %s", advice(error))
         self._sync.close()
         self._writer.close()
         self.close_files()

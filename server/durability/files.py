@@ -7,6 +7,7 @@ from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.persistence.aof.kept import KeptLog
 from headrace.server.changes.changes import Changes
 from headrace.server.durability.aof_status import AofStatus
 from headrace.server.durability.sync_waits import SyncWait
@@ -46,6 +47,7 @@ class Files:
     Attributes:
         aof: where records go; None when it is off.
         directory: the folder that the file lies in.
+        log: of a region: what other regions are sent from.
         status: what INFO shows of them.
         write_error: why writes are refused; mostly empty.
         worker: for what takes time with files.
@@ -57,6 +59,7 @@ class Files:
     def __init__(self, changes: Changes, started_s: int) -> None:
         self.aof: AppendOnlyFile | None = None
         self.directory: AofDirectory | None = None
+        self.log: KeptLog | None = None
         self.status: Final = AofStatus()
         self.write_error = b""
         self.worker: Final = Worker()

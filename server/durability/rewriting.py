@@ -29,7 +29,6 @@ from headrace.persistence.aof.directory import (
     SNAPSHOT_SUFFIX,
     AofDirectory,
 )
-from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.persistence.aof.rewrite import RewriteEncoder
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError
@@ -362,7 +361,7 @@ class FirstBaseJob(RewriteJob):
 
     def switch(self) -> None:
         """Begin to record."""
-        aof = AppendOnlyFile(self.directory.temporary_incr(), 0, 0)
+        aof = self.directory.open_temporary()
         aof.named = False
         self.files.record_to(aof)
         self.files.directory = self.directory

@@ -10,6 +10,8 @@ until its EXEC has been read. So one that the end of the file cuts off is not ru
 
 A command of the files that fails is no small matter: the data would silently differ from what it
 was. So it is refused, with file and offset, like any other damage.
+
+The records of a region's files that other regions have, too, go another way; see ``numbered``.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import time
 from typing import Final, NoReturn
 
 from headrace.persistence.aof.directory import is_end_of_data
+from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
@@ -27,8 +30,10 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.durability.durability import Durability
+from headrace.server.loading.numbered import EffectsDoor, NumberedRecords, foreign
 from headrace.server.loading.replayer import Replayer
 from headrace.server.state import Server
+from headrace.storage.regions.records import AA
 
 log: Final = logging.getLogger("headrace")
 
@@ -48,8 +53,10 @@ class Loader:
         size_bytes: how long they are together.
         drop_expired: leave out the keys of a snapshot whose deadline has come. Commands that
             follow a snapshot say themselves what expired.
+        door: of a region: where its records go.
 
     Attributes:
+        numbered: of a region: what counts its records.
         mends: a torn end is cut off the last file; otherwise it is passed over, and stays.
         start: where to begin in the first file, when it holds commands.
     """
@@ -61,7 +68,9 @@ class Loader:
         paths: list[bytes],
         size_bytes: int,
         drop_expired: bool,
+        door: EffectsDoor | None = None,
     ) -> None:
+        self.numbered: Final = None if door is None else NumberedRecords(door)
         self._server: Final = server
         self._status: Final = durability.files.status
         self._files: Final = paths
@@ -142,6 +151,8 @@ class Loader:
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         self._replayer.select_first()
+        if self.numbered is not None:
+            self.numbered.begin_file(path)
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         """What puts the keys of a snapshot into the databases."""
@@ -211,9 +222,23 @@ class Loader:
         return reader.offset if self._transaction is None else self._transaction_offset
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
+        if self._take_numbered(reader, argv, offset):
+            return
         line = self._replayer.run(argv, self._stamp_s)
         if line:
             self._refuse(reader, argv, offset, line)
+
+    def _take_numbered(self, reader: AofReader, argv: list[bytes], offset: int) -> bool:
+        """Whether a command is one of a region's files, and taken.
+
+        Raises:
+            PersistenceError: it is, and this server is not that region.
+        """
+        if self.numbered is not None:
+            return self.numbered.take(reader.name, argv, offset)
+        if argv[0] == AA:
+            raise foreign(reader.name, argv, "set aa-region-id to load it")
+        return False
 
     def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
         """A command failed: the data would not be what it was."""
@@ -225,11 +250,15 @@ class Loader:
         )
 
     def _close(self, reader: AofReader) -> None:
-        good_bytes = self._good_bytes(reader)
+        good_bytes = reader.size_bytes
         if self._damaged:
+            good_bytes = self._good_bytes(reader)
             self._cut(reader, good_bytes)
         elif reader.torn or self._transaction is not None:
+            good_bytes = self._good_bytes(reader)
             self._mend(reader, good_bytes)
+        if self.numbered is not None:
+            self.numbered.end_file(good_bytes)
         self._transaction = None
         self._damaged = False
         reader.close()
@@ -289,6 +318,13 @@ class Loader:
         log.info(
             "Loading the %s: %.1f %%, %s, %.0f s to go", what, status.loaded_share(), speed, left_s
         )
+
+    def note_files(self, log: KeptLog) -> None:
+        """Let the log of a region know which of the files hold its records."""
+        if self.numbered is not None:
+            for file in self.numbered.files:
+                if file.last:
+                    log.add(file)
 
     def finish(self) -> None:
         """Say what was loaded."""

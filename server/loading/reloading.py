@@ -26,6 +26,8 @@ def reload_aof(server: Server, durability: Durability) -> None:
     files = durability.files
     aof = files.aof
     directory = files.directory
+    if files.log is not None:
+        raise PersistenceError("a region loads its files when it starts, and only then")
     if durability.rewriting.recovery.recover_if_needed():
         raise PersistenceError("the append-only folder has vanished, and is written anew")
     if server.config.appendonly and (aof is None or not aof.named):

@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
+from headrace.persistence.aof.identity import Life, last_life
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
@@ -18,23 +19,29 @@ from headrace.persistence.snapshot.layout import MAGIC
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import SLICE_NS, Loader
+from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configured otherwise
 
 
-async def start_persistence(server: Server, durability: Durability) -> None:
+async def start_persistence(
+    server: Server, durability: Durability, door: EffectsDoor | None = None
+) -> None:
     """Load what is on the disk and open the append-only file, as configured.
 
     Clients may configure another thing meanwhile. That decides whether the file is on at the end.
+
+    Args:
+        door: of a region: where its records go.
 
     Raises:
         PersistenceError: the server must not start.
     """
     durability.begin()
     if server.config.appendonly:
-        await load_folder(server, durability)
+        await load_folder(server, durability, door)
     elif await load_dump(server, durability):
         turn_on_if_asked(server.config, durability)
 
@@ -45,8 +52,10 @@ def turn_on_if_asked(config: Config, durability: Durability) -> None:
         config.appendonly = False  # the log has the reason
 
 
-async def load_folder(server: Server, durability: Durability) -> None:
-    """Load the append-only folder, and go on in its last file.
+async def load_folder(
+    server: Server, durability: Durability, door: EffectsDoor | None = None
+) -> None:
+    """Load the append-only folder, and go on in its last file; a region goes on in a new one.
 
     Raises:
         PersistenceError: it cannot be read or trusted, or not be written.
@@ -57,7 +66,13 @@ async def load_folder(server: Server, durability: Durability) -> None:
     directory.open()
     files.directory = directory
     adopt_dump(config, durability.saving.path, directory)
-    if not await load(server, directory_loader(server, durability, directory)):
+    life: Life | None = None
+    if door is not None:
+        directory.log = durability.keeping.open(door.region)
+        directory.load_kept()
+        life = find_life(directory)
+    loader = directory_loader(server, durability, directory, door)
+    if not await load(server, loader):
         return
     if not config.appendonly:
         durability.committer.close_files()
@@ -65,6 +80,11 @@ async def load_folder(server: Server, durability: Durability) -> None:
         return
     try:
         directory.sync()
+        if door is not None:
+            loader.note_files(durability.keeping.open(door.region))
+            await door.start(life)
+            if server.stopping:
+                return
         files.record_to(directory.open_last())
         durability.rewriting.timestamps_changed()
         directory.delete_history()
@@ -132,11 +152,28 @@ def file_size(path: bytes) -> int:
         raise os_refusal(path, "read", error) from error
 
 
-def directory_loader(server: Server, durability: Durability, directory: AofDirectory) -> Loader:
+def find_life(directory: AofDirectory) -> Life | None:
+    """How the region that wrote a folder last has ended; None where none was a region.
+
+    Raises:
+        PersistenceError: a file cannot be read.
+    """
+    try:
+        return last_life([directory.file_path(file) for file in directory.manifest.incrs])
+    except OSError as error:
+        raise os_refusal(directory.path, "read", error) from error
+
+
+def directory_loader(
+    server: Server,
+    durability: Durability,
+    directory: AofDirectory,
+    door: EffectsDoor | None = None,
+) -> Loader:
     """What loads an append-only folder."""
     files = directory.manifest.to_load()
     paths = [directory.file_path(file) for file in files]
-    return Loader(server, durability, paths, directory.size_of(files), False)
+    return Loader(server, durability, paths, directory.size_of(files), False, door)
 
 
 async def load(server: Server, loader: Loader) -> bool:

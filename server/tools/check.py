@@ -82,9 +82,7 @@ def _check_files(source: Source, fix: bool) -> int:
             continue
         check = _check_commands(file, start)
         if not check.problem:
-            print(
-                f"{os.fsdecode(file)}: valid, {check.size_bytes} bytes, {check.commands} commands"
-            )
+            print(f"{os.fsdecode(file)}: valid, {check.size_bytes} bytes, {check.found()}")
             continue
         if not _mend(check, fix, is_end_of_data(source.files, number)):
             return 1

@@ -217,6 +217,7 @@ class _TolerantLoader(Loader):
         return SoundDecoder(self._server.data.dbs, now_ms, drop_before_ms)
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
+        self._take_numbered(reader, argv, offset)
         line = self._replayer.run(argv)
         if not line:
             return

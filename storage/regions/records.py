@@ -8,6 +8,8 @@ XADD: Final = b"XADD"
 AA: Final = b"AA"
 FROM: Final = b"FROM"
 FILE: Final = b"FILE"
+CLOSED: Final = b"CLOSED"
+JOINED: Final = b"JOINED"
 EFFECTS: Final = frozenset(
     (
         b"XDEL",
