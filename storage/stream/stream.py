@@ -7,7 +7,7 @@ from typing import Final
 from headrace.storage.digest import Digest
 from headrace.storage.stream.contents import Contents
 from headrace.storage.stream.frozen import STREAM, FrozenStream
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.ids import ID_MAX
 
 _DIGEST_NUMBER: Final = 6
 _DIGEST_PAGE: Final = 1000  # entries looked at together
@@ -86,18 +86,26 @@ class Stream(Contents):
         """Its type and entries; groups are not looked at, as in Redis."""
         digest.mix_type(_DIGEST_NUMBER)
         start = (0, 0)
+        alike = 0  # entries that were added and have this ID: several lanes may have one
         left = self.length
         while left > 0:
+            met_before = alike
             for part in self.parts(start, (ID_MAX, ID_MAX), _DIGEST_PAGE, False):
                 run = part.run
                 dead = part.dead
                 for number in range(part.low, part.high):
                     if dead is not None and dead[number]:
                         continue
+                    if met_before:
+                        met_before -= 1
+                        continue
                     ms = run.ms[number]
                     seq = run.seq[number]
+                    if (ms, seq) != start:
+                        start = (ms, seq)
+                        alike = 0
+                    alike += 1
                     digest.mix(b"%d.%d" % (ms, seq))
                     for word in run.row(number):
                         digest.mix(word)
-                    start = following(ms, seq)
                     left -= 1

@@ -53,7 +53,11 @@ class Create:
 
     def acknowledge(self, lane: bytes, after: ID, upto: ID) -> bool:
         """Entries of a lane are acknowledged; whether that was news."""
-        return _intervals_in(self.intervals, lane).add(after, upto)
+        return self.intervals_of(lane).add(after, upto)
+
+    def intervals_of(self, lane: bytes) -> Intervals:
+        """What is acknowledged of a lane."""
+        return _intervals_in(self.intervals, lane)
 
     def copy(self) -> Create:
         """An equal one."""

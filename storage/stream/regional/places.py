@@ -79,6 +79,12 @@ class Places(Position):
         if entry_id > self.place.get(lane, NO_ID):
             self.place[lane] = entry_id
 
+    def forget(self, lanes: list[bytes]) -> None:
+        """Some lanes are there no more."""
+        for vector in (self.place, self.begun, self.again):
+            for lane in lanes:
+                vector.pop(lane, None)
+
     def is_acked(self, lane: bytes, entry_id: ID) -> bool:
         """Whether an entry is acknowledged, here or elsewhere, for any of the creates."""
         intervals = self.births.intervals(lane)
@@ -156,11 +162,13 @@ class Places(Position):
         lowest = lowest_pending(stream, group)
         found: list[Interval] = []
         for lane_name in sorted(self.place):
+            lane = stream.find_lane(lane_name)
+            if lane is None or lane.is_covered():  # nothing of it is there
+                continue
             after = self.begun[lane_name]
             upto = self.place[lane_name]
             if lowest is not None and lowest <= upto:
-                lane = stream.find_lane(lane_name)
-                upto = after if lane is None else lane.log.last_before(lowest)
+                upto = lane.log.last_before(lowest)
             if upto <= after:
                 continue
             intervals = self.births.intervals(lane_name)

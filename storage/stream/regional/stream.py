@@ -59,6 +59,7 @@ from headrace.storage.stream.stream import Stream
 
 _USUAL_NODES: Final = NodeLimits(4096, 100)
 _PAGE: Final = 1000  # entries looked at together
+_SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
 _GENERATION: Final = 1 << GENERATION_SHIFT
 
 
@@ -341,6 +342,16 @@ class RegionalStream(Lanes, Replicated):
         for one in waiting:
             self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
 
+    def is_awaiting(self, one: Awaited) -> bool:
+        """Whether there may be something to be removed then."""
+        lane = self.find_lane(one.lane)
+        if lane is None:
+            return True
+        if one.entry_id <= lane.last():
+            return lane.log.contains(*one.entry_id)
+        gone = one.entry_id <= max(lane.deleted, lane.trimmed) or one.entry_id in lane.early
+        return not gone
+
     def delete(self, ms: int, seq: int) -> bool:
         """See ``EntryLog``: all entries with this ID, here alone."""
         holders = self.holders(ms, seq)
@@ -457,7 +468,7 @@ class RegionalStream(Lanes, Replicated):
         self.ttl.drop_seen(removal.numbers)
         freed: list[Freeable] = []
         if self.limits.drop_seen(removal.numbers):
-            old = self._apply_limits()
+            old = self.apply_limits()
             if old is not None:
                 freed.append(old)
         for name in list(self.births):
@@ -583,7 +594,7 @@ class RegionalStream(Lanes, Replicated):
         if self._is_removed(setting):
             return []
         self.limits.add(setting)
-        old = self._apply_limits()
+        old = self.apply_limits()
         return [] if old is None else [old]
 
     def add_mode(self, name: bytes, setting: Setting) -> None:
@@ -597,13 +608,25 @@ class RegionalStream(Lanes, Replicated):
                 return True
         return False
 
-    def _apply_limits(self) -> IdmpMap | None:
+    def apply_limits(self) -> IdmpMap | None:
+        """Give the IDMP map the limits that stand.
+
+        Returns: a map with other limits, to be freed.
+        """
         setting = self.limits.winner()
         if setting is None:
             return self.limit_idmp(self._usual_limits[0], self._usual_limits[1])
         return self.limit_idmp(setting.first, setting.second)
 
     # As a value
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Stream``."""
+        total = super().used_bytes(samples)
+        for births in self.births.values():
+            total += births.used_bytes()
+        small = len(self.removals) + len(self.tops) + len(self.awaited) + len(self.current)
+        return total + _SMALL_BYTES * (small + len(self.ttl.settings) + len(self.limits.settings))
 
     def plain(self) -> Stream:
         """See ``Replicated``: the entries, each ID once, without groups and iids."""
@@ -653,9 +676,10 @@ class RegionalStream(Lanes, Replicated):
         self._find_own()
         self._find_top()
 
-    def copy(self) -> RegionalStream:
-        """See ``Stream``: an equal one of the same region."""
-        twin = RegionalStream(self.region, self._usual_limits[0], self._usual_limits[1])
+    def copy(self, region: Region | None = None) -> RegionalStream:
+        """See ``Stream``: an equal one, of the same region unless another is given."""
+        region = self.region if region is None else region
+        twin = RegionalStream(region, self._usual_limits[0], self._usual_limits[1])
         for lane in self.lanes:
             twin.insert(lane.copy())
         for origin, lane in self.current.items():

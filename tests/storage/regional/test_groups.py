@@ -6,155 +6,24 @@ from itertools import permutations
 
 import pytest
 
-from headrace.storage.freeable import Freeable
 from headrace.storage.regions.region import SEMI_STRICT, Region
 from headrace.storage.regions.vectors import Dot, raise_numbers
-from headrace.storage.stream.appending import NodeLimits
-from headrace.storage.stream.delivery import hand_out, has_new
+from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.groups import Group, lag
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.references import is_referenced
 from headrace.storage.stream.regional.births import Create
 from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.registers import Setting
-from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Tombstone
+from headrace.storage.stream.regional.removals import EXPIRE, Tombstone
 from headrace.storage.stream.regional.start import (
-    Start,
     decode_start,
     start_after,
     start_after_seen,
 )
 from headrace.storage.stream.regional.stream import RegionalStream
+from support.replicas import ENTRY, LIMITS, ZERO, Replica, give, sync
 
 ID = tuple[int, int]
-LIMITS = NodeLimits(4096, 100)
-ENTRY = [b"f", b"v"]
-ZERO = start_after((0, 0))
-NOW_MS = 1_000
-
-
-class Replica:
-    """A region with one stream; what it does is kept as calls that repeat it elsewhere."""
-
-    def __init__(self, number: int, mode: int = 0) -> None:
-        self.region = Region(number)
-        self.region.mode = mode
-        self.stream = RegionalStream(self.region, 100, 100)
-        self.log: list[tuple[object, ...]] = []
-
-    def emit(self, *record: object) -> None:
-        """Make a record, which is applied here, too."""
-        self.region.count += 1
-        self.log.append(record)
-        self.apply((self.region.origin, self.region.count), record)
-
-    def apply(self, dot: Dot, record: tuple[object, ...]) -> None:
-        name, *rest = record
-        method = getattr(self, f"apply_{name}")
-        method(dot, *rest)
-
-    def apply_add(self, dot: Dot, began: int, ms: int, seq: int) -> None:
-        if dot[0] != self.region.origin:
-            self.stream.arrive(dot[0], began, False, ms, seq, ENTRY, 0, LIMITS)
-
-    def apply_create(self, dot: Dot, group: bytes, start: Start, numbers: dict[bytes, int]) -> None:
-        self.stream.add_create(group, Create(dot, start, numbers))
-
-    def apply_destroy(self, dot: Dot, group: bytes, numbers: dict[bytes, int]) -> list[Freeable]:
-        return self.stream.add_tombstone(group, Tombstone(dot, numbers))
-
-    def apply_remove(
-        self, dot: Dot, kind: int, vector: dict[bytes, ID], numbers: dict[bytes, int]
-    ) -> None:
-        self.stream.add_removal(Removal(kind, dot, numbers))
-        self.stream.cover(vector)
-
-    def apply_ack(
-        self, dot: Dot, group: bytes, dots: list[Dot], found: list[tuple[bytes, ID, ID]]
-    ) -> None:
-        self.stream.acknowledge(group, dots, found)
-
-    def apply_mode(self, dot: Dot, group: bytes, version: int, most: int) -> None:
-        self.stream.add_mode(group, Setting(dot, version, most))
-
-    def apply_delete(self, dot: Dot, lane: bytes, entry_id: ID) -> None:
-        self.stream.remove_entry(lane, entry_id)
-
-    # What a client does
-
-    def add(self, ms: int, seq: int = -1) -> None:
-        stream = self.stream
-        stream.append(ms, stream.next_seq(ms) if seq < 0 else seq, ENTRY, 0, LIMITS)
-        self.emit("add", stream.began, stream.last_ms, stream.last_seq)
-
-    def create(self, group: bytes, start: Start = ZERO) -> None:
-        self.emit("create", group, start, self.region.known())
-
-    def destroy(self, group: bytes) -> None:
-        self.emit("destroy", group, self.region.known())
-
-    def remove(self, kind: int = DEL) -> None:
-        self.emit("remove", kind, self.stream.seen(), self.region.known())
-
-    def delete(self, ms: int, seq: int) -> None:
-        for lane in self.stream.holders(ms, seq):
-            self.emit("delete", lane.name, (ms, seq))
-
-    def read(self, group: bytes = b"g", count: int = 0, consumer: bytes = b"c") -> list[ID]:
-        """As XREADGROUP GROUP with ``>``."""
-        stream = self.stream
-        found = stream.groups[group]
-        who = found.consumers.get(consumer) or found.create_consumer(consumer, NOW_MS)
-        new = has_new(stream, found)
-        before = lag(stream, found)
-        parts = places_of(found).parts(stream, count)
-        ids = [
-            (part.run.ms[number], part.run.seq[number])
-            for part in parts
-            for number in range(part.low, part.high)
-            if part.dead is None or not part.dead[number]
-        ]
-        assert ids == sorted(ids)
-        assert new == bool(ids)
-        hand_out(stream, found, parts, who, NOW_MS)
-        assert lag(stream, found) == before - len(ids)
-        return ids
-
-    def ack(self, ms: int, seq: int, group: bytes = b"g") -> bool:
-        """As XACK; the prefix is sent if it has grown."""
-        found = self.stream.groups[group]
-        acked = found.ack(ms, seq)
-        self.publish(group)
-        return acked
-
-    def publish(self, group: bytes = b"g") -> None:
-        found = self.stream.groups[group]
-        prefix = places_of(found).prefix(self.stream, found)
-        if prefix:
-            self.emit("ack", group, self.stream.births[group].dots(), prefix)
-
-    def acks(self) -> int:
-        return sum(record[0] == "ack" for record in self.log)
-
-    def pending(self, group: bytes = b"g") -> list[ID]:
-        pel = self.stream.groups[group].pel
-        return [(nack.ms, nack.seq) for nack in pel.from_id(0, 0, 0)]
-
-
-def sync(*replicas: Replica) -> None:
-    """Let all of them have the records of all."""
-    for source in replicas:
-        for target in replicas:
-            if target is not source:
-                give(source, target)
-
-
-def give(source: Replica, target: Replica) -> None:
-    """Let one of them have the own records of another."""
-    origin = source.region.origin
-    for number in range(target.region.number_of(origin), source.region.count):
-        target.region.learned(origin, number + 1)
-        target.apply((origin, number + 1), source.log[number])
 
 
 def a_pair(mode: int = SEMI_STRICT) -> tuple[Replica, Replica]:

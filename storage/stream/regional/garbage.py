@@ -1,0 +1,57 @@
+"""Forgetting what all regions have seen.
+
+A removal is remembered because what it removes may still come, and because of what its maker had
+not seen. Once every region is known to have seen it, and all that was made before that is here,
+nothing of that kind can come any more: it is *stable*.
+"""
+
+from __future__ import annotations
+
+from headrace.storage.regions.vectors import Numbers, covers
+from headrace.storage.stream.regional.places import places_of
+from headrace.storage.stream.regional.stream import RegionalStream
+
+
+def collect(stream: RegionalStream, stable: Numbers) -> int:
+    """Forget what is stable, and lanes that are of no use then.
+
+    Afterwards the stream may be idle (``RegionalStream.is_idle``).
+
+    Args:
+        stable: up to which record of each origin all regions are known to have seen all.
+
+    Returns:
+        How many things were forgotten.
+    """
+    before = len(stream.removals)
+    stream.removals = [each for each in stream.removals if not covers(stable, each.dot)]
+    forgotten = before - len(stream.removals)
+    for name in list(stream.births):
+        births = stream.births[name]
+        before = len(births.tombstones) + len(births.acks)
+        births.tombstones = [each for each in births.tombstones if not covers(stable, each.dot)]
+        births.acks = {dot: acks for dot, acks in births.acks.items() if not covers(stable, dot)}
+        forgotten += before - len(births.tombstones) - len(births.acks)
+        stream.settle_group(name)
+    stream.awaited = [each for each in stream.awaited if stream.is_awaiting(each)]
+    if not stream.removals:
+        forgotten += _forget_lanes(stream)
+    return forgotten
+
+
+def _forget_lanes(stream: RegionalStream) -> int:
+    dead = [lane for lane in stream.lanes if lane.is_dead()]
+    if not dead:
+        return 0
+    stream.remove_lanes(dead)
+    names = [lane.name for lane in dead]
+    writing = stream.current
+    stream.current = {origin: writing[origin] for origin in writing if writing[origin] not in dead}
+    for births in stream.births.values():
+        for create in births.creates:
+            for name in names:
+                create.intervals.pop(name, None)
+    for group in stream.groups.values():
+        places_of(group).forget(names)
+    stream.restored()
+    return len(dead)
