@@ -110,7 +110,7 @@ def append_alike(
     block: Block,
     ms: int,
     seq: int,
-    step: int,
+    step: i64,
     requests: list[list[bytes]],
     first: int,
     end: int,
@@ -140,12 +140,12 @@ def append_alike(
     head: i64 = 2 + delta_bytes(ms - block.first_ms) + integer_bytes(width + 3)
     delta = seq - block.first_seq
     delta_size: i64 = delta_bytes(delta)
-    steady = are_as_long(delta, delta + step * (end - first))
+    steady = are_as_long(delta, delta + span_of(step, end - first))
     names_bytes: i64 = size_of(names, 0)
-    next_seq = seq
+    added: i64 = 0
     for words in requests[first:end]:
         if not steady:
-            delta_size = delta_bytes(next_seq - block.first_seq)
+            delta_size = delta_bytes(delta + int(added * step))
         filled = size + head + delta_size
         compared = size + names_bytes
         place: i64 = at
@@ -160,32 +160,38 @@ def append_alike(
         else:
             if compared < too_many_bytes:
                 size = filled
-                next_seq += step
+                added += 1
                 continue
         break
-    added = (next_seq - seq) // step
-    _settle(block, width, ms, range(seq, next_seq, step), int(size))
-    return added
+    _settle(block, width, ms, seq, step, int(added), int(size))
+    return int(added)
 
 
-def _settle(block: Block, width: int, ms: int, all_seq: range, size: int) -> None:
+def span_of(step: i64, count: int) -> int:
+    """How far ``count`` steps go; nearly always they are of 1, and nothing is multiplied."""
+    return count if step == 1 else int(step) * count
+
+
+def _settle(block: Block, width: int, ms: int, seq: int, step: i64, added: int, size: int) -> None:
     """Add the IDs of entries whose values are in the block already; it has ``size`` bytes then.
 
     Args:
         width: how many values each of them has.
-        ms, all_seq: their IDs.
+        ms, seq: the ID of the first of them; the next ones by ``step``.
     """
     run = block.run
     assert run is not None
-    added = len(all_seq)
     del run.flat[(len(run.ms) + added) * width :]  # of an entry that did not fit
     if not added:
         return
     block.node_bytes = size
     run.ms.extend([ms] * added)
-    run.seq.extend(all_seq)
+    if step == 1:
+        run.seq.extend(range(seq, seq + added))
+    else:
+        run.seq.extend(range(seq, seq + span_of(step, added), int(step)))
     block.last_ms = ms
-    block.last_seq = all_seq[-1]
+    block.last_seq = seq + span_of(step, added - 1)
     block.total += added
     block.live += added
     if block.dead is not None:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.storage.errors import StorageError
 from headrace.storage.freeable import Removed
-from headrace.storage.stream.appending import NodeLimits, append, append_alike, open_block, size_of
+from headrace.storage.stream.appending import (
+    NodeLimits,
+    append,
+    append_alike,
+    open_block,
+    size_of,
+    span_of,
+)
 from headrace.storage.stream.block import BLOCK_BYTES, Block
 from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.index import BlockIndex
@@ -120,7 +127,7 @@ class EntryLog(Value):
         self,
         ms: int,
         seq: int,
-        step: int,
+        step: i64,
         requests: list[list[bytes]],
         first: int,
         end: int,
@@ -133,7 +140,7 @@ class EntryLog(Value):
             step: by how much greater the sequence of each of the others is.
         """
         count = end - first
-        if seq > ID_MAX - step * count or self.entries_added > ADDED_MAX - count:
+        if seq > ID_MAX - span_of(step, count) or self.entries_added > ADDED_MAX - count:
             return 0
         one_by_one = _FEW * size_of(requests[first], at) >= limits.too_many_bytes
         place = first
@@ -146,7 +153,7 @@ class EntryLog(Value):
                 self.length += added
                 self.entries_added += added
                 self.last_ms = ms
-                self.last_seq = seq + step * (added - 1)
+                self.last_seq = seq + span_of(step, added - 1)
             else:
                 try:
                     self._append(ms, seq, requests[place], at, limits)
@@ -154,7 +161,7 @@ class EntryLog(Value):
                     break
                 added = 1
             place += added
-            seq += step * added
+            seq += span_of(step, added)
         return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:

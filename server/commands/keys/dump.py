@@ -31,6 +31,7 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.storage.freezing import frozen_key
+from headrace.storage.regions.replicated import Replicated
 
 _FREQUENCY_MAX: Final = 255
 
@@ -46,6 +47,8 @@ _FREQUENCY_MAX: Final = 255
 def dump(call: Call) -> object:
     """Reply: the value as bytes for RESTORE, or nil."""
     value = call.lookup(call.argv[1])
+    if isinstance(value, Replicated):
+        value = value.plain()
     return None if value is None else dump_value(value)
 
 

@@ -126,9 +126,11 @@ class _Setting(Lengthy):
 
 
 @lengthy("MSET")
-def mset_lengthy(call: Call) -> Lengthy:
-    """Very many pairs."""
+def mset_lengthy(call: Call) -> Lengthy | None:
+    """Very many pairs; in a region the first one may be refused."""
     _check_pairs(call)
+    if call.server.data.region is not None:
+        return None
     return _Setting(call.argv, 1, 2)
 
 

@@ -9,7 +9,7 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
 from headrace.server.changes.events import DEADLINE_SET, PERSISTED
 from headrace.server.commands.streams.events import LAST_ID_SET, PRODUCERS_CHANGED
-from headrace.server.commands.streams.regional.state import settle, state_of, take_deadline
+from headrace.server.commands.streams.regional.state import settle, state_of
 from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import Effect, EffectError, effect, emit
 from headrace.server.state import Server
@@ -83,7 +83,6 @@ def apply_ttl(found: Effect) -> None:
     before_ms = stream.deadline_ms()
     stream.add_ttl(Setting(found.dot, version, moment_ms))
     if settle(server, key, stream):
-        take_deadline(server, key, stream)
         if stream.deadline_ms() != before_ms:
             event = PERSISTED if moment_ms == NO_DEADLINE else DEADLINE_SET
             server.changes.report(0, key, event, None, 1, False)

@@ -54,8 +54,10 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
     found = db.entries.get(key)
     is_there = found is not None and found.value is stream
     if stream.exists():
-        if not is_there:
+        if found is None or not is_there:
             _place(server, key, stream, now_ms)
+        elif found.expire_ms != NO_EXPIRY or stream.ttl.settings:
+            take_deadline(server, key, stream)
         return True
     if is_there:
         db.remove(key)
