@@ -82,10 +82,9 @@ def apply_ttl(found: Effect) -> None:
     stream = state_of(server, key)
     before_ms = stream.deadline_ms()
     stream.add_ttl(Setting(found.dot, version, moment_ms))
-    if settle(server, key, stream):
-        if stream.deadline_ms() != before_ms:
-            event = PERSISTED if moment_ms == NO_DEADLINE else DEADLINE_SET
-            server.changes.report(0, key, event, None, 1, False)
+    if settle(server, key, stream) and stream.deadline_ms() != before_ms:
+        event = PERSISTED if moment_ms == NO_DEADLINE else DEADLINE_SET
+        server.changes.report(0, key, event, None, 1, False)
 
 
 def set_limits_everywhere(
