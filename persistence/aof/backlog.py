@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
+from collections.abc import Callable
 from typing import Final
-
-from mypy_extensions import mypyc_attr
 
 from headrace.persistence.aof.batch import Batch, joined
 
 BACKLOG_BYTES: Final = 16 << 20
 BATCH_BYTES: Final = 240  # what a batch takes beside its payload, about
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class BacklogListener:
-    """Whoever waits for more records."""
-
-    @abstractmethod
-    def grown(self) -> None:
-        """There are some that may be sent."""
-        raise NotImplementedError
 
 
 class _Tail:
@@ -63,13 +51,13 @@ class Backlog:
     Attributes:
         most_bytes: how much it holds.
         size_bytes: how much it holds now.
-        listener: who is notified when there is more.
+        on_more: called when there is more that may be sent.
     """
 
     def __init__(self, most_bytes: int = BACKLOG_BYTES) -> None:
         self.most_bytes = most_bytes
         self.size_bytes = 0
-        self.listener: BacklogListener | None = None
+        self.on_more: Callable[[], None] | None = None
         self._tails: Final[dict[bytes, _Tail]] = {}
         self._order: Final[deque[bytes]] = deque()  # whose the batches are, oldest first
 
@@ -91,9 +79,9 @@ class Backlog:
             self.size_bytes -= len(oldest.payload) + BATCH_BYTES
 
     def added(self) -> None:
-        """Notify the listener that there is more."""
-        if self.listener is not None:
-            self.listener.grown()
+        """Let know who waits that there is more."""
+        if self.on_more is not None:
+            self.on_more()
 
     def after(self, origin: bytes, number: int, most_bytes: int) -> Batch | None:
         """The records of an origin behind ``number``; None where the next one is not here.

@@ -13,7 +13,6 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
-from headrace.persistence.aof.backlog import BacklogListener
 from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -52,7 +51,7 @@ HELD_BY: Final = (
 )
 
 
-class Regions(Neighbours, BacklogListener):
+class Regions(Neighbours):
     """A region among others.
 
     Attributes:
@@ -139,7 +138,7 @@ class Regions(Neighbours, BacklogListener):
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
 
-    # BacklogListener
+    # The backlog
 
     def grown(self) -> None:
         """More records may be given away."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.persistence.aof.backlog import BATCH_BYTES, Backlog, BacklogListener
+from headrace.persistence.aof.backlog import BATCH_BYTES, Backlog
 from headrace.persistence.aof.batch import CUT_BYTES, Batch
 from headrace.persistence.aof.journal import FROM_BYTES, Journal
 from headrace.persistence.aof.kept import KeptLog
@@ -395,20 +395,11 @@ def test_nothing_is_sent_from_a_file_that_no_manifest_names(path: Path) -> None:
     journal.close()
 
 
-class Woken(BacklogListener):
-    def __init__(self, backlog: Backlog) -> None:
-        self.backlog = backlog
-        self.seen: list[int] = []
-
-    def grown(self) -> None:
-        self.seen.append(self.backlog.next(b"1.0"))
-
-
 def test_who_waits_for_records_is_notified(path: Path) -> None:
     region = region_one()
     backlog = Backlog()
-    woken = Woken(backlog)
-    backlog.listener = woken
+    seen: list[int] = []
+    backlog.on_more = lambda: seen.append(backlog.next(b"1.0"))
     journal = open_journal(path, region, backlog)
     add(journal, xadd(1))
     add(journal, xadd(2))
@@ -417,7 +408,7 @@ def test_who_waits_for_records_is_notified(path: Path) -> None:
     commit(journal)
     add(journal, xadd(3))
     commit(journal)
-    assert woken.seen == [3, 4]
+    assert seen == [3, 4]
     journal.close()
 
 
