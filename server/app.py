@@ -21,6 +21,8 @@ from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
 from headrace.server.gate import LOADING_DATA
 from headrace.server.host import Host
+from headrace.server.loading.numbered import EffectsDoor
+from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
@@ -29,6 +31,9 @@ from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
 from headrace.server.regions.effects import begin_region, publish_all
+from headrace.server.regions.link import SocketConnector
+from headrace.server.regions.records import JournalRecords
+from headrace.server.regions.regions import Regions
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 
@@ -51,6 +56,7 @@ class App(Host):
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect, self._connect_region)
+        self._connector: Final = SocketConnector(config, self.server.clock)
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
         self._supervision: Final = Supervision(config.supervised)
@@ -155,7 +161,7 @@ class App(Host):
         try:
             await self._listeners.open()
             write_pid_file(self.config)
-            await start_persistence(self.server, self.durability)
+            await start_persistence(self.server, self.durability, self._door())
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
             self._listeners.close()
@@ -166,6 +172,7 @@ class App(Host):
             return 1
         self.server.gate.set(LOADING_DATA, False)
         if not self.server.stopping:
+            self._begin_exchange()
             settle_heap()
             gc.callbacks.append(self.server.statistics.latency.collector)
             log.info("Ready to accept connections")
@@ -176,6 +183,20 @@ class App(Host):
         code = await self._shut_down()
         self._signals.ignore(loop)
         return code
+
+    def _door(self) -> EffectsDoor | None:
+        return None if self.server.data.region is None else RegionDoor(self.server)
+
+    def _begin_exchange(self) -> None:
+        """A region begins to talk to the others."""
+        records = self.durability.files.log
+        if self.server.data.region is None or records is None:
+            return
+        regions = Regions(self.dispatcher, JournalRecords(records), self._connector)
+        records.backlog.on_more = regions.grown
+        regions.configure()
+        regions.open()
+        self._connector.start(regions)
 
     def ask_to_end(self, number: int) -> None:
         """Save what is to be saved and end, or stay where that fails."""
@@ -209,6 +230,7 @@ class App(Host):
         """Stop listening, finish the append-only file, close the clients."""
         log.info("User requested shutdown...")
         self._listeners.close()
+        self._connector.stop()
         files = self.durability.files
         if files.job is not None:
             files.job.cancel()

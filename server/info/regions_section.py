@@ -21,6 +21,7 @@ def active_active(server: Server, files: Files) -> list[bytes]:
         *_identity(server, region, files),
         *_knowledge(server, region),
         *_intake(regions),
+        *_log(files),
         *[_peer(regions, regions.peers[number]) for number in sorted(regions.peers)],
         *_warnings(regions),
     ]
@@ -67,6 +68,16 @@ def _intake(regions: Regions) -> list[bytes]:
         b"aa_resting_because:" + regions.resting.encode(),
         b"aa_waiting_bytes:%d" % waiting,
         b"aa_callers:%d" % regions.callers.count,
+    ]
+
+
+def _log(files: Files) -> list[bytes]:
+    log = files.log
+    if log is None:
+        return []
+    return [
+        b"aa_backlog_bytes:%d" % log.backlog.size_bytes,
+        b"aa_kept_for_others:%d" % log.is_kept,
     ]
 
 

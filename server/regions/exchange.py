@@ -3,7 +3,8 @@
 Messages in, messages out: there is no socket here, no clock and no file. A region *pulls* what it
 lacks from each of the others. It introduces itself (``server.regions.hello``), and then keeps some
 PULLs on their way, so that there is always one at the other side that can be answered as soon as
-something has been written there.
+something has been written there. Where much is written and the way is long that takes more of them;
+where nothing is, few are enough.
 
 ``AA PULL bytes [FROM numbers] [ACK numbers] [ALSO origin ...]`` is answered with a list of pieces
 (``server.regions.pieces``) and, where nothing more is left to send, ``[END, numbers, promise]`` as
@@ -20,6 +21,7 @@ the way, the next connection goes on where the state is.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -45,11 +47,13 @@ from headrace.storage.regions.vectors import (
 
 AA: Final = b"AA"
 END: Final = b"END"
-PULL_BYTES: Final = 256 * 1024  # that one PULL asks for
+PULL_BYTES: Final = 256 * 1024  # that one PULL asks for, while there is much to come
+SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes what has just been written
 PULL_MAX_BYTES: Final = 8 * 1024 * 1024  # that one may ask for
 PIECE_BYTES: Final = 64 * 1024  # what a piece holds at most, where its records are not longer
 PIECES_MAX: Final = 4096  # in one reply
-OUTSTANDING: Final = 4  # PULLs on their way
+OUTSTANDING: Final = 4  # PULLs on their way, at least
+OUTSTANDING_MAX: Final = 64
 ALSO_MAX: Final = 256  # origins
 
 
@@ -331,6 +335,7 @@ class Puller(Giver):
         is_level: everything that the peer has said it gives has been applied here.
         failure: why the connection is of no use; empty while it is.
         refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
+        anew: there is something to ask for that PULLs on their way do not: another connection does.
         behind: the peer's log begins later than what is needed.
         ahead: the peer knows more of this region than the region does itself.
     """
@@ -357,6 +362,7 @@ class Puller(Giver):
         self.resting = False
         self.failure = ""
         self.refused = False
+        self.anew = False
         self.behind = False
         self.ahead = False
         self._region: Final = region
@@ -370,7 +376,8 @@ class Puller(Giver):
         self._most_bytes: Final = most_bytes
         self._nonce = b""
         self._peer_nonce = b""
-        self._outstanding = 0  # PULLs that are not answered
+        self._asked_bytes: Final[deque[int]] = deque()  # of PULLs that are not answered
+        self._window = OUTSTANDING  # how many there may be
         self._waiting: list[Piece] = []  # offered, and not applied
         self._also: list[bytes] = []
         self._relayed_origins: Final[set[bytes]] = set()  # that were asked for with ALSO
@@ -410,7 +417,10 @@ class Puller(Giver):
         elif self.state == GREETING:
             self._met(reply)
         elif self.state == PULLING:
-            self._outstanding -= 1
+            if not self._asked_bytes:
+                self.fail("a reply came that nobody asked for")
+                return
+            self._asked_bytes.popleft()
             self._take(reply)
         else:
             self.fail("a reply came that nobody asked for")
@@ -431,12 +441,13 @@ class Puller(Giver):
         """Send as many PULLs as may be on their way: each reply that waits here counts as one."""
         if self.state != PULLING or self.resting:
             return
-        while self._outstanding < OUTSTANDING and self._room():
-            self._outstanding += 1
-            self.out.append(self._pull())
+        size = SMALL_PULL_BYTES if self._told_end else PULL_BYTES
+        while len(self._asked_bytes) < self._window and self._has_room():
+            self._asked_bytes.append(size)
+            self.out.append(self._pull(size))
 
-    def _room(self) -> bool:
-        return self._outstanding * PULL_BYTES + self.waiting_bytes < OUTSTANDING * PULL_BYTES
+    def _has_room(self) -> bool:
+        return sum(self._asked_bytes) + self.waiting_bytes < OUTSTANDING * PULL_BYTES
 
     # Giver
 
@@ -503,8 +514,8 @@ class Puller(Giver):
         self.state = PULLING
         self.ask()
 
-    def _pull(self) -> list[bytes]:
-        words = [AA, b"PULL", b"%d" % PULL_BYTES]
+    def _pull(self, size: int) -> list[bytes]:
+        words = [AA, b"PULL", b"%d" % size]
         also = self._wanted_also()
         new = [origin for origin in also if origin not in self._also]
         if not self._has_asked:
@@ -559,6 +570,13 @@ class Puller(Giver):
             elif not self._arrived(item):
                 return
         self._told_end = told_end
+        if told_end and len(reply) > 1:
+            self._window = min(OUTSTANDING_MAX, self._window + 1)
+        elif told_end:
+            self._window = max(OUTSTANDING, self._window // 2)
+            if any(origin not in self._relayed_origins for origin in self._wanted_also()):
+                self.anew = True
+                self.fail("more is to be asked of it")
         self.ask()
 
     def _ended(self, item: list[object]) -> bool:

@@ -132,6 +132,9 @@ class Peer:
 
     def _lost(self, conversation: Conversation, now_ms: int) -> None:
         puller = conversation.puller
+        if puller.anew:
+            self.try_now()
+            return
         self.failure = conversation.reason
         self.refused = puller.refused
         self.behind = puller.behind

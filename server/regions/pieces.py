@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64
 
 from headrace.storage.regions.vectors import NUMBER_MAX, BadVector, check_origin
 
@@ -49,7 +49,7 @@ class Piece:
             if len(smaller) < len(payload):
                 payload = smaller
                 flags = DEFLATED
-        checksum = b"%016x" % xxh3_64_intdigest(payload)
+        checksum = _checksum(self.origin, self.first, self.count, self.ms, flags, payload)
         return [self.origin, self.first, self.count, self.ms, flags, payload, checksum]
 
 
@@ -75,7 +75,7 @@ def read_piece(items: list[object], most_bytes: int) -> Piece:
         and isinstance(checksum, bytes)
     ):
         raise BadPiece("an item of a piece is of another kind")
-    if checksum != b"%016x" % xxh3_64_intdigest(payload):
+    if checksum != _checksum(origin, first, count, ms, flags, payload):
         raise BadPiece("the checksum of a piece is another one")
     if first < 1 or count < 1 or first + count > NUMBER_MAX or not 0 <= ms <= TIME_MAX_MS:
         raise BadPiece("a number of a piece is out of range")
@@ -90,6 +90,13 @@ def read_piece(items: list[object], most_bytes: int) -> Piece:
     if len(payload) > most_bytes:
         raise BadPiece("a piece is too long")
     return Piece(origin, first, count, ms, payload)
+
+
+def _checksum(origin: bytes, first: int, count: int, ms: int, flags: int, payload: bytes) -> bytes:
+    """The XXH3 of all that a piece says, in the order in which it stands there."""
+    digest = xxh3_64(b"%b %d %d %d %d\n" % (origin, first, count, ms, flags))
+    digest.update(payload)
+    return b"%016x" % digest.intdigest()
 
 
 def _inflated(payload: bytes, most_bytes: int) -> bytes:

@@ -30,6 +30,7 @@ from headrace.server.regions.effects import region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer
+from headrace.server.regions.synced import SyncedNumbers
 from headrace.server.regions.syncing import Sync, Wait
 from headrace.server.state import Neighbours, Server
 from headrace.server.waiting.waiters import Parked
@@ -72,6 +73,7 @@ class Regions(Neighbours):
         self.is_introduced = False
         self._server: Final[Server] = server
         self._connector: Final = connector
+        self._synced: Final = SyncedNumbers(self.region, dispatcher.durability)
         self._is_open = False
         self._applying = False
         self._seen_bytes = 0  # of input, when the last slice ended
@@ -127,6 +129,8 @@ class Regions(Neighbours):
         self.callers.beat(now_ms)
         if not self._is_open:
             return
+        if not self._server.gate.reasons & LENGTHY_AT_WORK:
+            self._synced.look()
         for peer in self.peers.values():
             if peer.conversation is not None:
                 peer.conversation.look(now_ms)
@@ -158,7 +162,7 @@ class Regions(Neighbours):
             self.callers.nonces,
             peer.statistics,
             relayed,
-            self._synced,
+            self._on_disk,
             most_bytes,
         )
         puller.resting = bool(self.resting)
@@ -180,7 +184,7 @@ class Regions(Neighbours):
         peer = self.peers.get(number)
         return peer is not None and peer.state == b"up"
 
-    def _synced(self) -> Numbers:
+    def _on_disk(self) -> Numbers:
         return self.region.synced
 
     def _moved(self, conversation: Conversation) -> None:

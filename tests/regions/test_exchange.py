@@ -7,11 +7,12 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from headrace.compat.errors import CommandError
 from headrace.protocol.incoming import BadReply
 from headrace.protocol.replies import encode
-from headrace.server.regions.exchange import OUTSTANDING, PULL_BYTES, PULLING
+from headrace.server.regions.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_BYTES, PULLING
 from headrace.server.regions.hello import BadHello, read_hello, read_reply
 from headrace.server.regions.pieces import DEFLATED, BadPiece, Piece, read_piece
 from headrace.server.regions.secret import answering_code, asking_code, new_nonce
@@ -82,6 +83,21 @@ def test_it_acknowledges_what_it_has() -> None:
     pipe.run()
     beats(pipe)
     assert two.acknowledged[1] == {b"2.0": 5}
+
+
+def test_more_pulls_are_kept_on_their_way_where_much_is_written() -> None:
+    one, two = pair()
+    pipe = Pipe(one, two)
+    pipe.run()
+    for _ in range(2 * OUTSTANDING_MAX):
+        two.write(1)
+        pipe.run()
+    assert len(pipe.requests) == OUTSTANDING_MAX
+    assert level(one, two)
+    for _ in range(OUTSTANDING_MAX):
+        pipe.beat()
+        pipe.run()
+    assert len(pipe.requests) == OUTSTANDING
 
 
 def test_both_pull_from_each_other() -> None:
@@ -165,11 +181,15 @@ def test_records_of_a_third_region_are_relayed_where_it_does_not_answer() -> Non
     pipe = Pipe(one, two)
     pipe.run()
     one.silent = frozenset((3,))
-    beats(pipe)
+    pipe.beat()
+    pipe.run()
+    assert pipe.puller.anew  # PULLs that were sent before do not ask for them
+    pipe = Pipe(one, two)
+    pipe.run()
     assert one.region.known() == {b"2.0": 2, b"3.0": 9}
     two.log.add(b"3.0", 2)
     two.region.learned(b"3.0", 11)
-    beats(pipe)
+    pipe.run()
     assert one.region.known() == {b"2.0": 2, b"3.0": 11}
 
 
@@ -605,17 +625,26 @@ def test_a_small_piece_cannot_become_a_large_one() -> None:
 def test_a_torn_piece() -> None:
     whole = Piece(b"2.0", 1, 1, 0, b"x" * 10_000).item(True)
     assert isinstance(whole[5], bytes)
-    torn = Piece(b"2.0", 1, 1, 0, whole[5][:-5]).item(False)
-    torn[4] = DEFLATED
     with pytest.raises(BadPiece, match="torn"):
-        read_piece(torn, BOUND)
-    none = Piece(b"2.0", 1, 1, 0, b"no deflated bytes").item(False)
-    none[4] = DEFLATED
+        read_piece(flagged(whole[5][:-5], DEFLATED), BOUND)
     with pytest.raises(BadPiece, match="cannot be decompressed"):
-        read_piece(none, BOUND)
-    none[4] = 2
+        read_piece(flagged(b"no deflated bytes", DEFLATED), BOUND)
     with pytest.raises(BadPiece, match="flags"):
-        read_piece(none, BOUND)
+        read_piece(flagged(b"x", 2), BOUND)
+
+
+def flagged(payload: bytes, flags: int) -> list[object]:
+    """A piece with these flags, whatever its payload is, and a checksum that is right."""
+    digest = xxh3_64_intdigest(b"2.0 1 1 0 %d\n%b" % (flags, payload))
+    return [b"2.0", 1, 1, 0, flags, payload, b"%016x" % digest]
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_no_item_of_a_piece_may_change_on_the_way(place: int) -> None:
+    item = Piece(b"2.0", 5, 1, 9, b"x").item(False)
+    item[place] = b"2.1" if isinstance(item[place], bytes) else 1 + int(str(item[place]))
+    with pytest.raises(BadPiece, match="checksum"):
+        read_piece(item, BOUND)
 
 
 def test_numbers_are_shown_as_people_read_them() -> None:

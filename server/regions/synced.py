@@ -1,0 +1,54 @@
+"""What a region knows and has on its disk: what it tells others that it will not lose."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.server.durability.durability import Durability
+from headrace.server.durability.sync_waits import end_of
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import Numbers
+
+
+class _Mark:
+    """What was known when the file was to end at some place."""
+
+    def __init__(self, aof: AppendOnlyFile, numbers: Numbers) -> None:
+        self.numbers: Final = numbers
+        self._aof: Final = aof
+        self._switches: Final = aof.switches
+        self._end_bytes: Final = end_of(aof)
+
+    def is_synced(self, aof: AppendOnlyFile) -> bool:
+        """Whether that is on the disk; a file was synced before another took its place."""
+        if aof is not self._aof or aof.switches != self._switches:
+            return aof.named
+        return aof.named and aof.synced_bytes >= self._end_bytes
+
+
+class SyncedNumbers:
+    """Keeps ``Region.synced``, by looking at the file from time to time."""
+
+    def __init__(self, region: Region, durability: Durability) -> None:
+        self._region: Final = region
+        self._files: Final = durability.files
+        self._marks: list[_Mark] = []  # oldest first
+        region.synced = region.known()  # what was loaded is there
+
+    def look(self) -> None:
+        """See how far the disk has come. No command is under way."""
+        aof = self._files.aof
+        if aof is None:
+            return
+        marks = self._marks
+        done = 0
+        while done < len(marks) and marks[done].is_synced(aof):
+            done += 1
+        if done:
+            self._region.synced = marks[done - 1].numbers
+            del marks[:done]
+        known = self._region.known()
+        latest = marks[-1].numbers if marks else self._region.synced
+        if known != latest:
+            marks.append(_Mark(aof, known))

@@ -1,0 +1,469 @@
+"""Regions as processes whose links are cut, slow, silent, or lead to somebody who means harm."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.server.regions.secret import asking_code
+from support.client import RawClient, WireError, encode
+from support.mesh import Mesh, RegionProcess, wait_until
+from support.process import claim_port
+
+
+def test_what_one_region_writes_is_in_the_other(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    first = one.xadd("s")
+    wait_until(lambda: two.ids("s") == [first], two)
+    second = two.xadd("s")
+    wait_until(lambda: one.ids("s") == [first, second], one)
+
+
+def test_a_blocked_reader_is_woken(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    with two.client() as reader, two.client() as watching:
+        watching.call("WATCH", "s")
+        reader.send_command("XREAD", "BLOCK", "10000", "STREAMS", "s", "$")
+        wait_until(lambda: two.info("clients")["blocked_clients"] != "0", two)
+        added = one.xadd("s")
+        reply = reader.read_parsed()
+        assert isinstance(reply, list)
+        assert reply[0][1][0][0] == added
+        watching.call("MULTI")
+        assert watching.call_parsed("EXEC") is None
+
+
+def test_sync_goes_through_paused_links(two_regions: Mesh) -> None:
+    two_regions.pause()
+    one, two = two_regions[1], two_regions[2]
+    first = one.xadd("s")
+    second = two.xadd("s")
+    assert one.ids("s") == [first]
+    assert two.ids("s") == [second]
+    assert one.peer(2)[b"state"] == b"paused"
+    two_regions.sync(1)
+    assert one.ids("s") == sorted([first, second])
+    assert two.ids("s") == [second]
+    two_regions.sync()
+    assert two.ids("s") == one.ids("s")
+    third = one.xadd("s")
+    assert third not in two.ids("s")
+    two_regions.resume()
+    wait_until(lambda: third in two.ids("s"), two)
+
+
+def test_one_peer_is_paused(three_regions: Mesh) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three.call("AA", "PAUSE", 2)
+    added = two.xadd("s")
+    wait_until(lambda: one.ids("s") == [added], one)
+    mark = one.xadd("t")
+    wait_until(lambda: three.ids("t") == [mark], three)
+    assert three.ids("s") == []
+    three.sync()
+    assert three.ids("s") == [added]
+    for word in ("2", "4", "x", "all of them"):
+        with three.client() as client:
+            reply = client.call("AA", "RESUME", word)
+            assert reply == (b"+OK\r\n" if word == "2" else reply)
+            assert word == "2" or reply.startswith(b"-ERR there is no such peer")
+
+
+def test_partition_and_heal(three_regions: Mesh) -> None:
+    for number, region in three_regions.regions.items():
+        for other in three_regions.regions:
+            if other != number:
+                region.wait_for_peer(other, b"up")
+    three_regions.partition({1}, {2, 3})
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    wait_until(lambda: one.peer(2)[b"state"] == b"down", one)
+    mine = [one.xadd("s") for _ in range(20)]
+    theirs = [two.xadd("s") for _ in range(20)]
+    wait_until(lambda: three.ids("s") == theirs, three)
+    assert one.ids("s") == mine
+    assert int(str(one.peer(2)[b"answered-ms-ago"])) >= 0
+    three_regions.heal()
+    three_regions.wait_until_level()
+    for region in three_regions.regions.values():
+        assert region.ids("s") == sorted(mine + theirs, key=parsed)
+
+
+def parsed(entry_id: bytes) -> tuple[int, int]:
+    ms, _, seq = entry_id.partition(b"-")
+    return int(ms), int(seq)
+
+
+def test_records_of_a_region_that_died_are_relayed(three_regions: Mesh) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three_regions.proxies[3, 1].cut()
+    added = one.xadd("s")
+    wait_until(lambda: two.ids("s") == [added], two)
+    one.kill()
+    wait_until(lambda: three.ids("s") == [added], three)
+
+
+def test_sync_gets_what_only_another_one_has(three_regions: Mesh) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three_regions.proxies[3, 1].cut()
+    three_regions.pause()
+    added = one.xadd("s")
+    two.sync()
+    reply = three.call("AA", "SYNC")
+    assert isinstance(reply, list)
+    states = dict(zip(reply[::2], reply[1::2], strict=True))
+    assert states[b"2"] == b"level"
+    assert states[b"1"] != b"level"
+    assert three.ids("s") == [added]
+
+
+def test_a_silent_link_is_noticed(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    one.wait_for_peer(2, b"up")
+    two_regions.proxies[1, 2].silence()
+    added = two.xadd("s")
+    wait_until(lambda: one.peer(2)[b"state"] == b"down", one)
+    assert b"does not answer" in bytes(one.peer(2)[b"problem"])  # type: ignore[call-overload]
+    assert one.ids("s") == []
+    two_regions.proxies[1, 2].heal()
+    wait_until(lambda: one.ids("s") == [added], one)
+
+
+def test_a_slow_link_delays_and_loses_nothing(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    for proxy in two_regions.proxies.values():
+        proxy.delay(0.04)
+    added = [two.xadd("s") for _ in range(50)]
+    wait_until(lambda: one.ids("s") == added, one)
+
+
+def test_connections_that_break_again_and_again(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    added: list[bytes] = []
+    with two.client() as client:
+        for number in range(40):
+            client.send(encode("XADD", "s", "*", "f", "x" * 5000) * 20)
+            for _ in range(20):
+                reply = client.read_parsed()
+                assert isinstance(reply, bytes)
+                added.append(reply)
+            if number % 2:
+                two_regions.proxies[1, 2].break_off()
+    two_regions.sync(1)
+    assert one.ids("s") == added
+
+
+def test_a_region_that_is_killed_and_comes_back(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    first = [one.xadd("s") for _ in range(10)]
+    wait_until(lambda: two.ids("s") == first, two)
+    two.kill()
+    second = [one.xadd("s") for _ in range(10)]
+    two.start()
+    wait_until(lambda: two.ids("s") == first + second, two)
+    assert one.peer(2)[b"state"] in (b"up", b"down")
+    third = two.xadd("s")
+    wait_until(lambda: third in one.ids("s"), one)
+
+
+def test_a_token_of_one_region_is_waited_for_in_another(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    two_regions.pause()
+    added = one.xadd("s")
+    token = one.call("AA", "TOKEN")
+    assert isinstance(token, bytes)
+    assert two.call("AA", "WAIT", token, "50") == 0
+    with two.client() as waiting:
+        waiting.send_command("AA", "WAIT", token, "0")
+        wait_until(lambda: two.info("clients")["blocked_clients"] != "0", two)
+        two.sync()
+        assert waiting.read_parsed() == 1
+    assert two.call("AA", "WAIT", token, "0") == 1
+    assert two.ids("s") == [added]
+    assert two.call("AA", "WAIT", "-", "1") == 1
+    for bad in ("x", "1.0", "1.0=x"):
+        with pytest.raises(WireError, match="no token"):
+            two.call("AA", "WAIT", bad, "1")
+
+
+def test_pulling_rests_while_writes_are_paused(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    two.call("CLIENT", "PAUSE", "60000", "WRITE")
+    added = one.xadd("s")
+    wait_until(lambda: "paused" in two.info("activeactive")["aa_resting_because"], two)
+    assert two.ids("s") == []
+    two.call("CLIENT", "UNPAUSE")
+    wait_until(lambda: two.ids("s") == [added], two)
+
+
+def test_info(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    added = one.xadd("s")
+    wait_until(lambda: two.ids("s") == [added], two)
+    found = two.info("activeactive")
+    assert found["aa_region"] == "2"
+    assert found["aa_numbers"] == "1.0=1"
+    assert found["aa_members"] == "1,2"
+    assert found["aa_writable"] == "1"
+    assert "received_records=1," in found["aa_peer1"]
+    assert found["aa_peer1"].endswith("state=up")
+    wait_until(lambda: two.info("activeactive")["aa_synced_numbers"] == "1.0=1", two)
+    wait_until(lambda: one.peer(2)[b"has-on-disk"] == b"1.0=1", one)
+
+
+# Who may be there
+
+
+@pytest.fixture
+def region() -> Iterator[RegionProcess]:
+    port, claim = claim_port()
+    with RegionProcess(1, port, "--aa-peers", "2 127.0.0.1 1") as process:
+        yield process
+        process.check_log()
+    claim.close()
+
+
+@pytest.fixture
+def guarded() -> Iterator[RegionProcess]:
+    port, claim = claim_port()
+    with RegionProcess(1, port, "--aa-secret", "open sesame") as process:
+        yield process
+        assert "sesame" not in process.log()
+        process.check_log()
+    claim.close()
+
+
+def test_a_secret_is_asked_for() -> None:
+    with Mesh(2, "--aa-secret", "open sesame") as mesh:
+        added = mesh[1].xadd("s")
+        wait_until(lambda: mesh[2].ids("s") == [added], mesh[2])
+        mesh[2].call("CONFIG", "SET", "aa-secret", "open says me")
+        mesh.proxies[2, 1].break_off()
+        wait_until(lambda: mesh[2].peer(1)[b"state"] != b"up", mesh[2])
+        wait_until(lambda: b"AASECRET" in mesh[2].peer(1)[b"problem"], mesh[2])  # type: ignore[operator]
+        later = mesh[1].xadd("s")
+        mesh[2].call("CONFIG", "SET", "aa-secret", "open sesame")
+        mesh[2].call("AA", "RESUME", "ALL")
+        wait_until(lambda: mesh[2].ids("s") == [added, later], mesh[2])
+        for region in mesh.regions.values():
+            assert "sesame" not in region.log()
+            assert b"sesame" not in region.call("INFO", "everything")  # type: ignore[operator]
+
+
+def test_without_the_secret_nothing_is_answered(guarded: RegionProcess) -> None:
+    with RawClient(guarded.aa_port) as client:
+        for words in (
+            ("PING",),
+            ("AA", "PEERS"),
+            ("AA", "HELLO", "1", "default", "2", "0", "0", "-", "strict", "-"),
+            ("AA", "PULL", "1"),
+            ("AA", "TOKEN"),
+        ):
+            assert client.call(*words).startswith(b"-NOAUTH")
+        assert client.call("AUTH", "open sesame").startswith(b"-ERR this port is for other regions")
+        nonce = b"0" * 64
+        answering = client.call_parsed("AA", "AUTH", nonce)
+        assert isinstance(answering, bytes)
+        wrong = asking_code(b"guess", nonce, answering)
+        assert client.call("AA", "AUTH", "PROOF", wrong).startswith(b"-AASECRET")
+        answering = client.call_parsed("AA", "AUTH", nonce)
+        assert isinstance(answering, bytes)
+        right = asking_code(b"open sesame", nonce, answering)
+        assert client.call("AA", "AUTH", "PROOF", right).startswith(b"$64\r\n")
+        assert client.call("PING") == b"+PONG\r\n"
+        assert client.call("AA", "TOKEN") == b"$1\r\n-\r\n"
+
+
+def test_the_port_takes_little(region: RegionProcess) -> None:
+    with RawClient(region.aa_port) as client:
+        assert client.call("PING") == b"+PONG\r\n"
+        for words in (
+            ("XADD", "s", "*", "f", "v"),
+            ("SET", "k", "v"),
+            ("GET", "k"),
+            ("CONFIG", "GET", "*"),
+            ("CONFIG", "SET", "aa-secret", ""),
+            ("SHUTDOWN",),
+            ("FLUSHALL",),
+            ("MULTI",),
+            ("DEBUG", "SEGFAULT"),
+            ("SUBSCRIBE", "c"),
+            ("MONITOR",),
+            ("HELLO", "3"),
+            ("RESET",),
+            ("QUIT",),
+            ("CLIENT", "KILL", "TYPE", "normal"),
+        ):
+            assert client.call(*words).startswith(b"-ERR this port is for other regions"), words
+        assert client.call("AA", "XADD").startswith(b"-ERR unknown subcommand")
+    assert region.call("DBSIZE") == 0
+    with region.client() as client:
+        for words in (("AA", "HELLO", *"12345678"), ("AA", "PULL", "1"), ("AA", "AUTH", "x")):
+            assert client.call(*words).startswith(b"-ERR only another region may ask for that")
+
+
+def test_a_server_that_is_no_region(client: RawClient) -> None:
+    for words in (("PEERS",), ("SYNC",), ("TOKEN",), ("PAUSE", "ALL"), ("FORGET", "2")):
+        assert client.call("AA", *words) == b"-ERR this server is no region (aa-region-id)\r\n"
+    assert b"activeactive" not in client.call("INFO", "everything").lower()
+    assert client.call("INFO", "activeactive") == b"$0\r\n\r\n"
+
+
+def test_words_of_operators_that_mean_nothing(region: RegionProcess) -> None:
+    with region.client() as client:
+        for words in (
+            ("SYNC", "0"),
+            ("SYNC", "x"),
+            ("SYNC", "1", "2"),
+            ("JOIN", "0"),
+            ("JOIN", "16"),
+            ("JOIN", "1"),
+            ("FORGET", "x"),
+            ("COUNT", "SOMETHING"),
+            ("COUNT", "XADD"),
+            ("WAIT", "-", "-1"),
+        ):
+            assert client.call("AA", *words).startswith(b"-ERR"), words
+        reply = client.call_parsed("AA", "SYNC", "300")
+        assert isinstance(reply, list)
+        assert reply[0] == b"2"
+        assert b"cannot be reached" in reply[1]
+        assert client.call("AA", "COUNT", "ack") == b":0\r\n"
+        assert client.call("AA", "JOIN", "5") == b"+OK\r\n"
+        assert region.info("activeactive")["aa_members"] == "1,2,5"
+        assert client.call("AA", "FORGET", "5") == b"+OK\r\n"
+        assert region.info("activeactive")["aa_members"] == "1,2"
+        assert client.call("AA", "COUNT", "join") == b":1\r\n"
+
+
+HELLO = encode("AA", "HELLO", "1", "default", "2", "0", "0", "-", "strict", "-")
+
+
+def test_garbage_at_the_port(region: RegionProcess) -> None:
+    """The region neither crashes nor hangs, and does nothing but its own work."""
+    chance = random.Random(36)
+    added = region.xadd("s")
+    before = region.ids("s")
+    for number in range(300):
+        with socket.create_connection(("127.0.0.1", region.aa_port), timeout=10) as sock:
+            sock.settimeout(10)
+            data = b"".join([nonsense(chance) for _ in range(chance.randrange(1, 6))])
+            if number % 2:
+                data = HELLO + data
+            sock.sendall(data[: chance.randrange(1, len(data) + 1)])
+            if number % 5 == 0:
+                sock.shutdown(socket.SHUT_WR)
+                drain(sock)
+    assert region.ids("s") == before == [added]
+    assert region.call("DBSIZE") == 1
+    with RawClient(region.aa_port) as client:
+        assert client.call("PING") == b"+PONG\r\n"
+
+
+def drain(sock: socket.socket) -> None:
+    try:
+        while sock.recv(65536):
+            pass
+    except ConnectionError:
+        pass
+
+
+def nonsense(chance: random.Random) -> bytes:
+    """Bytes that no region sends: random ones, sizes that are huge, words that mean nothing."""
+    kind = chance.randrange(8)
+    words = [b"AA", chance.choice([b"PULL", b"HELLO", b"AUTH", b"SYNC", b"WAIT", b"XDEL", b"FROM"])]
+    if kind == 0:
+        return os.urandom(chance.randrange(1, 300))
+    if kind == 1:
+        return b"*%d\r\n$2\r\nAA\r\n" % chance.choice([-1, 0, 2**31, 2**63, 10**6])
+    if kind == 2:
+        return b"*3\r\n$2\r\nAA\r\n$%d\r\n" % chance.choice([-5, 2**31, 2**40, 2**64])
+    if kind == 3:
+        return encode(
+            *words, *[os.urandom(chance.randrange(40)) for _ in range(chance.randrange(12))]
+        )
+    if kind == 4:
+        return encode("AA", "PULL", chance.choice([0, -1, 10**9, 1000]), "FROM", os.urandom(9))
+    if kind == 5:
+        return encode("AA", "PULL", 1000, "ALSO", *[f"2.{n}" for n in range(500)])
+    if kind == 6:
+        return encode("AA", "PULL", 1000, "FROM", f"1.0={chance.choice([0, 1, 2**62 - 1])}")
+    return encode("AA", "HELLO", *[chance.choice(["1", "x", "", "2.0=5", "-"]) for _ in range(8)])
+
+
+# Peers that mean harm
+
+
+class Impostor:
+    """Listens where a region is looked for, and answers as it likes."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(20)
+        self.port: int = self.listener.getsockname()[1]
+
+    def answer(self, data: bytes, times: int = 1) -> None:
+        """Take a connection, send this, and wait until the other side leaves."""
+        for _ in range(times):
+            connection, _ = self.listener.accept()
+            with connection:
+                connection.settimeout(20)
+                connection.recv(65536)
+                with_patience = time.monotonic() + 20
+                try:
+                    connection.sendall(data)
+                    while connection.recv(65536):
+                        assert time.monotonic() < with_patience
+                except ConnectionError:
+                    pass
+
+
+def reply(*items: object) -> bytes:
+    from headrace.protocol.replies import encode as encode_reply
+
+    return encode_reply(list(items))
+
+
+GREETING = reply(
+    b"1", b"default", b"2", b"0", b"0", b"-", b"strict", b"2.0=5", b"-", b"2.0=1", b"-"
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"*2000000000\r\n",
+        b"$2000000000\r\n",
+        b"-ERR no\r\n",
+        b"-LOADING wait\r\n",
+        reply(b"1", b"another", b"2", b"0", b"0", b"-", b"strict", b"-", b"-", b"-", b"-"),
+        reply(b"9", b"default", b"2", b"0", b"0", b"-", b"strict", b"-", b"-", b"-", b"-"),
+        reply(b"1", b"default", b"1", b"0", b"0", b"-", b"strict", b"-", b"-", b"-", b"-"),
+        GREETING + b":5\r\n",
+        GREETING + reply([b"2.0", 1, 1, 0, 0, b"garbage", b"0" * 16]),
+        GREETING + reply([b"END"]),
+        GREETING + reply(reply()),
+        GREETING + b"*1\r\n" * 100,
+        GREETING + os.urandom(5000),
+        GREETING + b"-AABEHIND far\r\n",
+        GREETING + b"-AAAHEAD far\r\n",
+    ],
+)
+def test_whoever_answers_does_no_harm(data: bytes) -> None:
+    impostor = Impostor()
+    port, claim = claim_port()
+    peers = f"2 127.0.0.1 {impostor.port}"
+    with RegionProcess(1, port, "--aa-peers", peers) as region:
+        added = region.xadd("s")
+        impostor.answer(data)
+        wait_until(lambda: region.peer(2)[b"problem"] != b"", region)
+        assert region.ids("s") == [added]
+        assert region.call("AA", "TOKEN") == b"1.0=1"
+        region.check_log()
+    claim.close()
+    impostor.listener.close()
