@@ -33,7 +33,7 @@ from headrace.server.state import Server
 from headrace.storage.regions.records import AA, XADD
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
-from headrace.storage.regions.vectors import BadVector, Dot, encode_lanes, encode_numbers
+from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
 
 Words = list[bytes]
 _NO_WRITES: Final = (
@@ -213,6 +213,11 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
+        """Forget what all regions know of a key; whether something is left to be forgotten."""
+        raise NotImplementedError
+
+    @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
@@ -254,6 +259,11 @@ def rebuild(server: Server, key: bytes, value: object) -> None:
 def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
     """Give a key that is there a deadline in all regions; -1 takes it away."""
     _types.get().set_deadline(server, key, moment_ms)
+
+
+def collect(server: Server, key: bytes, stable: Numbers) -> bool:
+    """Forget what all regions know of a key; whether something is left to be forgotten later."""
+    return _types.get().collect(server, key, stable)
 
 
 def publish_all(dispatcher: Dispatcher) -> None:

@@ -16,6 +16,7 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -30,6 +31,7 @@ from headrace.server.regions.effects import region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer
+from headrace.server.regions.stability import Stability
 from headrace.server.regions.synced import SyncedNumbers
 from headrace.server.regions.syncing import Sync, Wait
 from headrace.server.state import Neighbours, Server
@@ -72,6 +74,8 @@ class Regions(Neighbours):
         self.resting = ""
         self.is_introduced = False
         self._server: Final[Server] = server
+        self._dispatcher: Final = dispatcher
+        self._stability: Final = Stability(server)
         self._connector: Final = connector
         self._synced: Final = SyncedNumbers(self.region, dispatcher.durability)
         self._is_open = False
@@ -131,6 +135,8 @@ class Regions(Neighbours):
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:
             self._synced.look()
+            self._stability.look(now_ms)
+            finish(self._server, self._dispatcher.call, None)
         for peer in self.peers.values():
             if peer.conversation is not None:
                 peer.conversation.look(now_ms)

@@ -12,6 +12,7 @@ from typing import Final
 from headrace.server.regions.effects import (
     Effect,
     EffectError,
+    collect,
     effect,
     emit,
     may_write,
@@ -24,6 +25,7 @@ from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
     REGION_MAX,
+    Numbers,
     decode_numbers,
     encode_numbers,
     epoch_of,
@@ -32,12 +34,48 @@ from headrace.storage.regions.vectors import (
 
 _NUMBER_DIGITS: Final = 18
 NO_STABLE_MS: Final = -1
+KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
+
+
+class Stability:
+    """Beats, and forgets what all regions know."""
+
+    def __init__(self, server: Server) -> None:
+        self._server: Final = server
+        self._region: Final = region_of(server)
+        self._stable: Numbers = {}  # when all garbage was looked at last
+        self._left: list[bytes] = []  # keys still to be looked at
+        self._next_beat_ms = 0
+
+    def look(self, now_ms: int) -> None:
+        """Do some of what is to be done; what it has written is to be ended by the caller.
+
+        Args:
+            now_ms: of the clock that nobody sets.
+        """
+        region = self._region
+        if not region.garbage:
+            return
+        if now_ms >= self._next_beat_ms and beat(self._server):
+            self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
+        if not self._left:
+            stable = region.stable()
+            if stable == self._stable:
+                return
+            self._stable = stable
+            self._left = list(region.garbage) if stable else []
+        if self._server.data.freezing is None:  # else each of them had to be kept as it was
+            some = self._left[-KEYS_AT_ONCE:]
+            del self._left[-KEYS_AT_ONCE:]
+            for key in some:
+                if not collect(self._server, key, self._stable):
+                    region.garbage.pop(key, None)
 
 
 def beat(server: Server) -> bool:
-    """Say what is on the disk here, if somebody may wait for it; whether it was said."""
+    """Say what is on the disk here, if that lets others forget something; whether it was said."""
     region = region_of(server)
-    if not region.garbage or len(region.members()) < 2 or not may_write(server):
+    if not region.wants_beat() or not may_write(server):
         return False
     numbers = encode_numbers(region.synced)
     emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])

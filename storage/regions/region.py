@@ -11,6 +11,7 @@ from headrace.storage.regions.vectors import (
     epoch_of,
     lane_name,
     origin_of,
+    raise_numbers,
     region_of,
 )
 
@@ -47,6 +48,7 @@ class Region:
             here.
         synced: what is known here and on the disk.
         garbage: keys that remember what may be forgotten once all regions know of it.
+        garbage_known: what was known here when the latest of that came.
         refusal: why this region takes no writes now, as an error line; mostly empty.
         emitted: how many effects of each name, XADD left out, it has made since its start.
         unpublished: groups, as (key, name), of which more may be acknowledged than others know.
@@ -72,10 +74,31 @@ class Region:
         self.promises: dict[int, int] = {}
         self.synced: Numbers = {}
         self.garbage: dict[bytes, None] = {}
+        self.garbage_known: Numbers = {}
         self.refusal = b""
         self.emitted: dict[bytes, int] = {}
         self.unpublished: dict[tuple[bytes, bytes], None] = {}
         self.pairs_merged = 0
+
+    def note_garbage(self, key: bytes, dot: Dot) -> None:
+        """A key remembers a removal until all regions know of it."""
+        self.garbage[key] = None
+        self.garbage_known = self.known()
+        raise_numbers(self.garbage_known, {dot[0]: dot[1]})
+
+    def wants_beat(self) -> bool:
+        """Whether a beat could let others forget something that none before has let them."""
+        if not self.garbage or len(self.members()) < 2:
+            return False
+        if not self.garbage_known:
+            self.garbage_known = self.known()
+        told = self.beats.get(self.id)
+        numbers: Numbers = {} if told is None else told.numbers
+        for origin, number in self.synced.items():
+            wanted = max(1, self.garbage_known.get(origin, 0))
+            if numbers.get(origin, 0) < min(number, wanted):
+                return True
+        return told is None
 
     def members(self) -> list[int]:
         """The regions that take part, this one included."""

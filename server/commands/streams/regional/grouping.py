@@ -105,6 +105,7 @@ def apply_ungroup(found: Effect) -> None:
     key = words[2]
     stream = state_of(server, key)
     gone = stream.add_tombstone(words[3], Tombstone(found.dot, numbers))
+    region_of(server).note_garbage(key, found.dot)
     for group in gone:
         server.data.free_later(group)
     if gone:

@@ -192,6 +192,7 @@ def _remove_key(found: Effect, kind: int) -> None:
     dropped += stream.add_removal(Removal(kind, found.dot, numbers))
     for piece in dropped:
         server.data.free_later(piece)
+    region_of(server).note_garbage(key, found.dot)
     if kind == EXPIRE:
         server.changes.report(0, key, EXPIRED, None, 1, False)
     if settle(server, key, stream) and stream.length < before:

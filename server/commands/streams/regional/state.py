@@ -12,32 +12,41 @@ from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_C
 from headrace.server.regions.effects import region_of
 from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.regional.registers import NO_DEADLINE
 from headrace.storage.stream.regional.stream import RegionalStream
 
 
 def state_of(server: Server, key: bytes) -> RegionalStream:
-    """What is known of a stream, about to be changed; whether it is there does not matter.
+    """What is known of a stream, about to be changed; an empty one where nothing is known.
 
     Nothing expires here: what has expired is removed by an effect of its own.
     """
+    found = known_state(server, key)
+    return _empty(server) if found is None else found
+
+
+def known_state(server: Server, key: bytes) -> RegionalStream | None:
+    """What is known of a stream, be it there or not, about to be changed."""
     data = server.data
-    db = data.dbs[0]
-    found = db.entries.get(key)
-    if found is not None and isinstance(found.value, RegionalStream):
-        db.before_change(key)
-        return found.value
-    return remembered(server, key)
+    return _about_to_change(data.dbs[0], key) or _about_to_change(data.graves, key)
 
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
     """What the graves know of a stream, about to be changed; an empty one if they know nothing."""
-    graves = server.data.graves
-    buried = graves.entries.get(key)
-    if buried is not None and isinstance(buried.value, RegionalStream):
-        graves.before_change(key)
-        return buried.value
+    return _about_to_change(server.data.graves, key) or _empty(server)
+
+
+def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
+    found = keyspace.entries.get(key)
+    if found is None or not isinstance(found.value, RegionalStream):
+        return None
+    keyspace.before_change(key)
+    return found.value
+
+
+def _empty(server: Server) -> RegionalStream:
     return RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
 
 
@@ -49,8 +58,6 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
     data = server.data
     db = data.dbs[0]
     now_ms = server.clock.now_ns // 1_000_000
-    if stream.has_garbage():
-        region_of(server).garbage[key] = None
     found = db.entries.get(key)
     is_there = found is not None and found.value is stream
     if stream.exists():

@@ -9,9 +9,12 @@ from headrace.server.changes.changes import Expiries
 from headrace.server.commands.streams.regional.grouping import publish_waiting
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
+from headrace.server.commands.streams.regional.state import known_state, settle
 from headrace.server.regions.effects import Replication, emit, region_of, replicates
 from headrace.server.state import Server
+from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.regional.garbage import collect
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
@@ -33,6 +36,15 @@ class StreamReplication(Replication):
     def expiries(self, server: Server) -> Expiries:
         """See ``Replication``."""
         return RegionalExpiries(server)
+
+    def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
+        """See ``Replication``."""
+        stream = known_state(server, key)
+        if stream is None:
+            return False
+        collect(stream, stable)
+        settle(server, key, stream)
+        return stream.has_garbage()
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""
