@@ -13,7 +13,8 @@ from mypy_extensions import mypyc_attr
 
 from headrace.protocol.incoming import BadReply, ReplyReader
 from headrace.protocol.outgoing import request
-from headrace.server.regions.exchange import PULL_BYTES, PULLING, Puller
+from headrace.server.regions.asker import MET, Asker
+from headrace.server.regions.exchange import PULL_BYTES
 
 SILENCE_MAX_MS: Final = 5000  # after which the other side is taken for gone: it beats each second
 
@@ -47,7 +48,7 @@ class Conversation:
     """
 
     def __init__(
-        self, puller: Puller, most_bytes: int, now_ms: int, moved: Callable[[Conversation], None]
+        self, puller: Asker, most_bytes: int, now_ms: int, moved: Callable[[Conversation], None]
     ) -> None:
         self.puller: Final = puller
         self.link: Link | None = None
@@ -61,7 +62,7 @@ class Conversation:
     @property
     def is_up(self) -> bool:
         """Whether both have introduced themselves."""
-        return not self.over and self.puller.state == PULLING
+        return not self.over and self.puller.state == MET
 
     # What carries it calls these
 

@@ -30,10 +30,9 @@ from mypy_extensions import mypyc_attr
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
-from headrace.protocol.incoming import ReplyError
-from headrace.server.regions.hello import BadHello, Hello, hello_of, read_reply, refusal
+from headrace.server.regions.asker import AA, MET, Asker, Giver
+from headrace.server.regions.hello import Hello
 from headrace.server.regions.pieces import BadPiece, Piece, read_piece
-from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
     BadVector,
@@ -45,7 +44,6 @@ from headrace.storage.regions.vectors import (
     region_of,
 )
 
-AA: Final = b"AA"
 END: Final = b"END"
 PULL_BYTES: Final = 256 * 1024  # that one PULL asks for, while there is much to come
 SMALL_PULL_BYTES: Final = 16 * 1024  # and where each takes what has just been written
@@ -265,21 +263,6 @@ class Inlet:
         raise NotImplementedError
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Giver:
-    """Who has offered a piece."""
-
-    @abstractmethod
-    def consumed(self, piece: Piece) -> None:
-        """The piece has been applied, and room is there for another one."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def spoiled(self, reason: str) -> None:
-        """A record of the piece cannot be applied; nothing behind it is."""
-        raise NotImplementedError
-
-
 class PullerStatistics:
     """What has come from one peer, in all connections together.
 
@@ -301,43 +284,22 @@ class PullerStatistics:
         self.clock_ahead_ms = 0
 
 
-# What a puller is at
-STARTING: Final = 0
-CHALLENGED: Final = 1
-PROVING: Final = 2
-GREETING: Final = 3
-PULLING: Final = 4
-OVER: Final = 5
-
-
-class Puller(Giver):
-    """Asks one peer over one connection.
-
-    The owner sends ``out`` and empties it, passes each reply to ``received``, and closes the
-    connection once ``failure`` is set.
+class Puller(Asker):
+    """Pulls from one peer over one connection.
 
     Args:
-        nonces: of origins that have been met; it adds the peer's.
         relayed: which regions do not answer, so that the peer is to be asked for their records.
         acknowledged: what of all is on the disk here.
         most_bytes: the longest payload that is taken.
 
     Attributes:
-        peer_region: whom it expects at the other side.
-        state: of the constants above.
-        hello: who answers; None so far.
-        known: what the peer has said last that it knows.
         promise_ms: what the peer has promised last.
         lag_since_ms: when the oldest piece that waits here was written; 0 where none does, or where
             that is not known.
         newest_ms: when the newest piece was written that has come; 0 where that is not known.
         resting: it sends no more PULLs.
         is_level: everything that the peer has said it gives has been applied here.
-        failure: why the connection is of no use; empty while it is.
-        refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
         anew: there is something to ask for that PULLs on their way do not: another connection does.
-        behind: the peer's log begins later than what is needed.
-        ahead: the peer knows more of this region than the region does itself.
     """
 
     def __init__(
@@ -352,30 +314,17 @@ class Puller(Giver):
         acknowledged: Callable[[], Numbers],
         most_bytes: int,
     ) -> None:
-        self.out: list[list[bytes]] = []
-        self.state = STARTING
-        self.hello: Hello | None = None
-        self.known: Numbers = {}
+        super().__init__(region, peer_region, secret, nonces)
         self.promise_ms = 0
         self.lag_since_ms = 0
         self.newest_ms = 0
         self.resting = False
-        self.failure = ""
-        self.refused = False
         self.anew = False
-        self.behind = False
-        self.ahead = False
-        self._region: Final = region
-        self.peer_region: Final = peer_region
-        self._secret: Final = secret
         self._inlet: Final = inlet
-        self._nonces: Final = nonces
         self._statistics: Final = statistics
         self._relayed: Final = relayed
         self._acknowledged: Final = acknowledged
         self._most_bytes: Final = most_bytes
-        self._nonce = b""
-        self._peer_nonce = b""
         self._asked_bytes: Final[deque[int]] = deque()  # of PULLs that are not answered
         self._window = OUTSTANDING  # how many there may be
         self._waiting: list[Piece] = []  # offered, and not applied
@@ -395,42 +344,31 @@ class Puller(Giver):
         return sum([len(piece.payload) for piece in self._waiting])
 
     def connected(self) -> None:
-        """The connection is there."""
+        """See ``Asker``."""
         self._statistics.connections += 1
-        if self._secret:
-            self._nonce = new_nonce()
-            self.state = CHALLENGED
-            self.out.append([AA, b"AUTH", self._nonce])
-        else:
-            self._greet()
+        super().connected()
 
-    def received(self, reply: object) -> None:
-        """Take the reply to the oldest request that is not answered."""
-        if self.state == OVER:
-            return
-        if isinstance(reply, ReplyError):
-            self._refused(reply.line)
-        elif self.state == CHALLENGED:
-            self._prove(reply)
-        elif self.state == PROVING:
-            self._check(reply)
-        elif self.state == GREETING:
-            self._met(reply)
-        elif self.state == PULLING:
-            if not self._asked_bytes:
-                self.fail("a reply came that nobody asked for")
-                return
-            self._asked_bytes.popleft()
-            self._take(reply)
-        else:
+    def begin(self) -> None:
+        """See ``Asker``."""
+        self.ask()
+
+    def answered(self, reply: object) -> None:
+        """See ``Asker``."""
+        if not self._asked_bytes:
             self.fail("a reply came that nobody asked for")
+            return
+        self._asked_bytes.popleft()
+        self._take(reply)
 
     def fail(self, reason: str) -> None:
-        """Give the connection up."""
-        if self.state != OVER:
-            self.state = OVER
-            self.failure = reason
-            self._waiting = []
+        """See ``Asker``."""
+        super().fail(reason)
+        self._waiting = []
+
+    def damaged(self, reason: str) -> None:
+        """See ``Asker``."""
+        self._statistics.damaged += 1
+        super().damaged(reason)
 
     def rest(self, resting: bool) -> None:
         """Send no more PULLs, or send them again."""
@@ -439,7 +377,7 @@ class Puller(Giver):
 
     def ask(self) -> None:
         """Send as many PULLs as may be on their way: each reply that waits here counts as one."""
-        if self.state != PULLING or self.resting:
+        if self.state != MET or self.resting:
             return
         size = SMALL_PULL_BYTES if self._told_end else PULL_BYTES
         while len(self._asked_bytes) < self._window and self._has_room():
@@ -449,7 +387,7 @@ class Puller(Giver):
     def _has_room(self) -> bool:
         return sum(self._asked_bytes) + self.waiting_bytes < OUTSTANDING * PULL_BYTES
 
-    # Giver
+    # As the giver of pieces
 
     def consumed(self, piece: Piece) -> None:
         """A piece has been applied."""
@@ -464,55 +402,6 @@ class Puller(Giver):
         self.fail(reason)
 
     # Steps
-
-    def _greet(self) -> None:
-        self.state = GREETING
-        hello = hello_of(self._region, self._region.known())
-        self.out.append([AA, b"HELLO", *hello.words()])
-
-    def _prove(self, reply: object) -> None:
-        if not isinstance(reply, bytes) or not is_nonce(reply):
-            self.fail("the challenge of the peer is none")
-            return
-        self._peer_nonce = reply
-        self.state = PROVING
-        code = asking_code(self._secret, self._nonce, reply)
-        self.out.append([AA, b"AUTH", b"PROOF", code])
-
-    def _check(self, reply: object) -> None:
-        expected = answering_code(self._secret, self._nonce, self._peer_nonce)
-        if not isinstance(reply, bytes) or not same(reply, expected):
-            self.refused = True
-            self.fail("the peer has not shown that it has the secret (aa-secret)")
-            return
-        self._greet()
-
-    def _met(self, reply: object) -> None:
-        try:
-            hello = read_reply(reply)
-        except BadHello as error:
-            self._damaged(f"the peer does not introduce itself: {error}")
-            return
-        line = refusal(self._region, hello, self._nonces, 0, False)
-        if not line and hello.region != self.peer_region:
-            line = b"region %d answers instead of region %d" % (hello.region, self.peer_region)
-        if not line and hello.remembered and self._region.nonce not in (b"", hello.remembered):
-            line = errors.aa_twin(self._region.origin)
-        if line:
-            self.refused = True
-            self.fail(line.decode("utf-8", "replace"))
-            return
-        if hello.numbers.get(self._region.origin, 0) > self._region.count:
-            self.ahead = True
-            self.known = hello.numbers
-            self.fail("the peer knows more of this region than it does itself")
-            return
-        if hello.nonce:
-            self._nonces[hello.origin] = hello.nonce
-        self.hello = hello
-        self.known = hello.numbers
-        self.state = PULLING
-        self.ask()
 
     def _pull(self, size: int) -> list[bytes]:
         words = [AA, b"PULL", b"%d" % size]
@@ -556,12 +445,12 @@ class Puller(Giver):
 
     def _take(self, reply: object) -> None:
         if not isinstance(reply, list):
-            self._damaged("an answer to a PULL is no list")
+            self.damaged("an answer to a PULL is no list")
             return
         told_end = False
         for item in reply:
             if not isinstance(item, list) or not item:
-                self._damaged("an item of an answer is no list")
+                self.damaged("an item of an answer is no list")
                 return
             if item[0] == END:
                 if not self._ended(item):
@@ -583,12 +472,12 @@ class Puller(Giver):
         numbers = item[1] if len(item) > 2 else None
         promise = item[2] if len(item) > 2 else None
         if not isinstance(numbers, bytes) or not isinstance(promise, int):
-            self._damaged("the end of an answer is none")
+            self.damaged("the end of an answer is none")
             return False
         try:
             self.known = decode_numbers(numbers)
         except BadVector:
-            self._damaged("what the peer knows is no number vector")
+            self.damaged("what the peer knows is no number vector")
             return False
         self.promise_ms = promise
         return True
@@ -598,13 +487,13 @@ class Puller(Giver):
         try:
             piece = read_piece(item, self._most_bytes)
         except BadPiece as error:
-            self._damaged(str(error))
+            self.damaged(str(error))
             return False
         statistics = self._statistics
         statistics.received_bytes += len(piece.payload)
         region = region_of(piece.origin)
         if region != self.peer_region and piece.origin not in self._relayed_origins:
-            self._damaged(f"a piece of {piece.origin.decode()} came, which nobody asked for")
+            self.damaged(f"a piece of {piece.origin.decode()} came, which nobody asked for")
             return False
         place = self._inlet.place(piece.origin)
         if piece.first > place + 1:
@@ -620,18 +509,4 @@ class Puller(Giver):
         if not self.lag_since_ms:
             self.lag_since_ms = piece.ms
         self._inlet.offer(piece, self)
-        return self.state == PULLING
-
-    def _damaged(self, reason: str) -> None:
-        self._statistics.damaged += 1
-        self.fail(reason)
-
-    def _refused(self, line: bytes) -> None:
-        code = line.partition(b" ")[0]
-        if code == b"AABEHIND":
-            self.behind = True
-        elif code == b"AAAHEAD":
-            self.ahead = True
-        elif code not in (b"LOADING", b"AANOLOG"):
-            self.refused = True
-        self.fail(line.decode("utf-8", "replace"))
+        return self.state == MET

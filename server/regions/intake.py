@@ -21,8 +21,9 @@ from headrace.persistence.aof.scan import BEGIN, END, NUMBERED, BrokenBytes, Sca
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
+from headrace.server.regions.asker import Giver
 from headrace.server.regions.effects import EffectError, Words, apply_record, emit, region_of
-from headrace.server.regions.exchange import Giver, Inlet
+from headrace.server.regions.exchange import Inlet
 from headrace.server.regions.pieces import Piece
 
 log: Final = logging.getLogger("headrace")

@@ -90,7 +90,7 @@ class Peer:
     @property
     def puller(self) -> Puller | None:
         """What pulls from it now."""
-        return None if self.conversation is None else self.conversation.puller
+        return None if self.conversation is None else pulling(self.conversation)
 
     def is_due(self, now_ms: int) -> bool:
         """Whether to connect to it now."""
@@ -109,12 +109,13 @@ class Peer:
 
     def moved(self, conversation: Conversation, now_ms: int) -> None:
         """Take note of what a conversation with it has come to."""
-        puller = conversation.puller
-        if puller.hello is not None:
-            self.hello = puller.hello
-            self.known = puller.known
+        asker = conversation.puller
+        if asker.hello is not None:
+            self.hello = asker.hello
+            self.known = asker.known
             self.met_ms = conversation.heard_ms
-        if puller.is_level:
+        puller = pulling(conversation)
+        if puller is not None and puller.is_level:
             self.level_ms = now_ms
         if conversation is not self.conversation:
             return
@@ -132,7 +133,7 @@ class Peer:
 
     def _lost(self, conversation: Conversation, now_ms: int) -> None:
         puller = conversation.puller
-        if puller.anew:
+        if isinstance(puller, Puller) and puller.anew:
             self.try_now()
             return
         self.failure = conversation.reason
@@ -150,3 +151,9 @@ class Peer:
         conversation = self.conversation
         if conversation is not None:
             conversation.end("it is left alone")
+
+
+def pulling(conversation: Conversation) -> Puller | None:
+    """What pulls in a conversation; None where something else is asked for."""
+    asker = conversation.puller
+    return asker if isinstance(asker, Puller) else None

@@ -30,7 +30,7 @@ from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.effects import region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.intake import Intake
-from headrace.server.regions.peers import Connector, Peer
+from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.stability import Stability
 from headrace.server.regions.synced import SyncedNumbers
 from headrace.server.regions.syncing import Sync, Wait
@@ -195,18 +195,20 @@ class Regions(Neighbours):
 
     def _moved(self, conversation: Conversation) -> None:
         """Something has come, or a conversation is over."""
-        puller = conversation.puller
-        peer = self.peers.get(puller.peer_region)
+        now_ms = self._server.clock.monotonic_ms()
+        peer = self.peers.get(conversation.puller.peer_region)
         if peer is not None:
-            peer.moved(conversation, self._server.clock.monotonic_ms())
-            if puller.newest_ms:
+            peer.moved(conversation, now_ms)
+        puller = pulling(conversation)
+        if puller is not None:
+            self._note_promise(puller)
+            if peer is not None and puller.newest_ms:
                 ahead_ms = puller.newest_ms - self._server.clock.now_ns // 1_000_000
                 peer.statistics.clock_ahead_ms = max(peer.statistics.clock_ahead_ms, ahead_ms)
-        self._note_promise(puller)
         if not self.intake.is_empty:
             self._apply_soon()
         if self._syncs:
-            self._look_at_syncs(self._server.clock.monotonic_ms())
+            self._look_at_syncs(now_ms)
 
     def _note_promise(self, puller: Puller) -> None:
         """A promise holds once everything before it has been applied."""
@@ -266,7 +268,8 @@ class Regions(Neighbours):
         for conversation in self._conversations():
             if conversation.puller.out or conversation.puller.failure:
                 conversation.go_on()
-            self._note_promise(conversation.puller)
+        for puller in self._pullers():
+            self._note_promise(puller)
         self._look_at_waits()
         self._look_at_syncs(server.clock.monotonic_ms())
         if not self.intake.is_empty:
@@ -282,7 +285,8 @@ class Regions(Neighbours):
         return found
 
     def _pullers(self) -> list[Puller]:
-        return [conversation.puller for conversation in self._conversations()]
+        found = [pulling(conversation) for conversation in self._conversations()]
+        return [puller for puller in found if puller is not None]
 
     # Operators
 

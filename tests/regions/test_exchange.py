@@ -12,7 +12,8 @@ from xxhash import xxh3_64_intdigest
 from headrace.compat.errors import CommandError
 from headrace.protocol.incoming import BadReply
 from headrace.protocol.replies import encode
-from headrace.server.regions.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_BYTES, PULLING
+from headrace.server.regions.asker import MET
+from headrace.server.regions.exchange import OUTSTANDING, OUTSTANDING_MAX, PULL_BYTES
 from headrace.server.regions.hello import BadHello, read_hello, read_reply
 from headrace.server.regions.pieces import DEFLATED, BadPiece, Piece, read_piece
 from headrace.server.regions.secret import answering_code, asking_code, new_nonce
@@ -44,7 +45,7 @@ def test_all_that_the_other_has_is_pulled() -> None:
     pipe = Pipe(one, two)
     pipe.run()
     assert level(one, two)
-    assert pipe.puller.state == PULLING
+    assert pipe.puller.state == MET
     assert pipe.puller.is_level
     assert pipe.puller.promise_ms == 77
     assert one.statistics.records == 1000

@@ -14,8 +14,8 @@ from headrace.protocol.outgoing import request
 from headrace.server.config.config import Config
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
+from headrace.server.regions.asker import Giver
 from headrace.server.regions.effects import begin_region
-from headrace.server.regions.exchange import Giver
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.settings import Settings

@@ -10,9 +10,9 @@ from headrace.compat.errors import CommandError
 from headrace.protocol.incoming import ReplyReader
 from headrace.protocol.outgoing import request
 from headrace.protocol.replies import ErrorReply, encode
+from headrace.server.regions.asker import Giver
 from headrace.server.regions.caller import Caller
 from headrace.server.regions.exchange import (
-    Giver,
     Inlet,
     Puller,
     PullerStatistics,
