@@ -222,6 +222,16 @@ class Replication:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
 
+    @abstractmethod
+    def shared_state(self, value: object) -> list[bytes]:
+        """All that regions have to agree on about a value, as lines."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def fingerprint(self, value: object) -> bytes:
+        """Some bytes that are equal where regions agree."""
+        raise NotImplementedError
+
 
 class _Types:
     """The types of which regions have copies: there is one."""
@@ -264,6 +274,16 @@ def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
 def collect(server: Server, key: bytes, stable: Numbers) -> bool:
     """Forget what all regions know of a key; whether something is left to be forgotten later."""
     return _types.get().collect(server, key, stable)
+
+
+def shared_state(value: Replicated) -> list[bytes]:
+    """All that regions have to agree on about a value, as lines. Complexity: O(its size)."""
+    return _types.get().shared_state(value)
+
+
+def fingerprint(value: Replicated) -> bytes:
+    """Some bytes that are equal where regions agree. Complexity: O(its size)."""
+    return _types.get().fingerprint(value)
 
 
 def publish_all(dispatcher: Dispatcher) -> None:

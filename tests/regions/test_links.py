@@ -200,6 +200,35 @@ def test_pulling_rests_while_writes_are_paused(two_regions: Mesh) -> None:
     wait_until(lambda: two.ids("s") == [added], two)
 
 
+def test_regions_are_compared(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    two_regions.pause()
+    one.xadd("s")
+    two.xadd("s")
+    one.call("XGROUP", "CREATE", "s", "g", "0")
+    assert one.call("AA", "DIGEST", "s") != two.call("AA", "DIGEST", "s")
+    assert one.call("AA", "DIGEST") != two.call("AA", "DIGEST")
+    two_regions.sync()
+    two.call("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")  # is of this region alone
+    assert one.call("AA", "DIGEST", "s") == two.call("AA", "DIGEST", "s")
+    assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+    lines = one.call("AA", "STREAM", "s")
+    assert isinstance(lines, list)
+    assert lines == two.call("AA", "STREAM", "s")
+    assert sorted(line.split()[1] for line in lines if line.startswith(b"lane")) == [
+        b"1.0.1",
+        b"2.0.1",
+    ]
+    assert any(line.startswith(b"create g") for line in lines)
+    assert one.call("AA", "STREAM", "none") is None
+    assert one.call("AA", "DIGEST", "none") is None
+    one.call("CONFIG", "SET", "aa-other-keys", "local")
+    one.call("SET", "k", "v")
+    with pytest.raises(WireError, match="WRONGTYPE"):
+        one.call("AA", "STREAM", "k")
+    assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+
+
 def test_info(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     added = one.xadd("s")

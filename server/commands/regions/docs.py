@@ -31,6 +31,13 @@ DOCS: Final[dict[str, Doc]] = {
         "Counts the effects of a kind, such as ACK, that this region has made since its start.",
         "effect",
     ),
+    "aa|digest": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N entries",
+        "Tells a fingerprint of a stream, or of all, that is equal where regions agree.",
+        "[key]",
+    ),
     "aa|forget": Doc(
         _GROUP,
         _SINCE,
@@ -76,6 +83,13 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "aa|resume": Doc(
         _GROUP, _SINCE, "O(N) for N peers", "Takes from a peer, or from ALL, again.", "peer"
+    ),
+    "aa|stream": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N entries",
+        "Tells all that regions have to agree on about a stream.",
+        "key",
     ),
     "aa|sync": Doc(
         _GROUP,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from xxhash import xxh3_128_intdigest
+
 from headrace.compat import errors
 from headrace.compat.errors import CommandError, wrong_arity
 from headrace.compat.numbers import parse_integer
@@ -18,14 +20,16 @@ from headrace.server.dispatch.rows import (
     NOSCRIPT,
     STALE,
     WRITE,
+    KeySpec,
     command,
 )
 from headrace.server.dispatch.timeouts import deadline_of
-from headrace.server.regions.effects import emit
+from headrace.server.regions.effects import emit, fingerprint, shared_state
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
 from headrace.storage.regions.records import AA, EFFECTS
+from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import (
     REGION_MAX,
     BadVector,
@@ -36,6 +40,7 @@ from headrace.storage.regions.vectors import (
 SYNC_MS: Final = 10_000
 SYNC_MOST_MS: Final = 3_600_000
 _FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
+_KEY: Final = KeySpec("RO ACCESS", begin=2)
 
 
 @command("AA|PEERS", arity=2, flags=_FLAGS | LOADING | STALE)
@@ -123,6 +128,50 @@ def aa_count(call: Call) -> object:
     if name not in EFFECTS:
         raise CommandError(errors.AA_NO_SUCH_EFFECT)
     return region.emitted.get(name, 0)
+
+
+@command("AA|STREAM", arity=3, flags=_FLAGS, keys=(_KEY,))
+def aa_stream(call: Call) -> object:
+    """Reply: list of lines, all that regions have to agree on about a stream; nil for none."""
+    value = _replicated(call, call.argv[2])
+    return None if value is None else list(shared_state(value))
+
+
+@command("AA|DIGEST", arity=-2, flags=_FLAGS, keys=(_KEY,))
+def aa_digest(call: Call) -> object:
+    """Reply: a fingerprint of a stream, nil for none; without a key one of all that is there.
+
+    It is equal in all regions that know the same, whatever they still remember of what is gone.
+    """
+    argv = call.argv
+    if len(argv) > 3:
+        raise CommandError(wrong_arity(b"aa|digest"))
+    regions_of(call.server)
+    if len(argv) == 3:
+        value = _replicated(call, argv[2])
+        return None if value is None else fingerprint(value).hex().encode()
+    parts: list[bytes] = []
+    for key in sorted(call.db.entries):
+        each = call.db.entries[key].value
+        if isinstance(each, Replicated):
+            parts += [b"%d %b" % (len(key), key), fingerprint(each)]
+    return b"%032x" % xxh3_128_intdigest(b"".join(parts))
+
+
+def _replicated(call: Call, key: bytes) -> Replicated | None:
+    """What all regions have under a key, or remember of it.
+
+    Raises:
+        CommandError: it holds something that other regions do not get.
+    """
+    regions_of(call.server)
+    found = call.db.entries.get(key) or call.server.data.graves.entries.get(key)
+    if found is None:
+        return None
+    value = found.value
+    if not isinstance(value, Replicated):
+        raise CommandError(errors.WRONGTYPE)
+    return value
 
 
 @command("AA|JOIN", arity=3, flags=_FLAGS | WRITE)

@@ -14,6 +14,7 @@ from headrace.server.regions.effects import Replication, emit, region_of, replic
 from headrace.server.state import Server
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -49,6 +50,14 @@ class StreamReplication(Replication):
     def publish(self, server: Server) -> None:
         """See ``Replication``."""
         publish_waiting(server)
+
+    def shared_state(self, value: object) -> list[bytes]:
+        """See ``Replication``."""
+        return shared_state(cast("RegionalStream", value))
+
+    def fingerprint(self, value: object) -> bytes:
+        """See ``Replication``."""
+        return fingerprint(cast("RegionalStream", value))
 
 
 replicates(StreamReplication())
