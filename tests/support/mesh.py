@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +22,13 @@ class RegionProcess(ServerProcess):
         number: of the region; aa_port: where others reach it.
     """
 
-    def __init__(self, number: int, aa_port: int, *options: str) -> None:
+    def __init__(
+        self,
+        number: int,
+        aa_port: int,
+        *options: str,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         super().__init__(
             "--aa-region-id",
             str(number),
@@ -33,9 +40,15 @@ class RegionProcess(ServerProcess):
             "",
             *QUICK,
             *options,
+            environment=environment,
         )
         self.number = number
         self.aa_port = aa_port
+
+    def start_again(self) -> None:
+        """Start on the same folder and port, after an end of whatever kind."""
+        self._any_port = False
+        self.start()
 
     def sync(self) -> None:
         """Wait until all is here that each peer has."""
@@ -79,9 +92,15 @@ def wait_until(condition: object, region: RegionProcess | None = None) -> None:
 
 
 class Mesh:
-    """Regions 1 to ``count``, each of which pulls from all others through proxies."""
+    """Regions 1 to ``count``, each of which pulls from all others through proxies.
 
-    def __init__(self, count: int, *options: str) -> None:
+    Args:
+        environments: more environment variables of each region.
+    """
+
+    def __init__(
+        self, count: int, *options: str, environments: Sequence[dict[str, str]] = ()
+    ) -> None:
         self.regions: dict[int, RegionProcess] = {}
         self.proxies: dict[tuple[int, int], Proxy] = {}
         numbers = range(1, count + 1)
@@ -98,7 +117,12 @@ class Mesh:
                 if asked != number
             )
             self.regions[number] = RegionProcess(
-                number, claims[number][0], "--aa-peers", peers, *options
+                number,
+                claims[number][0],
+                "--aa-peers",
+                peers,
+                *options,
+                environment=environments[number - 1] if environments else None,
             )
 
     def __enter__(self) -> Self:
