@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.persistence.errors import shown
 from headrace.server.durability.files import Files
 from headrace.server.gate import REGION_REFUSES, WRITES_REFUSED
 from headrace.server.regions.peers import Peer
@@ -22,6 +23,7 @@ def active_active(server: Server, files: Files) -> list[bytes]:
         *_knowledge(server, region),
         *_intake(regions),
         *_log(files),
+        *_checks(regions),
         *[_peer(regions, regions.peers[number]) for number in sorted(regions.peers)],
         *_warnings(regions),
     ]
@@ -78,6 +80,15 @@ def _log(files: Files) -> list[bytes]:
     return [
         b"aa_backlog_bytes:%d" % log.backlog.size_bytes,
         b"aa_kept_for_others:%d" % log.is_kept,
+    ]
+
+
+def _checks(regions: Regions) -> list[bytes]:
+    checks = regions.checks
+    return [
+        b"aa_checks:%d" % checks.made,
+        b"aa_check_mismatches:%d" % checks.mismatches,
+        b"aa_check_mismatch_key:" + shown(checks.key).encode(),
     ]
 
 

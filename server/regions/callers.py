@@ -12,6 +12,7 @@ from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import Session
 from headrace.server.durability.worker import Task, Worker
 from headrace.server.regions.caller import Caller
+from headrace.server.regions.checking import Checking
 from headrace.server.regions.exchange import RecordLog, Source
 from headrace.server.regions.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.server.state import Server
@@ -107,13 +108,14 @@ class Callers:
         heard_ms: when each region was heard last.
     """
 
-    def __init__(self, server: Server, region: Region, log: FileLog) -> None:
+    def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
         self.nonces: Final[dict[bytes, bytes]] = {}
         self.acknowledged: Final[dict[int, Numbers]] = {}
         self.heard_ms: Final[dict[int, int]] = {}
         self._server: Final = server
         self._region: Final = region
         self._log: Final = log
+        self._checks: Final = checks
         self._callers: Final[dict[int, tuple[Session, Caller]]] = {}
         self._waits: dict[int, _Wait] = {}  # by session
         self._worker: Final = Worker()
@@ -151,7 +153,7 @@ class Callers:
         wait = _Wait(session, source, parked, now_ms)
         items = self._items(wait)
         if items is not None:
-            return source.reply(items, self._promise_ms())
+            return source.reply(items, self._promise_ms(), self._checks)
         self._waits[session.id] = wait
         return parked
 
@@ -192,7 +194,8 @@ class Callers:
         """Answer a PULL that has waited."""
         self._waits.pop(wait.session.id, None)
         if not wait.over:
-            self._server.end_wait(wait.session, wait.source.reply(items, self._promise_ms()))
+            reply = wait.source.reply(items, self._promise_ms(), self._checks)
+            self._server.end_wait(wait.session, reply)
 
     def _refuse(self, wait: _Wait, line: bytes) -> None:
         self._waits.pop(wait.session.id, None)

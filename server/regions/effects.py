@@ -228,8 +228,12 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
-    def fingerprint(self, value: object) -> bytes:
-        """Some bytes that are equal where regions agree."""
+    def fingerprint(self, value: object, newest: int) -> bytes:
+        """Some bytes that are equal where regions agree.
+
+        Args:
+            newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
+        """
         raise NotImplementedError
 
 
@@ -281,9 +285,13 @@ def shared_state(value: Replicated) -> list[bytes]:
     return _types.get().shared_state(value)
 
 
-def fingerprint(value: Replicated) -> bytes:
-    """Some bytes that are equal where regions agree. Complexity: O(its size)."""
-    return _types.get().fingerprint(value)
+def fingerprint(value: Replicated, newest: int = 0) -> bytes:
+    """Some bytes that are equal where regions agree. Complexity: O(its size).
+
+    Args:
+        newest: look at so many of the newest parts alone, and count the others; 0 looks at all.
+    """
+    return _types.get().fingerprint(value, newest)
 
 
 def publish_all(dispatcher: Dispatcher) -> None:

@@ -31,6 +31,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.server.regions.asker import AA, MET, Asker, Giver
+from headrace.server.regions.checking import Check, Checking
 from headrace.server.regions.hello import Hello
 from headrace.server.regions.pieces import BadPiece, Piece, read_piece
 from headrace.storage.regions.region import Region
@@ -187,17 +188,23 @@ class Source:
             reach = self._log.reach(missing[0])
             raise CommandError(errors.aa_behind(missing[0], max(reach, missing[1] + 2)))
 
-    def reply(self, items: list[object], promise_ms: int) -> list[object]:
+    def reply(
+        self, items: list[object], promise_ms: int, checks: Checking | None = None
+    ) -> list[object]:
         """What answers a PULL with pieces, which are items already.
 
         Args:
             promise_ms: every ID that this region makes behind the end of its log has more
                 milliseconds.
+            checks: what knows which fingerprint to tell, if any.
         """
         self._told_end = self._has_all()
         if not self._told_end:
             return items
-        end: list[object] = [END, encode_numbers(given_away(self._log)), promise_ms]
+        numbers = given_away(self._log)
+        end: list[object] = [END, encode_numbers(numbers), promise_ms]
+        if checks is not None:
+            end += checks.told(numbers)
         return [*items, end]
 
     def _take_read(self) -> list[Piece]:
@@ -294,6 +301,7 @@ class Puller(Asker):
 
     Attributes:
         promise_ms: what the peer has promised last.
+        check: a fingerprint that has come with ``known`` and was not compared yet.
         lag_since_ms: when the oldest piece that waits here was written; 0 where none does, or where
             that is not known.
         newest_ms: when the newest piece was written that has come; 0 where that is not known.
@@ -316,6 +324,7 @@ class Puller(Asker):
     ) -> None:
         super().__init__(region, peer_region, secret, nonces)
         self.promise_ms = 0
+        self.check: Check | None = None
         self.lag_since_ms = 0
         self.newest_ms = 0
         self.resting = False
@@ -480,6 +489,12 @@ class Puller(Asker):
             self.damaged("what the peer knows is no number vector")
             return False
         self.promise_ms = promise
+        self.check = None
+        if len(item) > 4:
+            key = item[3]
+            found = item[4]
+            if isinstance(key, bytes) and isinstance(found, bytes):
+                self.check = (key, found)
         return True
 
     def _arrived(self, item: list[object]) -> bool:

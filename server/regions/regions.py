@@ -26,6 +26,7 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.regions.callers import Callers, FileLog
+from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.effects import region_of
 from headrace.server.regions.exchange import Puller
@@ -60,6 +61,7 @@ class Regions(Neighbours):
     Attributes:
         peers: the other regions, by number.
         callers: those that pull from here.
+        checks: whether regions that know the same have the same.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: who this region is has been read from its files, so others may be told.
@@ -69,7 +71,8 @@ class Regions(Neighbours):
         server = dispatcher.server
         self.region: Final[Region] = region_of(server)
         self.peers: Final[dict[int, Peer]] = {}
-        self.callers: Final = Callers(server, self.region, records)
+        self.checks: Final = Checking(server)
+        self.callers: Final = Callers(server, self.region, records, self.checks)
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
         self.is_introduced = False
@@ -201,7 +204,7 @@ class Regions(Neighbours):
             peer.moved(conversation, now_ms)
         puller = pulling(conversation)
         if puller is not None:
-            self._note_promise(puller)
+            self._note_level(puller)
             if peer is not None and puller.newest_ms:
                 ahead_ms = puller.newest_ms - self._server.clock.now_ns // 1_000_000
                 peer.statistics.clock_ahead_ms = max(peer.statistics.clock_ahead_ms, ahead_ms)
@@ -210,10 +213,14 @@ class Regions(Neighbours):
         if self._syncs:
             self._look_at_syncs(now_ms)
 
-    def _note_promise(self, puller: Puller) -> None:
-        """A promise holds once everything before it has been applied."""
+    def _note_level(self, puller: Puller) -> None:
+        """A promise holds once everything before it has been applied, and so does a fingerprint."""
         promises = self.region.promises
         number = puller.peer_region
+        if puller.is_level and puller.check is not None:
+            check = puller.check
+            puller.check = None
+            self.checks.heard(number, puller.known, check)
         if puller.is_level and puller.promise_ms > promises.get(number, 0):
             promises[number] = puller.promise_ms
 
@@ -269,7 +276,7 @@ class Regions(Neighbours):
             if conversation.puller.out or conversation.puller.failure:
                 conversation.go_on()
         for puller in self._pullers():
-            self._note_promise(puller)
+            self._note_level(puller)
         self._look_at_waits()
         self._look_at_syncs(server.clock.monotonic_ms())
         if not self.intake.is_empty:

@@ -34,9 +34,9 @@ DOCS: Final[dict[str, Doc]] = {
     "aa|digest": Doc(
         _GROUP,
         _SINCE,
-        "O(N) for N entries",
+        "O(N) for N entries, or for those that NEWEST names in each of the stream's lanes",
         "Tells a fingerprint of a stream, or of all, that is equal where regions agree.",
-        "[key]",
+        "[key [NEWEST=count:integer]]",
     ),
     "aa|forget": Doc(
         _GROUP,

@@ -37,6 +37,7 @@ from headrace.storage.regions.vectors import (
     encode_numbers,
 )
 
+NEWEST_MOST: Final = 2**32
 SYNC_MS: Final = 10_000
 SYNC_MOST_MS: Final = 3_600_000
 _FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
@@ -139,17 +140,22 @@ def aa_stream(call: Call) -> object:
 
 @command("AA|DIGEST", arity=-2, flags=_FLAGS, keys=(_KEY,))
 def aa_digest(call: Call) -> object:
-    """Reply: a fingerprint of a stream, nil for none; without a key one of all that is there.
+    """``AA DIGEST [key [NEWEST count]]``: it is equal in all regions that know the same.
 
-    It is equal in all regions that know the same, whatever they still remember of what is gone.
+    What they still remember of what is gone does not matter.
+
+    Reply: a fingerprint of a stream, nil for none; without a key one of all that is there.
     """
     argv = call.argv
-    if len(argv) > 3:
-        raise CommandError(wrong_arity(b"aa|digest"))
+    if len(argv) not in (2, 3, 5) or (len(argv) == 5 and argv[3].upper() != b"NEWEST"):
+        raise CommandError(errors.SYNTAX)
+    newest = parse_integer(argv[4]) if len(argv) == 5 else 0
+    if newest is None or not 0 <= newest <= NEWEST_MOST:
+        raise CommandError(errors.not_between(0, NEWEST_MOST))
     regions_of(call.server)
-    if len(argv) == 3:
+    if len(argv) > 2:
         value = _replicated(call, argv[2])
-        return None if value is None else fingerprint(value).hex().encode()
+        return None if value is None else fingerprint(value, newest).hex().encode()
     parts: list[bytes] = []
     for key in sorted(call.db.entries):
         each = call.db.entries[key].value

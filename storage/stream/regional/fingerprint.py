@@ -25,28 +25,31 @@ from headrace.storage.stream.regional.stream import RegionalStream
 _PAGE = 1000  # entries looked at together
 
 
-def fingerprint(stream: RegionalStream, with_garbage: bool = False) -> bytes:
+def fingerprint(stream: RegionalStream, with_garbage: bool = False, newest: int = 0) -> bytes:
     """Twenty bytes that are equal where ``shared_state`` is. Complexity: O(entries)."""
     from hashlib import sha1  # late: OpenSSL comes with it
 
     made = sha1(usedforsecurity=False)
-    for line in shared_state(stream, with_garbage):
+    for line in shared_state(stream, with_garbage, newest):
         made.update(b"%d " % len(line))
         made.update(line)
     return made.digest()
 
 
-def shared_state(stream: RegionalStream, with_garbage: bool = False) -> list[bytes]:
+def shared_state(
+    stream: RegionalStream, with_garbage: bool = False, newest: int = 0
+) -> list[bytes]:
     """The state in lines that do not depend on the order in which records came.
 
     Args:
         with_garbage: with what may be forgotten once all regions have seen it.
+        newest: look at so many entries of each lane, and count the others; 0 looks at all.
     """
     lines: list[bytes] = []
     for lane in stream.lanes:
         if with_garbage or not lane.is_dead():
             lines.append(_lane_line(lane))
-            lines.append(b"entries %b %b" % (lane.name, _entries_sum(lane)))
+            lines.append(b"entries %b %b" % (lane.name, _entries_sum(lane, newest)))
     for origin in sorted(stream.current, key=origin_key):
         lane = stream.current[origin]
         if with_garbage or not lane.is_dead():
@@ -74,13 +77,17 @@ def _lane_line(lane: Lane) -> bytes:
     return b"lane %b %d %b" % (lane.name, lane.manual, texts)
 
 
-def _entries_sum(lane: Lane) -> bytes:
+def _entries_sum(lane: Lane, newest: int) -> bytes:
     """A fingerprint of the live entries of a lane, and how many they are."""
     from hashlib import sha1
 
     made = sha1(usedforsecurity=False)
     start: ID = NO_ID
     left = lane.log.length
+    if 0 < newest < left:
+        oldest = lane.log.parts(NO_ID, (ID_MAX, ID_MAX), newest, True)[-1]
+        start = (oldest.run.ms[oldest.low], oldest.run.seq[oldest.low])
+        left = newest
     while left > 0:
         for part in lane.log.parts(start, (ID_MAX, ID_MAX), _PAGE, False):
             run = part.run

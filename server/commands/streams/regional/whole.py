@@ -55,9 +55,9 @@ class StreamReplication(Replication):
         """See ``Replication``."""
         return shared_state(cast("RegionalStream", value))
 
-    def fingerprint(self, value: object) -> bytes:
+    def fingerprint(self, value: object, newest: int) -> bytes:
         """See ``Replication``."""
-        return fingerprint(cast("RegionalStream", value))
+        return fingerprint(cast("RegionalStream", value), newest=newest)
 
 
 replicates(StreamReplication())

@@ -1,0 +1,85 @@
+"""Regions compare what they have, all the time, to notice a bug before anybody is hurt by it.
+
+Regions that know the same records have the same state. So whoever has come to the end of its log
+now and then adds a key and its fingerprint to that answer. Whoever has asked compares it with its
+own, if both know exactly the same at that moment; else nothing can be said, and nothing is. Of long
+values the newest parts are compared, because the event loop must not stand still for this.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headrace.persistence.errors import shown
+from headrace.server.regions.effects import fingerprint, region_of
+from headrace.server.state import Server
+from headrace.storage.regions.replicated import Replicated
+from headrace.storage.regions.vectors import Numbers
+
+log: Final = logging.getLogger("headrace")
+
+NEWEST: Final = 200  # entries that are compared of each lane
+_KEYS_LOOKED_AT: Final = 100  # for one that is shared
+_BEATS: Final = 10  # between two fingerprints that are told
+
+Check = tuple[bytes, bytes]  # a key, and its fingerprint
+
+
+class Checking:
+    """What this region tells and hears of fingerprints.
+
+    Attributes:
+        made: how many fingerprints of others were compared.
+        mismatches: how many of these differed.
+        key: the last one that did.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.made = 0
+        self.mismatches = 0
+        self.key = b""
+        self._server: Final = server
+        self._next_ms = 0
+        self._place = 0  # of the key that is looked at next
+
+    def told(self, given_away: Numbers) -> list[object]:
+        """What is added to an answer that says up to where the log goes; mostly nothing.
+
+        Args:
+            given_away: what the answer says is known here.
+        """
+        server = self._server
+        now_ms = server.clock.monotonic_ms()
+        if now_ms < self._next_ms or given_away != region_of(server).known():
+            return []
+        self._next_ms = now_ms + _BEATS * server.config.aa_beat_ms
+        slots = server.data.dbs[0].slots
+        for _ in range(min(len(slots), _KEYS_LOOKED_AT)):
+            self._place = (self._place + 1) % len(slots)
+            entry = slots[self._place]
+            if isinstance(entry.value, Replicated):
+                return [entry.key, fingerprint(entry.value, NEWEST)]
+        return []
+
+    def heard(self, peer: int, known: Numbers, check: Check) -> None:
+        """A peer that knows this has told a fingerprint, and all that it wrote has been applied."""
+        server = self._server
+        key, theirs = check
+        if known != region_of(server).known():
+            return
+        found = server.data.dbs[0].entries.get(key)
+        value = None if found is None else found.value
+        ours = fingerprint(value, NEWEST) if isinstance(value, Replicated) else b""
+        self.made += 1
+        if ours == theirs:
+            return
+        self.mismatches += 1
+        self.key = key
+        log.error(
+            "Region %d: the stream %s is not the same there and here, although both know the same "
+            "changes. That must never be. Keep a copy of both folders, and compare what "
+            "AA STREAM says of it in both regions",
+            peer,
+            shown(key),
+        )
