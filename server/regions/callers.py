@@ -106,6 +106,7 @@ class Callers:
         nonces: of origins that have been met, by either side.
         acknowledged: what each region has on its disk, as it has said last.
         heard_ms: when each region was heard last.
+        worker: the thread that reads files for them.
     """
 
     def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
@@ -118,7 +119,7 @@ class Callers:
         self._checks: Final = checks
         self._callers: Final[dict[int, tuple[Session, Caller]]] = {}
         self._waits: dict[int, _Wait] = {}  # by session
-        self._worker: Final = Worker()
+        self.worker: Final = Worker()
 
     @property
     def count(self) -> int:
@@ -175,7 +176,7 @@ class Callers:
 
     def close(self) -> None:
         """End the thread."""
-        self._worker.close()
+        self.worker.close()
 
     def was_read(self, wait: _Wait, piece: Piece | None, failure: str) -> None:
         """What was missing has been read from files, or is not there."""
@@ -221,12 +222,12 @@ class Callers:
         if pieces is None:
             if source.missing is not None:
                 wait.busy = True
-                self._worker.give(_Reading(self, wait, self._log, source.most_bytes))
+                self.worker.give(_Reading(self, wait, self._log, source.most_bytes))
             return None
         long = [piece for piece in pieces if len(piece.payload) > COMPRESS_FROM_BYTES]
         if long and self._server.config.aa_compress:
             wait.busy = True
-            self._worker.give(_Compressing(self, wait, pieces))
+            self.worker.give(_Compressing(self, wait, pieces))
             return None
         return [piece.item(False) for piece in pieces]
 

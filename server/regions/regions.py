@@ -30,6 +30,7 @@ from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.effects import region_of
 from headrace.server.regions.exchange import Puller
+from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.stability import Stability
@@ -60,8 +61,8 @@ class Regions(Neighbours):
 
     Attributes:
         peers: the other regions, by number.
-        callers: those that pull from here.
         checks: whether regions that know the same have the same.
+        callers: those that pull from here; giving: the full copies that they take.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: who this region is has been read from its files, so others may be told.
@@ -73,6 +74,7 @@ class Regions(Neighbours):
         self.peers: Final[dict[int, Peer]] = {}
         self.checks: Final = Checking(server)
         self.callers: Final = Callers(server, self.region, records, self.checks)
+        self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
         self.is_introduced = False
@@ -134,6 +136,7 @@ class Regions(Neighbours):
         """Do what time asks for."""
         now_ms = self._server.clock.monotonic_ms()
         self.callers.beat(now_ms)
+        self.giving.forget_closed()
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:

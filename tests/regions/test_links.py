@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import random
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
+from xxhash import xxh3_64_hexdigest
 
 from headrace.server.regions.secret import asking_code
 from support.client import RawClient, WireError, encode
@@ -244,6 +246,60 @@ def test_info(two_regions: Mesh) -> None:
     wait_until(lambda: one.peer(2)[b"has-on-disk"] == b"1.0=1", one)
 
 
+def test_a_full_copy_is_given_piece_by_piece(two_regions: Mesh) -> None:
+    one = two_regions[1]
+    for _ in range(3):
+        with one.client() as client:
+            client.send(encode("XADD", "s", "*", "f", os.urandom(70_000)) * 10)
+            for _ in range(10):
+                client.read_parsed()
+    with RawClient(one.aa_port) as asking, RawClient(one.aa_port) as another:
+        assert asking.call("AA", "COPY", "BEGIN").startswith(b"-AAHELLO")
+        asking.call("AA", "HELLO", *WORDS)
+        another.call("AA", "HELLO", *WORDS)
+        assert asking.call("AA", "COPY", "1", "0").startswith(b"-AANOCOPY")
+        begun: object = None
+
+        def has_begun() -> bool:
+            nonlocal begun
+            begun = asking.call_parsed("AA", "COPY", "BEGIN")
+            assert isinstance(begun, list) or begun.text.startswith(b"AANOBASE")  # type: ignore[attr-defined]
+            return isinstance(begun, list)
+
+        wait_until(has_begun, one)  # a base is written where there is none
+        assert isinstance(begun, list)
+        number, name, size = begun
+        wait_until(lambda: not is_rewriting(one), one)
+        one.call("BGREWRITEAOF")  # another base takes its place meanwhile
+        wait_until(lambda: not is_rewriting(one), one)
+        whole = b""
+        while len(whole) < size:
+            found = asking.call_parsed("AA", "COPY", number, len(whole))
+            assert isinstance(found, list)
+            data, checksum = found
+            assert checksum == xxh3_64_hexdigest(data).encode()
+            whole += data
+        assert len(whole) == size > 2_000_000
+        assert whole.startswith(b"HEADRACE")
+        assert b"/" not in name
+        for words in ((number, size), (number, -1), (number + 1, 0), (number, "x")):
+            assert asking.call("AA", "COPY", *words).startswith(b"-")
+        assert another.call("AA", "COPY", number, 0).startswith(b"-AANOCOPY")
+        path = one.directory / "a-copy.hrs"
+        path.write_bytes(whole)
+    check = subprocess.run(
+        [*one.command(), "check-snapshot", str(path)],
+        capture_output=True,
+        check=False,
+        env=one.variables(),
+    )
+    assert check.returncode == 0, check.stdout + check.stderr
+
+
+def is_rewriting(region: RegionProcess) -> bool:
+    return region.info("persistence")["aof_rewrite_in_progress"] != "0"
+
+
 # Who may be there
 
 
@@ -369,7 +425,8 @@ def test_words_of_operators_that_mean_nothing(region: RegionProcess) -> None:
         assert client.call("AA", "COUNT", "join") == b":1\r\n"
 
 
-HELLO = encode("AA", "HELLO", "1", "default", "2", "0", "0", "-", "strict", "-")
+WORDS = ("1", "default", "2", "0", "0", "-", "strict", "-")
+HELLO = encode("AA", "HELLO", *WORDS)
 
 
 def test_garbage_at_the_port(region: RegionProcess) -> None:

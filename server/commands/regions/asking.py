@@ -68,6 +68,23 @@ def aa_pull(call: Call) -> object:
     return _asked(call).callers.pull(call.session, call.argv)
 
 
+@command("AA|COPY", arity=-3, flags=_FLAGS | BLOCKING)
+def aa_copy(call: Call) -> object:
+    """Begin a full copy, or go on with one.
+
+    Reply: number, name and length of the copy; then, of each piece, its bytes and their XXH3.
+    Raises: there is no base yet, no such copy.
+    """
+    argv = call.argv
+    regions = _asked(call)
+    regions.callers.caller_of(call.session).source_or_refuse()
+    if len(argv) == 3 and argv[2].upper() == b"BEGIN":
+        return regions.giving.begin(call.session)
+    if len(argv) != 4:
+        raise CommandError(wrong_arity(b"aa|copy"))
+    return regions.giving.piece(call.session, argv)
+
+
 def _asked(call: Call) -> Regions:
     """The regions of a server that another region asks."""
     if not call.session.special & OF_REGION:

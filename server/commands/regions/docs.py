@@ -24,6 +24,14 @@ DOCS: Final[dict[str, Doc]] = {
         "what(nonce | PROOF=code)",
         internal=True,
     ),
+    "aa|copy": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N bytes",
+        "Gives another region a full copy, piece by piece.",
+        "what(BEGIN | piece(number:integer offset:integer))",
+        internal=True,
+    ),
     "aa|count": Doc(
         _GROUP,
         _SINCE,
