@@ -489,6 +489,13 @@ AA_NO_SUCH_PEER: Final = b"ERR there is no such peer (aa-peers)"
 AA_NO_SUCH_EFFECT: Final = b"ERR there is no such effect"
 AA_BAD_TOKEN: Final = b"ERR that is no token"
 AA_OWN_REGION: Final = b"ERR that is this region itself"
+AASTART: Final = (
+    b"AASTART the files of this region may be older than what it has told the others: it takes no "
+    b"writes until it knows all that they do"
+)
+AASYNCING: Final = (
+    b"AASYNCING this region is getting the data of the others, and takes no writes until it has it"
+)
 AA_NO_LOG: Final = b"AANOLOG the log cannot be read at the moment"
 
 

@@ -21,7 +21,6 @@ from headrace.server.durability.durability import Durability
 from headrace.server.durability.shutdown import discard_unfinished, ready_to_end
 from headrace.server.gate import LOADING_DATA
 from headrace.server.host import Host
-from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
 from headrace.server.net.busy_poll import BusyPoll
@@ -57,6 +56,7 @@ class App(Host):
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect, self._connect_region)
         self._connector: Final = SocketConnector(config, self.server.clock)
+        self._regions: Final = self._make_regions()
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
         self._supervision: Final = Supervision(config.supervised)
@@ -161,7 +161,9 @@ class App(Host):
         try:
             await self._listeners.open()
             write_pid_file(self.config)
-            await start_persistence(self.server, self.durability, self._door())
+            regions = self._regions
+            door = None if regions is None else RegionDoor(self.server, regions)
+            await start_persistence(self.server, self.durability, door)
         except (OSError, PersistenceError) as error:
             log.critical("%s", error)
             self._listeners.close()
@@ -172,7 +174,9 @@ class App(Host):
             return 1
         self.server.gate.set(LOADING_DATA, False)
         if not self.server.stopping:
-            self._begin_exchange()
+            if self._regions is not None:
+                self._regions.open()
+                self._connector.start(self._regions)
             settle_heap()
             gc.callbacks.append(self.server.statistics.latency.collector)
             log.info("Ready to accept connections")
@@ -184,19 +188,15 @@ class App(Host):
         self._signals.ignore(loop)
         return code
 
-    def _door(self) -> EffectsDoor | None:
-        return None if self.server.data.region is None else RegionDoor(self.server)
-
-    def _begin_exchange(self) -> None:
-        """A region begins to talk to the others."""
-        records = self.durability.files.log
-        if self.server.data.region is None or records is None:
-            return
+    def _make_regions(self) -> Regions | None:
+        """What this server is among other regions; None where it is no region."""
+        region = self.server.data.region
+        if region is None:
+            return None
+        records = self.durability.keeping.open(region)
         regions = Regions(self.dispatcher, JournalRecords(records), self._connector)
         records.backlog.on_more = regions.grown
-        regions.configure()
-        regions.open()
-        self._connector.start(regions)
+        return regions
 
     def ask_to_end(self, number: int) -> None:
         """Save what is to be saved and end, or stay where that fails."""

@@ -157,9 +157,10 @@ class Loader:
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
         """What puts the keys of a snapshot into the databases."""
         data = self._server.data
-        decoder = Decoder(data.keyspaces(), now_ms, drop_before_ms)
-        if data.region is not None:
-            decoder.accept_region(data.region)
+        if self.numbered is None:
+            return Decoder(data.dbs, now_ms, drop_before_ms)
+        decoder = Decoder([*data.dbs, data.graves], now_ms, drop_before_ms)
+        decoder.accept_region(self.numbered.region)
         return decoder
 
     def _load_some(self, reader: AofReader) -> bool:

@@ -28,10 +28,14 @@ class EffectsDoor:
 
     Args:
         region: whose files they are.
+
+    Attributes:
+        wants_base: a base is to be written before anything else: the files are a single server's.
     """
 
     def __init__(self, region: Region) -> None:
         self.region: Final = region
+        self.wants_base = False
 
     @abstractmethod
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
@@ -46,6 +50,13 @@ class EffectsDoor:
         """Do what a record ``AA name`` says that concerns this region alone; see ``apply``."""
         raise NotImplementedError
 
+    def take_up(self) -> None:
+        """What was loaded so far, if it was a single server's, becomes the region's.
+
+        Raises:
+            PersistenceError: it cannot.
+        """
+
     async def start(self, life: Life | None) -> None:
         """Decide who the region is from now on: all is loaded, and nothing is written yet.
 
@@ -59,12 +70,13 @@ class NumberedRecords:
 
     Attributes:
         files: what has been found of numbered records, by file.
+        region: whose files they are.
     """
 
     def __init__(self, door: EffectsDoor) -> None:
         self.files: Final[list[LogFile]] = []
         self._door: Final = door
-        self._region: Final = door.region
+        self.region: Final = door.region
         self._is_ours = False  # the file at hand has said whose it is
         self._origin = b""  # whose the next numbered record is; empty where nothing says it
         self._next = 0
@@ -125,7 +137,7 @@ class NumberedRecords:
         except BadVector:
             expected = "an origin and a number behind AA FROM"
             raise CorruptAOF(name, offset, expected) from None
-        known = self._region.number_of(origin)
+        known = self.region.number_of(origin)
         if number != known + 1:
             raise CorruptAOF(
                 name,
@@ -149,12 +161,13 @@ class NumberedRecords:
         except ValueError as error:
             expected = f"AA FILE of a version that is known here, not {error}"
             raise CorruptAOF(name, offset, expected) from None
-        region = self._region
+        region = self.region
         if found.region != region.id or (region.database and found.database != region.database):
             raise foreign(
                 name, words, f"this server is region {region.id} of {shown(region.database)}"
             )
         self._is_ours = True
+        self._door.take_up()
         region.database = found.database
         if found.epoch == region.epoch:
             region.generation = found.generation

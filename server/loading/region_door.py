@@ -1,24 +1,57 @@
-"""What the files of a region hold is applied as what comes from other regions is."""
+"""How a region comes to life: its files are loaded, and then it is decided who it is from now on.
+
+The files may be those of a single server. Then they are loaded as if there were no regions, up to
+where the region's own begin, or to the end. What they hold becomes the region's then.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from typing import Final
 
 from headrace.persistence.aof.identity import Life
+from headrace.persistence.errors import PersistenceError, shown
 from headrace.server.loading.numbered import EffectsDoor
-from headrace.server.regions.effects import EffectError, apply_local, apply_record, region_of
+from headrace.server.regions.effects import (
+    EffectError,
+    adopted,
+    apply_local,
+    apply_record,
+    note_loaded,
+    refuse_writes,
+)
+from headrace.server.regions.regions import Regions
+from headrace.server.regions.starting import (
+    ADOPTED,
+    CUT,
+    MOVED,
+    NONE,
+    WHOLE,
+    Answer,
+    Catching,
+    Forgotten,
+    Start,
+    decide,
+)
 from headrace.server.state import Server
+from headrace.storage.regions.replicated import Replicated
 
-NONCE_BYTES: Final = 16
+log: Final = logging.getLogger("headrace")
+
+LOOK_S: Final = 0.02  # between two looks whether all have answered
+NONCE_BYTES: Final = 8
 
 
 class RegionDoor(EffectsDoor):
-    """Where the records of a region's own files go."""
+    """Takes what the files of a region hold, and begins its life."""
 
-    def __init__(self, server: Server) -> None:
-        super().__init__(region_of(server))
+    def __init__(self, server: Server, regions: Regions) -> None:
+        super().__init__(regions.region)
         self._server: Final = server
+        self._regions: Final = regions
+        server.data.region = None  # until something is the region's
 
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
         """See ``EffectsDoor``."""
@@ -36,10 +69,95 @@ class RegionDoor(EffectsDoor):
             return str(error)
         return ""
 
-    async def start(self, life: Life | None) -> None:
+    def take_up(self) -> None:
         """See ``EffectsDoor``."""
-        region = self.region
-        if not region.nonce:
-            region.begin_epoch(
-                region.epoch, region.generation, os.urandom(NONCE_BYTES).hex().encode()
+        data = self._server.data
+        if data.region is not None:
+            return
+        data.region = self.region
+        db = data.dbs[0]
+        now_ms = self._server.clock.now_ns // 1_000_000
+        for entry in list(db.slots):
+            if isinstance(entry.value, Replicated):
+                continue
+            value = adopted(self.region, entry.value, entry.expire_ms)
+            if value is None:
+                self._refuse_other(entry.key)
+                continue
+            self.wants_base = True
+            if isinstance(value, Replicated) and value.exists():
+                db.put(entry.key, value, now_ms)
+            else:
+                db.remove(entry.key)
+        if self.wants_base:
+            self.region.learned(self.region.origin, 1)
+
+    def _refuse_other(self, key: bytes) -> None:
+        if self._server.config.aa_other_keys != b"local":
+            raise PersistenceError(
+                f"There are keys that are no streams, as {shown(key)} is, and other regions would "
+                "not get them. Start with aa-other-keys local to keep them in this region alone, "
+                "or take them out."
             )
+
+    async def start(self, life: Life | None) -> None:
+        """See ``EffectsDoor``.
+
+        Raises:
+            PersistenceError: the region must not start with these files.
+        """
+        self.take_up()
+        region = self.region
+        region.synced = region.known()
+        note_loaded(self._server)
+        files = self._kind(life)
+        answers = await self._ask()
+        now_ms = self._server.clock.refresh()
+        try:
+            start = decide(region, files, sorted(region.peers), answers, now_ms)
+        except Forgotten as reason:
+            raise PersistenceError(f"The region cannot start: {reason}.") from reason
+        self.begin(start, answers)
+
+    def begin(self, start: Start, answers: dict[int, Answer]) -> None:
+        """Be what was decided."""
+        region = self.region
+        if not start.goes_on:
+            region.begin_epoch(
+                start.epoch, start.generation, os.urandom(NONCE_BYTES).hex().encode()
+            )
+        name = region.origin.decode()
+        log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
+        if start.refusal:
+            catching = Catching(region, start.refusal)
+            for member, answer in answers.items():
+                if not answer.is_twin and answer.forgotten < 0:
+                    catching.heard(member, answer.numbers)
+            self._regions.catching = catching
+            refuse_writes(self._server, start.refusal)
+            log.warning("Writes are refused until all is here that the other regions know")
+
+    def _kind(self, life: Life | None) -> int:
+        """What the files are."""
+        if life is None:
+            if self.wants_base:
+                return ADOPTED
+            return MOVED if self.region.nonce else NONE
+        if not life.is_same_file:
+            return MOVED
+        always = self._server.config.appendfsync == b"always"
+        return WHOLE if life.is_closed or life.is_same_boot or always else CUT
+
+    async def _ask(self) -> dict[int, Answer]:
+        """Ask all others, for as long as the configuration says."""
+        regions = self._regions
+        clock = self._server.clock
+        asking = regions.ask()
+        until_ms = clock.monotonic_ms() + self._server.config.aa_start_wait_ms
+        try:
+            while not asking.look() and clock.monotonic_ms() < until_ms:
+                await asyncio.sleep(LOOK_S)
+                clock.refresh()
+            return asking.answers()
+        finally:
+            asking.end()

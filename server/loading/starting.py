@@ -23,6 +23,7 @@ from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
+LOOK_S: Final = 0.005  # between two looks whether a base has been written
 REDIS_DUMP: Final = b"dump.rdb"  # what Redis calls its snapshot, unless configured otherwise
 
 
@@ -88,8 +89,25 @@ async def load_folder(
         files.record_to(directory.open_last())
         durability.rewriting.timestamps_changed()
         directory.delete_history()
+        if door is not None and door.wants_base:
+            await write_base(server, durability)
     except OSError as error:
         raise os_refusal(directory.path, "written", error) from error
+
+
+async def write_base(server: Server, durability: Durability) -> None:
+    """Write the files anew, and go on when that is done.
+
+    Raises:
+        PersistenceError: it cannot be.
+    """
+    durability.rewriting.rewrite_soon()
+    while True:
+        if durability.files.job is None or server.stopping:
+            break
+        await asyncio.sleep(LOOK_S)
+    if not durability.files.status.last_rewrite_ok:
+        raise PersistenceError("The data cannot be written as a region's, see above")
 
 
 def adopt_dump(config: Config, dump: bytes, directory: AofDirectory) -> None:

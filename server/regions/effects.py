@@ -34,6 +34,7 @@ from headrace.storage.regions.records import AA, XADD
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
+from headrace.storage.value import Value
 
 Words = list[bytes]
 _NO_WRITES: Final = (
@@ -218,6 +219,22 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
+        """What a plain value of this type is in the region that takes it over.
+
+        Args:
+            deadline_ms: of its key; -1 for none.
+
+        Returns: None where it is of another type. ``value`` is of no use afterwards.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def loaded(self, server: Server) -> None:
+        """All has been loaded: note what is to be forgotten, or published."""
+        raise NotImplementedError
+
+    @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
@@ -255,6 +272,16 @@ _types: Final = _Types()
 def replicates(replication: Replication) -> None:
     """Declare what a type of values does."""
     _types.only = replication
+
+
+def adopted(region: Region, value: object, deadline_ms: int) -> Value | None:
+    """What a plain value is in the region that takes it over; None where it cannot be."""
+    return _types.get().adopted(region, value, deadline_ms)
+
+
+def note_loaded(server: Server) -> None:
+    """All has been loaded: note what is to be forgotten, or published."""
+    _types.get().loaded(server)
 
 
 def begin_region(server: Server) -> None:

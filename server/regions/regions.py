@@ -25,15 +25,17 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     WRITES_REFUSED,
 )
+from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.callers import Callers, FileLog
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
-from headrace.server.regions.effects import region_of
+from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.stability import Stability
+from headrace.server.regions.starting import Catching
 from headrace.server.regions.synced import SyncedNumbers
 from headrace.server.regions.syncing import Sync, Wait
 from headrace.server.state import Neighbours, Server
@@ -66,6 +68,7 @@ class Regions(Neighbours):
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: who this region is has been read from its files, so others may be told.
+        catching: what it has still to learn before it takes writes; None where it takes them.
     """
 
     def __init__(self, dispatcher: Dispatcher, records: FileLog, connector: Connector) -> None:
@@ -78,6 +81,7 @@ class Regions(Neighbours):
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
         self.is_introduced = False
+        self.catching: Catching | None = None
         self._server: Final[Server] = server
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
@@ -117,6 +121,21 @@ class Regions(Neighbours):
         self.is_introduced = True
         self.tick()
 
+    def ask(self) -> Asking:
+        """Ask all others what they know, and pull nothing: who this region is comes next."""
+        self.configure()
+        self.is_introduced = True
+        return Asking(list(self.peers), self._ask)
+
+    def _ask(self, number: int) -> Conversation:
+        peer = self.peers[number]
+        nonces = self.callers.nonces
+        inquiry = Inquiry(self.region, number, self._server.config.aa_secret, nonces)
+        now_ms = self._server.clock.monotonic_ms()
+        conversation = Conversation(inquiry, HELLO_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, conversation)
+        return conversation
+
     def close(self) -> None:
         """Leave all others alone."""
         self._is_open = False
@@ -153,6 +172,20 @@ class Regions(Neighbours):
             self._tell_lag(peer, now_ms)
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
+        if self.catching is not None:
+            self._look_at_catching(self.catching)
+
+    def _look_at_catching(self, catching: Catching) -> None:
+        """Take writes again once all is here that the others know, or nearly."""
+        if catching.lacking():
+            return
+        most_ms = self._server.config.aa_join_lag_ms
+        for peer in self.peers.values():
+            if peer.region not in self.region.forgotten and self.lag_ms(peer) > most_ms:
+                return
+        self.catching = None
+        refuse_writes(self._server, b"")
+        log.info("All is here that the other regions know: writes are taken")
 
     # The backlog
 
@@ -211,6 +244,8 @@ class Regions(Neighbours):
             if peer is not None and puller.newest_ms:
                 ahead_ms = puller.newest_ms - self._server.clock.now_ns // 1_000_000
                 peer.statistics.clock_ahead_ms = max(peer.statistics.clock_ahead_ms, ahead_ms)
+            if self.catching is not None and puller.hello is not None:
+                self.catching.heard(puller.peer_region, puller.hello.numbers)
         if not self.intake.is_empty:
             self._apply_soon()
         if self._syncs:

@@ -151,12 +151,14 @@ class Region:
 
     def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> None:
         """Be another origin from now on; what was written as the one before stays known."""
-        if epoch != self.epoch and self.count:
+        self.generation = generation
+        self.nonce = nonce
+        if epoch == self.epoch:
+            return
+        if self.count:
             self.numbers[self.origin] = self.count
         self.epoch = epoch
         self.origin = origin_of(self.id, epoch)
-        self.generation = generation
-        self.nonce = nonce
         self.count = self.numbers.pop(self.origin, 0)
         self.last_lane = self.count
 

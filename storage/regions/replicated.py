@@ -16,6 +16,10 @@ class Replicated:
         """How far each of its lanes reaches here, those left out that a removal has covered."""
         raise NotImplementedError
 
+    def exists(self) -> bool:
+        """Whether there is a value: it may be remembered all the same."""
+        raise NotImplementedError
+
     def plain(self) -> Value:
         """An equal value that one server alone has, without what only regions need."""
         raise NotImplementedError

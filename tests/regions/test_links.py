@@ -306,7 +306,8 @@ def is_rewriting(region: RegionProcess) -> bool:
 @pytest.fixture
 def region() -> Iterator[RegionProcess]:
     port, claim = claim_port()
-    with RegionProcess(1, port, "--aa-peers", "2 127.0.0.1 1") as process:
+    with RegionProcess(1, port) as process:
+        process.call("CONFIG", "SET", "aa-peers", "2 127.0.0.1 1")
         yield process
         process.check_log()
     claim.close()
@@ -544,8 +545,9 @@ def test_whoever_answers_does_no_harm(data: bytes) -> None:
     impostor = Impostor()
     port, claim = claim_port()
     peers = f"2 127.0.0.1 {impostor.port}"
-    with RegionProcess(1, port, "--aa-peers", peers) as region:
+    with RegionProcess(1, port) as region:
         added = region.xadd("s")
+        region.call("CONFIG", "SET", "aa-peers", peers)
         impostor.answer(data)
         wait_until(lambda: region.peer(2)[b"problem"] != b"", region)
         assert region.ids("s") == [added]

@@ -12,7 +12,7 @@ from support.process import ServerProcess, claim_port
 from support.proxy import Proxy
 
 DEADLINE_S = 20.0
-QUICK = ("--aa-ack-interval-ms", "0", "--aa-start-wait-ms", "300", "--aa-relay-after-ms", "300")
+QUICK = ("--aa-ack-interval-ms", "0", "--aa-relay-after-ms", "300")
 
 
 class RegionProcess(ServerProcess):
@@ -49,6 +49,10 @@ class RegionProcess(ServerProcess):
         """Start on the same folder and port, after an end of whatever kind."""
         self._any_port = False
         self.start()
+
+    def wait_until_writable(self) -> None:
+        """Wait until it has heard all others."""
+        wait_until(lambda: self.info("activeactive")["aa_writable"] == "1", self)
 
     def sync(self) -> None:
         """Wait until all is here that each peer has."""
@@ -119,9 +123,8 @@ class Mesh:
             self.regions[number] = RegionProcess(
                 number,
                 claims[number][0],
-                "--aa-peers",
-                peers,
-                *options,
+                *("--aa-start-wait-ms", "5000"),  # all begin together, however slow that is
+                *("--aa-peers", peers, *options),
                 environment=environments[number - 1] if environments else None,
             )
 
@@ -130,6 +133,8 @@ class Mesh:
             region.spawn()
         for region in self.regions.values():
             region.wait_until_ready()
+        for region in self.regions.values():
+            region.wait_until_writable()
         return self
 
     def __exit__(

@@ -197,7 +197,7 @@ def plain_stream(stream: Stream) -> tuple[Any, ...]:
     )
 
 
-def plain_group(group: Group) -> object:
+def plain_group(group: Group) -> tuple[Any, ...]:
     rows = [
         (nack.ms, nack.seq, nack.delivery_ms, nack.count, nack.order_ms,
          None if nack.consumer is None else nack.consumer.name)

@@ -262,7 +262,7 @@ def apply_xadd(found: Effect) -> bool:
     at = 2
     if len(words) < 5:
         raise EffectError("an XADD without an entry")
-    if not words[2][:1].isdigit():
+    if not 0x30 <= words[2][:1][0] <= 0x39:
         try:
             options = _Options(words)
         except IndexError:

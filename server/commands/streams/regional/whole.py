@@ -12,12 +12,16 @@ from headrace.server.commands.streams.regional.settings import limits_record, se
 from headrace.server.commands.streams.regional.state import known_state, settle
 from headrace.server.regions.effects import Replication, emit, region_of, replicates
 from headrace.server.state import Server
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
+from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
+from headrace.storage.value import Value
 
 _PAGE: Final = 1000
 
@@ -46,6 +50,26 @@ class StreamReplication(Replication):
         collect(stream, stable)
         settle(server, key, stream)
         return stream.has_garbage()
+
+    def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
+        """See ``Replication``."""
+        if not isinstance(value, Stream):
+            return None
+        return adopted(region, value, deadline_ms)
+
+    def loaded(self, server: Server) -> None:
+        """See ``Replication``."""
+        region = region_of(server)
+        for db in (server.data.dbs[0], server.data.graves):
+            for entry in db.slots:
+                stream = entry.value
+                if not isinstance(stream, RegionalStream):
+                    continue
+                if stream.has_garbage():
+                    region.garbage[entry.key] = None
+                for name, group in stream.groups.items():
+                    if places_of(group).prefix(stream, group):
+                        region.unpublished[entry.key, name] = None
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""
