@@ -110,39 +110,39 @@ class Run:
         self.next = first
         self.size: i64 = 0
         self.cuts: Final[list[tuple[int, int]]] = []
-        self._cut: i64 = 0  # the size at the last cut
-        self._slices: Final[list[tuple[int, int]]] = []  # all but the last one
-        self._start: i64 = _NOWHERE  # of the last one
-        self._end: i64 = _NOWHERE
+        self.cut: i64 = 0  # the size at the last cut
+        self.end: i64 = _NOWHERE  # of the last slice
+        self._start: i64 = _NOWHERE
+        self._slices: Final[list[tuple[int, int]]] = []  # those before
 
     def add(self, start: i64, end: i64) -> None:
         """The bytes from ``start`` to ``end`` belong to it, too."""
-        if start != self._end:
-            if self._end != _NOWHERE:
-                self._slices.append((self._start, self._end))
+        if start != self.end:
+            if self.end != _NOWHERE:
+                self._slices.append((self._start, self.end))
             self._start = start
-        self._end = end
+        self.end = end
         self.size += end - start
 
     def add_all(self, other: Run) -> None:
         """What another one consists of belongs to it, too."""
         for start, end in other._slices:
             self.add(start, end)
-        self.add(other._start, other._end)
+        self.add(other._start, other.end)
 
     def end_unit(self, following: int) -> None:
         """A unit ends here; ``following`` is the number of the next record."""
         self.next = following
-        if self.size - self._cut >= CUT_BYTES:
-            self._cut = self.size
+        if self.size - self.cut >= CUT_BYTES:
+            self.cut = self.size
             self.cuts.append((self.size, following))
 
     def payload(self, buffer: bytes) -> bytes:
         """Its bytes; the buffer itself where they are all of it."""
         if not self._slices:
-            return buffer[self._start : self._end]
+            return buffer[self._start : self.end]
         pieces = [buffer[start:end] for start, end in self._slices]
-        pieces.append(buffer[self._start : self._end])
+        pieces.append(buffer[self._start : self.end])
         return b"".join(pieces)
 
     def batch(self, buffer: bytes) -> Batch:
@@ -201,6 +201,16 @@ class Slicer:
         number = self.next
         following = number + 1
         self.next = following
+        going_on = self._run
+        if going_on is not None and going_on.end == start and self._multi < 0:
+            going_on.end = end  # as ``add`` and ``end_unit`` do it, which would cost more
+            size = going_on.size + end - start
+            going_on.size = size
+            going_on.next = following
+            if size - going_on.cut < CUT_BYTES:
+                return
+            going_on.end_unit(following)
+            return
         if self._skips:
             return
         if self._multi >= 0:

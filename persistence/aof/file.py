@@ -270,6 +270,12 @@ class AppendOnlyFile(Log):
     def synced(self) -> None:
         """What ``synced_bytes`` says is on the disk; called in the event loop."""
 
+    def doubt(self) -> None:
+        """A sync has failed, so nobody knows what of the file is on the disk."""
+
+    def trust(self) -> None:
+        """A base is on the disk, with all that was recorded before the file at hand was begun."""
+
     def sync(self) -> None:
         """Wait until everything written is on the disk; may run in another thread than ``write``.
 

@@ -81,6 +81,7 @@ class Journal(AppendOnlyFile):
         self._held: _Received | None = None  # all that the command at hand has left so far
         self._collected_batches: list[Batch] = []  # not yet written
         self._unsynced: list[tuple[int, list[Batch]]] = []  # written, by how far the file was then
+        self._doubted_at = -1  # how often another file had been begun when a sync failed; -1: none
         self._out_at = 0  # where in the file the buffer will begin
         self._multi_at = 0  # where in the file the transaction under way begins
         self._state: Dot = (b"", 0)  # how it counts there
@@ -89,6 +90,9 @@ class Journal(AppendOnlyFile):
         is_new = self._prepare(path)
         super().__init__(path, older_bytes, base_bytes)
         self._begun(is_new)
+        backlog.begin(region.origin, region.count + 1)
+        for origin, number in region.known().items():  # what is known is in other files
+            backlog.begin(origin, number + 1)
 
     # Records
 
@@ -257,8 +261,18 @@ class Journal(AppendOnlyFile):
 
     def synced(self) -> None:
         """What ``synced_bytes`` says is on the disk."""
-        if self._unsynced:
+        if self._unsynced and self._doubted_at < 0:
             self._send(self.synced_bytes)
+
+    def doubt(self) -> None:
+        """A sync has failed; see ``AppendOnlyFile``."""
+        self._doubted_at = self.switches
+
+    def trust(self) -> None:
+        """A base is on the disk; see ``AppendOnlyFile``."""
+        if self._doubted_at < self.switches:
+            self._doubted_at = -1
+            self.synced()
 
     def _send(self, up_to: int) -> None:
         """Let what was written up to there go to peers."""
@@ -292,6 +306,7 @@ class Journal(AppendOnlyFile):
         except BaseException:
             self.index = index
             raise
+        self._unsynced = [(0, batches) for _, batches in self._unsynced]
         self._begun(is_new)
 
     def _prepare(self, path: bytes) -> bool:
@@ -326,9 +341,6 @@ class Journal(AppendOnlyFile):
             self._slicer.count_from(region.origin, region.count + 1)
         else:
             self._slicer.count_from(b"", 0)
-        self._backlog.begin(region.origin, region.count + 1)
-        for origin, number in region.known().items():
-            self._backlog.begin(origin, number + 1)
         self.index.is_indexed = is_new
         if self._kept is not None:
             self._kept.add(self.index)

@@ -437,6 +437,8 @@ class Committer:
 
     def _sync_failed(self, error: OSError) -> None:
         self._files.status.sync_ok = False
+        if self._files.aof is not None:
+            self._files.aof.doubt()
         self._trouble("sync", error)
 
     def _sync_succeeded(self) -> None:

@@ -340,6 +340,7 @@ class RewriteJob(SnapshotJob):
         if not failure and aof is not None:
             aof.older_bytes = self.size_bytes
             aof.base_bytes = aof.total_bytes
+            aof.trust()
         self.rewriting.job_ended(self, failure)
 
     def cancel(self) -> None:

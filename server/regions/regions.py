@@ -34,6 +34,7 @@ from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer, pulling
+from headrace.server.regions.retention import Retention
 from headrace.server.regions.stability import Stability
 from headrace.server.regions.starting import Catching
 from headrace.server.regions.synced import SyncedNumbers
@@ -86,6 +87,7 @@ class Regions(Neighbours):
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
         self._connector: Final = connector
+        self._retention: Final = Retention(self.region, dispatcher.durability, self.callers)
         self._synced: Final = SyncedNumbers(self.region, dispatcher.durability)
         self._is_open = False
         self._applying = False
@@ -156,6 +158,7 @@ class Regions(Neighbours):
         now_ms = self._server.clock.monotonic_ms()
         self.callers.beat(now_ms)
         self.giving.forget_closed()
+        self._retention.look(now_ms)
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:

@@ -381,6 +381,37 @@ def test_synced_records_are_sent_when_they_are_synced(path: Path) -> None:
     journal.close()
 
 
+def test_nothing_is_sent_while_nobody_knows_what_is_on_the_disk(path: Path) -> None:
+    """A sync that succeeds after one that failed says nothing; a base that is there does."""
+    region = region_one()
+    backlog = Backlog()
+    kept = KeptLog(region, backlog)
+    kept.sends_synced = True
+    journal = Journal(bytes(path), 0, 0, region, backlog, kept)
+    add(journal, xadd(1))
+    commit(journal)
+    journal.doubt()
+    journal.sync()
+    journal.synced()
+    journal.trust()  # a base of the time before
+    assert backlog.next(b"1.0") == 1
+    journal.switch(bytes(path.with_name("y")), 0)
+    add(journal, xadd(2))
+    commit(journal)
+    journal.sync()
+    journal.synced()
+    assert backlog.next(b"1.0") == 1
+    add(journal, xadd(3))
+    commit(journal)
+    journal.trust()
+    assert backlog.next(b"1.0") == 3
+    assert all_after(backlog, b"1.0", 0).payload == request(xadd(1)) + request(xadd(2))
+    journal.sync()
+    journal.synced()
+    assert backlog.next(b"1.0") == 4
+    journal.close()
+
+
 def test_nothing_is_sent_from_a_file_that_no_manifest_names(path: Path) -> None:
     region = region_one()
     backlog = Backlog()
