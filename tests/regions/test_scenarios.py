@@ -1,0 +1,20 @@
+"""The founding document's tables, and more of that kind, with processes over redis-py."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.scenarios import SCENARIOS
+from support import clock
+from support.scenes import play
+
+NEEDS_CLOCK = frozenset(("clock", "pass"))
+
+
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if not SCENARIOS[name].needs])
+def test_scenario(name: str) -> None:
+    scenario = SCENARIOS[name]
+    words = {line.partition(" ")[0] for line in scenario.steps.splitlines()}
+    if words & NEEDS_CLOCK and not clock.can_be_set():
+        pytest.skip("needs a settable clock")
+    play(scenario, "--notify-keyspace-events", "KEA")
