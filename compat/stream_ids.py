@@ -13,13 +13,16 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from headrace.protocol.sequences import ALL_BELOW, SequenceTexts
+
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127
 PLAIN_DIGITS: Final = 18  # surely no overflow of 64 bits
 PLAIN_BYTES: Final = 2 * PLAIN_DIGITS + 1
 _DASH: Final = 0x2D
 _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
-_SEQUENCES: Final = [b"-%d" % seq for seq in range(1024)]
+_sequences: Final = SequenceTexts(b"")
+_SEQUENCES: Final = _sequences.low
 
 
 class _Writer:
@@ -33,7 +36,7 @@ class _Writer:
         if ms != self._ms:
             self._text = b"%d" % ms
             self._ms = ms
-        return self._text + (_SEQUENCES[seq] if seq < 1024 else b"-%d" % seq)
+        return self._text + (_SEQUENCES[seq] if seq < ALL_BELOW else _sequences.far(seq))
 
 
 _writer: Final = _Writer()

@@ -7,10 +7,12 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from headrace.protocol.sequences import ALL_BELOW, SequenceTexts
 from headrace.protocol.wire import DECIMALS, THOUSANDTHS, WORD_MAX, bulk_header
 
 _LINE_END: Final = b"\r\n"
-_SEQUENCE_LINES: Final = [b"-%d\r\n" % seq for seq in range(1024)]
+_sequences: Final = SequenceTexts(_LINE_END)
+_SEQUENCE_LINES: Final = _sequences.low
 
 
 class _Writer:
@@ -24,7 +26,7 @@ class _Writer:
         self._second_text = b""
 
     def line(self, ms: int, seq: int) -> bytes:
-        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
+        tail = _SEQUENCE_LINES[seq] if seq < ALL_BELOW else _sequences.far(seq)
         if ms != self._head_ms or len(tail) != self._head_tail:
             text = b"%d" % ms
             self._head = bulk_header(len(text) + len(tail) - len(_LINE_END)) + text
@@ -33,7 +35,7 @@ class _Writer:
         return self._head + tail
 
     def write_to(self, out: BytesWriter, ms: int, seq: int) -> None:
-        tail = _SEQUENCE_LINES[seq] if seq < 1024 else b"-%d\r\n" % seq
+        tail = _SEQUENCE_LINES[seq] if seq < ALL_BELOW else _sequences.far(seq)
         if not 1000 <= ms <= WORD_MAX:
             text = DECIMALS[ms] if ms < 1000 else b"%d" % ms
             out.write(bulk_header(len(text) + len(tail) - len(_LINE_END)))
@@ -69,10 +71,7 @@ def id_lines(ms: int, seq: int, count: int, step: int) -> bytes:
         while power <= seq:
             power *= 10
         stop = min(end, power)  # up to there all are of one length
-        if step == 1 and stop <= len(_SEQUENCE_LINES):
-            tails = _SEQUENCE_LINES[seq:stop]
-        else:
-            tails = [b"-%d\r\n" % each for each in range(seq, stop, step)]
+        tails = _sequences.some(seq, stop, step)
         head = bulk_header(len(text) + len(tails[0]) - 2) + text
         stretches.append(head + head.join(tails))
         seq += len(tails) * step

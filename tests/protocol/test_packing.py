@@ -36,6 +36,7 @@ from headrace.protocol.replies import (
     Verbatim,
     encode,
 )
+from headrace.protocol.sequences import SequenceTexts
 from headrace.protocol.streams_reply import SizeLimit, StreamsReply
 from headrace.protocol.unpacking import all_unpacked, unpacked
 from support.client import parse
@@ -371,3 +372,11 @@ def test_replies_to_several_requests(resp3: bool) -> None:
     assert all_unpacked(found) == [None, [1], b"a"]
     assert found.wire == b"".join(encode(each, resp3) for each in (None, [1], b"a"))
     assert repeated(QUEUED, 3).wire == encode(QUEUED) * 3
+
+
+@given(st.integers(0, 20_000), st.integers(0, 400), st.sampled_from([1, 16]))
+def test_texts_of_sequences_are_what_they_stand_for(first: int, count: int, step: int) -> None:
+    texts = SequenceTexts(b"!")
+    wanted = [b"-%d!" % seq for seq in range(first, first + count * step, step)]
+    assert texts.some(first, first + count * step, step) == wanted
+    assert texts.far(first) == b"-%d!" % first

@@ -44,7 +44,7 @@ DOCS: Final[dict[str, Doc]] = {
         _SINCE,
         "O(N) for N entries, or for those that NEWEST names in each of the stream's lanes",
         "Tells a fingerprint of a stream, or of all, that is equal where regions agree.",
-        "[key [NEWEST=count:integer]]",
+        "[which(key [NEWEST=count:integer])]",
     ),
     "aa|forget": Doc(
         _GROUP,

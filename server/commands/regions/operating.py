@@ -140,7 +140,7 @@ def aa_stream(call: Call) -> object:
 
 @command("AA|DIGEST", arity=-2, flags=_FLAGS, keys=(_KEY,))
 def aa_digest(call: Call) -> object:
-    """``AA DIGEST [key [NEWEST count]]``: it is equal in all regions that know the same.
+    """It is equal in all regions that know the same.
 
     What they still remember of what is gone does not matter.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.errors import StorageError
 from headrace.storage.freeable import Freeable
 from headrace.storage.regions.vectors import ID, NO_ID, lane_key, lane_origin
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
@@ -18,7 +17,7 @@ from headrace.storage.stream.stream import Stream
 LANE_BYTES: Final = 700  # what a lane takes beside its entries, about
 
 
-class LaneError(StorageError):
+class LaneError(Exception):
     """An entry cannot be the next one of its lane."""
 
 
