@@ -250,18 +250,17 @@ class Journal(AppendOnlyFile):
         Nothing may be while the manifest does not name the file.
         """
         batches = self._collected_batches
-        if not batches or not self.named:
+        if not batches:
             return
         self._collected_batches = []
         for batch in batches:
             batch.ms = now_ms
         self._unsynced.append((self.size_bytes, batches))
-        if self._kept is None or not self._kept.sends_synced:
-            self._send(self.size_bytes)
+        self._send_written()
 
     def synced(self) -> None:
         """What ``synced_bytes`` says is on the disk."""
-        if self._unsynced and self._doubted_at < 0:
+        if self._unsynced and self._doubted_at < 0 and self.named:
             self._send(self.synced_bytes)
 
     def doubt(self) -> None:
@@ -273,6 +272,12 @@ class Journal(AppendOnlyFile):
         if self._doubted_at < self.switches:
             self._doubted_at = -1
             self.synced()
+
+    def _send_written(self) -> None:
+        """Let go what has been written, if that is enough."""
+        waits = self._kept is not None and self._kept.sends_synced
+        if self._unsynced and self.named and not waits:
+            self._send(self._unsynced[-1][0])
 
     def _send(self, up_to: int) -> None:
         """Let what was written up to there go to peers."""
@@ -349,6 +354,8 @@ class Journal(AppendOnlyFile):
         """The file has its name; see ``AppendOnlyFile``."""
         super().renamed(path)
         self.index.path = path
+        self._send_written()
+        self.synced()
 
     def mark_closed(self) -> None:
         """Say at the end that nothing is missing, because all has been written and synced.

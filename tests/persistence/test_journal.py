@@ -420,9 +420,13 @@ def test_nothing_is_sent_from_a_file_that_no_manifest_names(path: Path) -> None:
     add(journal, xadd(1))
     commit(journal)
     assert backlog.next(b"1.0") == 1
+    add(journal, xadd(2))
+    journal.take()  # not written yet
     journal.renamed(bytes(path))
-    journal.written(9)
     assert backlog.next(b"1.0") == 2
+    journal.write_taken()
+    journal.written(9)
+    assert backlog.next(b"1.0") == 3
     journal.close()
 
 
