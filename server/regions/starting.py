@@ -89,6 +89,8 @@ def decide(
     known = max(
         [latest_epoch(answer.numbers, region.id) for answer in answers.values()], default=-1
     )
+    if _remember_another(region, answers):
+        known = max(known, region.epoch)  # even where it has written nothing
     forgotten = max([answer.forgotten for answer in answers.values()], default=-1)
     if files == NONE:
         if answered and known < 0 and forgotten < 0 and not _know_anything(answers):
@@ -135,12 +137,20 @@ def _know_anything(answers: dict[int, Answer]) -> bool:
     return any(answer.numbers for answer in answers.values())
 
 
+def _remember_another(region: Region, answers: dict[int, Answer]) -> bool:
+    """Whether another region has met one of this number and epoch that had another nonce."""
+    for answer in answers.values():
+        if answer.is_twin or answer.remembered not in (b"", region.nonce):
+            return True
+    return False
+
+
 def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
     """Whether another region has met more of this one than the files say, or another one."""
+    if _remember_another(region, answers):
+        return True
     for answer in answers.values():
-        if answer.is_twin or latest_epoch(answer.numbers, region.id) > region.epoch:
-            return True
-        if answer.remembered not in (b"", region.nonce):
+        if latest_epoch(answer.numbers, region.id) > region.epoch:
             return True
         if answer.numbers.get(region.origin, 0) > region.count:
             return True

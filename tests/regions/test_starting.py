@@ -73,6 +73,11 @@ def test_files_that_others_know_more_of_were_put_back(answer: Answer) -> None:
     assert told(found) == (901 if b"1.900" in answer.numbers else MINUTES, 3, AASTART, False)
 
 
+def test_a_life_that_wrote_nothing_is_not_taken_again() -> None:
+    met = {2: knows({}, b"nonce of an empty life"), 3: knows({})}
+    assert told(start(NONE, met)) == (MINUTES, 0, AASYNCING, False)
+
+
 def test_another_region_of_this_number_and_epoch() -> None:
     twin = Answer({})
     twin.is_twin = True
