@@ -235,6 +235,18 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def join(
+        self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+    ) -> None:
+        """Make of what is here of a key, and of a copy, what knows all that either does.
+
+        Args:
+            copy: it is of no use afterwards; None where the other side has nothing of the key.
+            mine, theirs: what both sides know.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
@@ -305,6 +317,13 @@ def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
 def collect(server: Server, key: bytes, stable: Numbers) -> bool:
     """Forget what all regions know of a key; whether something is left to be forgotten later."""
     return _types.get().collect(server, key, stable)
+
+
+def join_key(
+    server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+) -> None:
+    """Make of what is here of a key, and of a copy, what knows all that either does."""
+    _types.get().join(server, key, copy, mine, theirs)
 
 
 def shared_state(value: Replicated) -> list[bytes]:

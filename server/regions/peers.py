@@ -51,7 +51,7 @@ class Peer:
         behind: its log begins later than what is needed here: a full copy is.
         met_ms: when it answered last, of the clock that only measures; 0 for never.
         level_ms: when nothing of it was missing here last, or when this region has come to know it.
-        copies: full copies that were taken from it.
+        copies: full copies that were taken from it; is_copied: one is being taken.
     """
 
     def __init__(self, address: PeerAddress, now_ms: int) -> None:
@@ -69,6 +69,7 @@ class Peer:
         self.level_ms = now_ms
         self.since_ms: Final = now_ms  # known since then
         self.copies = 0
+        self.is_copied = False
         self._delay_ms = FIRST_DELAY_MS
         self._next_ms = 0  # not to be tried before
         self._told = ""  # the failure that the log has told last
@@ -79,6 +80,8 @@ class Peer:
         conversation = self.conversation
         if self.paused:
             return b"paused"
+        if self.is_copied:
+            return b"copying"
         if conversation is not None and conversation.is_up:
             return b"up"
         if self.behind:
@@ -94,7 +97,9 @@ class Peer:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether to connect to it now."""
-        return self.conversation is None and not self.paused and now_ms >= self._next_ms
+        if self.conversation is not None or self.paused or self.is_copied:
+            return False
+        return now_ms >= self._next_ms
 
     def is_silent(self, now_ms: int, after_ms: int) -> bool:
         """Whether it has not answered for so long."""

@@ -17,6 +17,7 @@ from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import (
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -29,6 +30,8 @@ from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.callers import Callers, FileLog
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
+from headrace.server.regions.copier import PIECE_MAX_BYTES, Copier
+from headrace.server.regions.copying import CopyFile, Copying
 from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
@@ -66,6 +69,7 @@ class Regions(Neighbours):
         peers: the other regions, by number.
         checks: whether regions that know the same have the same.
         callers: those that pull from here; giving: the full copies that they take.
+        copying: the full copy that is taken from one of the others.
         intake: what has come and waits to be applied.
         resting: why nothing is applied now; mostly empty.
         is_introduced: who this region is has been read from its files, so others may be told.
@@ -79,6 +83,9 @@ class Regions(Neighbours):
         self.checks: Final = Checking(server)
         self.callers: Final = Callers(server, self.region, records, self.checks)
         self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
+        self.copying: Final = Copying(
+            server, dispatcher.durability, self.callers.worker, self._copy_from, self._apply_soon
+        )
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
         self.is_introduced = False
@@ -121,6 +128,7 @@ class Regions(Neighbours):
         """Begin to pull: what the files hold is here, and it is known who this region is."""
         self._is_open = True
         self.is_introduced = True
+        self.copying.find_old()
         self.tick()
 
     def ask(self) -> Asking:
@@ -145,6 +153,7 @@ class Regions(Neighbours):
             sync.end()
         for peer in self.peers.values():
             peer.leave()
+        self.copying.close()
         self.callers.close()
 
     def reconnect(self) -> None:
@@ -172,7 +181,10 @@ class Regions(Neighbours):
                 conversation = self._conversation(peer, self._relayed)
                 peer.conversation = conversation
                 self._connector.connect(peer.address, conversation)
+            if peer.behind:
+                self.copying.begin(peer, now_ms)
             self._tell_lag(peer, now_ms)
+        self.copying.tick(now_ms)
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
         if self.catching is not None:
@@ -216,6 +228,15 @@ class Regions(Neighbours):
         puller.resting = bool(self.resting)
         now_ms = self._server.clock.monotonic_ms()
         return Conversation(puller, most_bytes, now_ms, self._moved)
+
+    def _copy_from(self, peer: Peer, file: CopyFile) -> Conversation:
+        """A conversation in which a copy is taken."""
+        secret = self._server.config.aa_secret
+        copier = Copier(self.region, peer.region, secret, self.callers.nonces, file)
+        now_ms = self._server.clock.monotonic_ms()
+        conversation = Conversation(copier, PIECE_MAX_BYTES, now_ms, self._moved)
+        self._connector.connect(peer.address, conversation)
+        return conversation
 
     def _relayed(self) -> frozenset[int]:
         """The regions that do not answer, so that others are asked for their records."""
@@ -280,6 +301,8 @@ class Regions(Neighbours):
             self._apply_soon()
 
     def _obstacle(self) -> str:
+        if self.copying.joining is not None:
+            return "a copy is being joined"
         server = self._server
         reasons = server.gate.reasons
         if not reasons:
@@ -304,6 +327,14 @@ class Regions(Neighbours):
         server = self._server
         if server.stopping:
             return
+        if self.copying.joining is not None:
+            self.copying.step(SLICE_NS)
+            finish(server, self._dispatcher.call, None)
+            if server.blocking.ready:
+                serve_ready(self._dispatcher)
+            if self.copying.joining is not None:
+                self._apply_soon()
+                return
         self.rest_or_go_on()
         if self.resting:
             return

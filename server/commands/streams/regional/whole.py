@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from headrace.compat.stream_ids import format_id
 from headrace.server.changes.changes import Expiries
+from headrace.server.commands.streams.events import XADDED
 from headrace.server.commands.streams.regional.grouping import publish_waiting
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
@@ -14,10 +15,12 @@ from headrace.server.regions.effects import Replication, emit, region_of, replic
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
+from headrace.storage.stream.regional.join import join
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -70,6 +73,26 @@ class StreamReplication(Replication):
                 for name, group in stream.groups.items():
                     if places_of(group).prefix(stream, group):
                         region.unpublished[entry.key, name] = None
+
+    def join(
+        self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
+    ) -> None:
+        """See ``Replication``. A value that is no stream is not the other region's to give."""
+        if copy is not None and not isinstance(copy, RegionalStream):
+            return
+        region = region_of(server)
+        stream = known_state(server, key)
+        if stream is None:
+            if copy is None:
+                return
+            stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
+        if copy is None:
+            copy = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
+        join(stream, copy, mine, theirs, server.data.node_limits)
+        if stream.has_garbage():
+            region.garbage[key] = None
+        settle(server, key, stream)
+        server.changes.report(0, key, XADDED, None, 1, True)
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""

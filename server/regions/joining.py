@@ -1,0 +1,165 @@
+"""A full copy is joined with what is here, so that nothing of either is lost.
+
+The copy is another region's base. It is loaded beside the data, and then joined key by key, in
+slices between clients' requests. Meanwhile this region takes no writes, and nothing of others:
+what is known does not change. At the end all numbers rise at once, and one record says which file
+was joined. A start that comes to it does the same again. When the files have been written anew, the
+copy is of no use any more.
+"""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter_ns
+from typing import Final
+
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
+from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.server.regions.effects import EffectError, Words, join_key, local, region_of
+from headrace.server.state import Server
+from headrace.storage.expiring import Expiring
+from headrace.storage.keyspace import Keyspace
+from headrace.storage.regions.records import AA, JOINED
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import Numbers, origin_key, raise_numbers
+
+COPY_PREFIX: Final = b"copy-"
+COPY_SUFFIX: Final = b".hrs"
+KEYS: Final = 16  # that are joined between two looks at the time
+
+
+class Joining:
+    """One copy on its way into the data.
+
+    Attributes:
+        keys_left: how many keys are still to be joined, once the copy has been loaded.
+        raised: the origins of which more is known by the copy, and how much.
+    """
+
+    def __init__(self, server: Server, path: bytes) -> None:
+        """Open it.
+
+        Raises:
+            PersistenceError: it cannot be read.
+        """
+        self.raised: Numbers = {}
+        self._server: Final = server
+        self._name: Final = os.path.basename(path)
+        self._region: Final = region_of(server)
+        self._mine: Final[Numbers] = self._region.known()
+        unused = server.data.unused
+        self._there: Final = Keyspace(0, [], unused, Expiring())
+        self._graves: Final = Keyspace(1, [], unused, Expiring())
+        decoder = Decoder([self._there, self._graves], server.clock.now_ns // 1_000_000, KEEP_ALL)
+        decoder.accept_region(None)
+        self._decoder: Final = decoder
+        self._loader: Final = SnapshotLoader(path, decoder)
+        self._keys: list[bytes] | None = None
+
+    @property
+    def keys_left(self) -> int:
+        """How many keys are left."""
+        return 0 if self._keys is None else len(self._keys)
+
+    def step(self, budget_ns: int) -> bool:
+        """Go on for about so long; whether more is to be done.
+
+        Raises:
+            PersistenceError: the copy cannot be trusted, or belongs to another database.
+        """
+        until_ns = perf_counter_ns() + budget_ns
+        while perf_counter_ns() < until_ns:
+            if self._keys is None:
+                if not self._loader.step():
+                    self._loaded()
+            elif self._keys:
+                self._join_some(self._keys)
+            else:
+                self._learn()
+                return False
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._loader.close()
+
+    def record(self) -> Words:
+        """What says that it was joined."""
+        return [AA, JOINED, self._name]
+
+    def _loaded(self) -> None:
+        copy = self._copy()
+        own = self._region
+        if copy.database != own.database or copy.id == own.id:
+            raise PersistenceError("the copy belongs to another database, or to this region")
+        if copy.known().get(own.origin, 0) > own.count:
+            raise PersistenceError("the copy knows more of this region than it does itself")
+        data = self._server.data
+        keys = dict.fromkeys(self._there.entries)
+        for each in (self._graves, data.dbs[0], data.graves):
+            keys.update(dict.fromkeys(each.entries))
+        self._keys = list(keys)
+
+    def _copy(self) -> Region:
+        """Who the copy is of.
+
+        Raises:
+            PersistenceError: it does not say.
+        """
+        found = self._decoder.region
+        if found is None:
+            raise PersistenceError("the copy does not say what its region knew")
+        return found
+
+    def _join_some(self, keys: list[bytes]) -> None:
+        theirs = self._copy().known()
+        for _ in range(min(KEYS, len(keys))):
+            key = keys.pop()
+            found = self._there.entries.get(key) or self._graves.entries.get(key)
+            value = None if found is None else found.value
+            join_key(self._server, key, value, self._mine, theirs)
+
+    def _learn(self) -> None:
+        """Know what both knew."""
+        own = self._region
+        copy = self._copy()
+        known = own.known()
+        raise_numbers(known, copy.known())
+        for origin in sorted(known, key=origin_key):
+            if known[origin] > own.number_of(origin):
+                self.raised[origin] = known[origin]
+                own.learned(origin, known[origin])
+        own.joined |= {member for member in copy.members() if member != own.id}
+        for member, epoch in copy.forgotten.items():
+            own.forgotten[member] = max(epoch, own.forgotten.get(member, 0))
+        for member, beat in copy.beats.items():
+            mine = own.beats.get(member)
+            later = mine is None or (mine.epoch, mine.promise_ms) < (beat.epoch, beat.promise_ms)
+            if later and member != own.id:
+                own.beats[member] = beat
+
+
+@local(JOINED)
+def join_again(server: Server, words: Words) -> None:
+    """``AA JOINED file``: a copy was joined, as a file says that is being loaded."""
+    if len(words) != 3 or not is_copy(words[2]):
+        raise EffectError("JOINED has a file")
+    config = server.config
+    folder = os.path.join(os.path.abspath(config.dir), config.appenddirname)
+    try:
+        joining = Joining(server, os.path.join(folder, words[2]))
+    except PersistenceError as error:
+        raise EffectError(str(error)) from None
+    try:
+        while joining.step(1_000_000_000):
+            pass
+    except PersistenceError as error:
+        raise EffectError(str(error)) from None
+    finally:
+        joining.close()
+
+
+def is_copy(name: bytes) -> bool:
+    """Whether a file is named as copies are, and lies in the folder of the files."""
+    return name.startswith(COPY_PREFIX) and name.endswith(COPY_SUFFIX) and b"/" not in name

@@ -1,0 +1,261 @@
+"""Full copies: regions that were apart for longer than their logs reach lose nothing of either."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+from xxhash import xxh3_64_hexdigest
+
+from headrace.server.regions.copier import OUTSTANDING, PIECE_BYTES, Copier, Receptacle
+from support.client import encode
+from support.mesh import Mesh, RegionProcess, wait_until
+from support.pipes import End
+
+SMALL_LOG = ("--aa-log-max-bytes", "1mb", "--aa-backlog-bytes", "64kb")
+
+
+def fill(region: RegionProcess, key: str, count: int = 60) -> list[bytes]:
+    """Add entries of some megabytes in all; their IDs."""
+    added: list[bytes] = []
+    with region.client() as client:
+        client.send(encode("XADD", key, "*", "f", os.urandom(50_000)) * count)
+        for _ in range(count):
+            found = client.read_parsed()
+            assert isinstance(found, bytes)
+            added.append(found)
+    return added
+
+
+def write_anew(region: RegionProcess) -> None:
+    """Have the files written anew, so that the log begins there."""
+    wait_until(lambda: not is_rewriting(region), region)
+    region.call("BGREWRITEAOF")
+    wait_until(lambda: not is_rewriting(region), region)
+
+
+def is_rewriting(region: RegionProcess) -> bool:
+    return region.info("persistence")["aof_rewrite_in_progress"] != "0"
+
+
+def copies_in(region: RegionProcess) -> list[str]:
+    return [path.name for path in region.directory.glob("appendonlydir/copy-*")]
+
+
+def key_of(entry_id: bytes) -> tuple[int, int]:
+    ms, _, seq = entry_id.partition(b"-")
+    return int(ms), int(seq)
+
+
+def apart_beyond_both_logs(mesh: Mesh) -> tuple[list[bytes], list[bytes]]:
+    """Let both regions write more than they keep, while they do not hear of each other."""
+    one, two = mesh[1], mesh[2]
+    common = [one.xadd("s") for _ in range(5)]
+    mesh.sync()
+    one.call("XGROUP", "CREATE", "s", "g", "0")
+    mesh.sync()
+    mesh.partition({1}, {2})
+    one.call("XDEL", "s", common[0])
+    two.call("XDEL", "s", common[1])
+    mine = fill(one, "s") + fill(one, "t")
+    theirs = fill(two, "s") + fill(two, "u")
+    write_anew(one)
+    write_anew(two)
+    return mine, theirs
+
+
+def test_two_regions_beyond_both_their_logs_are_joined() -> None:
+    with Mesh(2, *SMALL_LOG) as mesh:
+        one, two = mesh[1], mesh[2]
+        apart_beyond_both_logs(mesh)
+        before = [one.ids("s"), two.ids("s")]
+        lengths = [one.call("XLEN", "t"), two.call("XLEN", "u")]
+        mesh.heal()
+        wait_until(lambda: "full copy" in one.log() and "full copy" in two.log(), one)
+        mesh.wait_until_level()
+        wait_until(lambda: one.call("AA", "DIGEST") == two.call("AA", "DIGEST"), one)
+        both = sorted({*before[0], *before[1]} - gone(before), key=key_of)
+        assert one.ids("s") == two.ids("s") == both
+        assert [two.call("XLEN", "t"), one.call("XLEN", "u")] == lengths
+        groups = one.call("XINFO", "GROUPS", "s")
+        assert isinstance(groups, list)
+        assert len(groups) == 1
+        for region in (one, two):
+            assert region.info("activeactive")["aa_writable"] == "1"
+            wait_until(lambda region=region: not copies_in(region), region)
+        later = one.xadd("s")
+        wait_until(lambda: later in two.ids("s"), two)
+        for region in (one, two):
+            kept = region.ids("s")
+            region.restart()
+            assert region.ids("s") == kept
+        mesh.wait_until_level()
+        assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")
+
+
+def gone(before: list[list[bytes]]) -> set[bytes]:
+    """What one of both has deleted: of the first five, each has deleted another one."""
+    common = set(before[0]) & set(before[1])
+    first = sorted({*before[0], *before[1]}, key=key_of)[:5]
+    return set(first) - common
+
+
+def test_a_new_region_begins_with_a_copy() -> None:
+    with Mesh(2, *SMALL_LOG) as mesh:
+        one, two = mesh[1], mesh[2]
+        two.xadd("u")
+        mesh.sync()
+        two.stop()
+        added = fill(one, "s")
+        write_anew(one)
+        wiped(two)
+        two.start()
+        wait_until(lambda: two.ids("s") == added, two)
+        assert two.call("XLEN", "u") == 1
+        assert "has been joined" in two.log()
+        later = one.xadd("s")
+        wait_until(lambda: two.ids("s") == [*added, later], two)
+
+
+def wiped(region: RegionProcess) -> None:
+    """Take its disk away."""
+    for path in region.directory.glob("appendonlydir/*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_a_start_before_the_files_were_written_anew(crash: bool) -> None:
+    options = (*SMALL_LOG, "--rdb-key-save-delay", "5000000")  # the new base takes long
+    with Mesh(2, *options) as mesh:
+        one, two = mesh[1], mesh[2]
+        two.xadd("u")
+        mesh.sync()
+        two.stop()
+        added = fill(one, "s")
+        one.call("CONFIG", "SET", "rdb-key-save-delay", "0")
+        write_anew(one)
+        wiped(two)
+        two.start()
+        wait_until(lambda: "has been joined" in two.log(), two)
+        later = one.xadd("s")
+        wait_until(lambda: two.ids("s") == [*added, later], two)
+        assert copies_in(two)
+        two.restart(crash=crash)
+        assert copies_in(two)
+        assert two.ids("s") == [*added, later]
+        last = one.xadd("s")
+        wait_until(lambda: two.ids("s") == [*added, later, last], two)
+
+
+# Piece by piece
+
+
+class Kept(Receptacle):
+    def __init__(self) -> None:
+        self.data = b""
+        self.name = b""
+        self.is_whole = False
+
+    def begin(self, name: bytes, size_bytes: int) -> None:
+        self.name = name
+
+    def add(self, data: bytes) -> None:
+        self.data += data
+
+    def end(self) -> None:
+        self.is_whole = True
+
+
+def met(receptacle: Receptacle) -> Copier:
+    """A copier that has just met region 2."""
+    one, two = End(1), End(2)
+    copier = Copier(one.region, 2, b"", {}, receptacle)
+    copier.connected()
+    (hello,) = copier.out
+    copier.out.clear()
+    copier.received(two.caller().greet(hello[2:]))
+    assert copier.out == [[b"AA", b"COPY", b"BEGIN"]]
+    copier.out.clear()
+    return copier
+
+
+def piece(data: bytes) -> list[object]:
+    return [data, xxh3_64_hexdigest(data).encode()]
+
+
+def test_a_copy_comes_in_pieces() -> None:
+    whole = random.Random(1).randbytes(6 * PIECE_BYTES + 5)
+    kept = Kept()
+    copier = met(kept)
+    copier.received([7, b"base.hrs", len(whole)])
+    while copier.out:
+        assert len(copier.out) <= OUTSTANDING
+        _, _, number, offset = copier.out.pop(0)
+        assert number == b"7"
+        data = whole[int(offset) : int(offset) + PIECE_BYTES]
+        copier.received(piece(data))
+        copier.written(len(data))
+    assert not copier.failure
+    assert copier.is_whole
+    assert kept.is_whole
+    assert kept.data == whole
+    assert kept.name == b"base.hrs"
+
+
+def test_what_is_not_written_yet_is_bounded() -> None:
+    copier = met(Kept())
+    copier.received([7, b"base.hrs", 10**12])
+    answered = 0
+    while copier.out:
+        copier.out.pop(0)
+        copier.received(piece(b"x" * PIECE_BYTES))
+        answered += 1
+        assert answered < 100
+    assert not copier.failure
+    copier.written(PIECE_BYTES * answered)
+    assert copier.out
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"OK",
+        [],
+        [1, b"n"],
+        [0, b"n", 5],
+        [1, b"", 5],
+        [1, b"n", 0],
+        [1, b"n", -1],
+        [1, b"n" * 256, 5],
+        [b"1", b"n", 5],
+        [1, 2, 5],
+    ],
+)
+def test_beginnings_that_are_none(reply: object) -> None:
+    copier = met(Kept())
+    copier.received(reply)
+    assert copier.failure
+    assert not copier.out
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data: piece(data[:-1]),
+        lambda data: piece(data + b"x"),
+        lambda data: [data, b"0" * 16],
+        lambda data: [data],
+        lambda data: [5, 5],
+        lambda data: b"OK",
+    ],
+)
+def test_pieces_that_are_none(make: Callable[[bytes], object]) -> None:
+    kept = Kept()
+    copier = met(kept)
+    copier.received([7, b"base.hrs", 3 * PIECE_BYTES])
+    copier.received(make(b"x" * PIECE_BYTES))
+    assert copier.failure
+    assert kept.data == b""
+    assert not kept.is_whole
