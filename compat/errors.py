@@ -45,6 +45,9 @@ ID_BELOW_PROMISE: Final = (
     b"ERR the stream has IDs that this region made, and this one is not above those that other "
     b"regions were promised (aa-stable-ids)"
 )
+NO_STABLE_IDS: Final = (
+    b"ERR the stream has no stable IDs, because callers gave it IDs that may come late"
+)
 XSETID_OPTIONS_IN_REGION: Final = b"ERR XSETID takes no options in a region"
 TRANSACTION_TOO_LARGE: Final = (
     b"ERR the stream is larger than one transaction between regions may be "

@@ -40,7 +40,7 @@ def region_record(region: Region) -> Record:
         region.generation,
         region.count,
         region.last_lane,
-        region.promise_ms,
+        max(region.promise_ms, region.kept_promise_ms),
     ]
     record.add(region.database)
     record.add(region.nonce)
@@ -76,6 +76,7 @@ def read_region(table: list[int], nonce: bytes, document: bytes, region: Region)
     region.count = count
     region.last_lane = last_lane
     region.promise_ms = promise_ms
+    region.kept_promise_ms = promise_ms
     region.joined = {_member(number) for number in joined}
     region.forgotten = {_member(number): last for number, last in forgotten}
     region.beats = {

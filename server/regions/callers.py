@@ -234,4 +234,4 @@ class Callers:
     def _promise_ms(self) -> int:
         """What the end of the log may promise: nothing while some records have not left."""
         region = self._region
-        return region.promise_ms if self._log.ends(region.origin) == region.count else 0
+        return region.tells_promise_ms() if self._log.ends(region.origin) == region.count else 0

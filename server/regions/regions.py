@@ -37,6 +37,7 @@ from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.peers import Connector, Peer, pulling
+from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.regions.retention import Retention
 from headrace.server.regions.stability import Stability
 from headrace.server.regions.starting import Catching
@@ -174,6 +175,7 @@ class Regions(Neighbours):
             self._synced.look()
             self._stability.look(now_ms)
             finish(self._server, self._dispatcher.call, None)
+            look_at_promises(self._dispatcher)
         for peer in self.peers.values():
             if peer.conversation is not None:
                 peer.conversation.look(now_ms)
@@ -277,14 +279,13 @@ class Regions(Neighbours):
 
     def _note_level(self, puller: Puller) -> None:
         """A promise holds once everything before it has been applied, and so does a fingerprint."""
-        promises = self.region.promises
         number = puller.peer_region
         if puller.is_level and puller.check is not None:
             check = puller.check
             puller.check = None
             self.checks.heard(number, puller.known, check)
-        if puller.is_level and puller.promise_ms > promises.get(number, 0):
-            promises[number] = puller.promise_ms
+        if puller.is_level:
+            note_promise(self.region, number, puller.known, puller.promise_ms)
 
     # Applying
 

@@ -21,7 +21,6 @@ from headrace.server.regions.effects import (
 from headrace.server.state import Server
 from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.records import AA
-from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
     REGION_MAX,
@@ -33,7 +32,6 @@ from headrace.storage.regions.vectors import (
 )
 
 _NUMBER_DIGITS: Final = 18
-NO_STABLE_MS: Final = -1
 KEYS_AT_ONCE: Final = 200  # that are looked at for what may be forgotten
 
 
@@ -77,9 +75,15 @@ def beat(server: Server) -> bool:
     region = region_of(server)
     if not region.wants_beat() or not may_write(server):
         return False
+    beat_now(server)
+    return True
+
+
+def beat_now(server: Server) -> None:
+    """Say what is on the disk here."""
+    region = region_of(server)
     numbers = encode_numbers(region.synced)
     emit(server, [AA, b"BEAT", numbers, b"%d" % region.promise_ms])
-    return True
 
 
 @effect(b"BEAT")
@@ -95,6 +99,10 @@ def apply_beat(found: Effect) -> None:
     known = region.beats.get(number)
     if known is None or known.epoch <= epoch:
         region.beats[number] = Beat(epoch, numbers, promise_ms)
+    if number == region.id:  # it may come back from others, to a region that has lost its files
+        region.promise_ms = max(region.promise_ms, promise_ms)
+    elif not found.replaying:
+        region.others_asked_ms = found.server.clock.monotonic_ms()
 
 
 @effect(b"JOIN")
@@ -125,22 +133,6 @@ def forget(server: Server, number: int) -> None:
     region = region_of(server)
     epochs = [epoch_of(origin) for origin in region.known() if origin_key(origin)[0] == number]
     emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
-
-
-def stable_ms(server: Server, region: Region) -> int:
-    """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` while not known.
-
-    What a member has promised holds once all that it wrote before is here, so it is noted then.
-    """
-    found = region.promise_ms
-    for member in region.members():
-        if member == region.id:
-            continue
-        promised = region.promises.get(member)
-        if promised is None:
-            return NO_STABLE_MS
-        found = min(found, promised)
-    return found
 
 
 def _region(text: bytes) -> int:

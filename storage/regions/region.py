@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.storage.regions.beats import Beat, stable_numbers
+from headrace.storage.regions.promises import NO_STABLE_MS, has_all_before, least_promise
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
@@ -26,6 +27,9 @@ STEP: Final = 1 << STEP_SHIFT
 STEPS: Final = 1 << (GENERATION_SHIFT - STEP_SHIFT)  # sequences that a region has in a millisecond
 
 
+NEVER_MS: Final = -(2**40)
+
+
 class Region:
     """This region.
 
@@ -44,8 +48,15 @@ class Region:
         peers, joined: the other regions, as configured, and as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
         beats: the latest of each region.
+        kept_promise_ms: what its file says of that, which may be more: so not each promise is
+            recorded.
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
+        told: what each of them said it knew, when its promise was noted last.
+        asked_ms, others_asked_ms: when somebody wanted to know here, or may have wanted to know in
+            another region, what is stable; of the clock that nobody sets.
+        beaten_ms: when it told others so.
+        stable_readers: keys for which somebody waits until more is stable.
         synced: what is known here and on the disk.
         garbage: keys that remember what may be forgotten once all regions know of it.
         garbage_known: what was known here when the latest of that came.
@@ -71,7 +82,13 @@ class Region:
         self.joined: set[int] = set()
         self.forgotten: dict[int, int] = {}
         self.beats: dict[int, Beat] = {}
+        self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
+        self.told: dict[int, Numbers] = {}
+        self.asked_ms = NEVER_MS
+        self.others_asked_ms = NEVER_MS
+        self.beaten_ms = NEVER_MS
+        self.stable_readers: dict[bytes, None] = {}
         self.synced: Numbers = {}
         self.garbage: dict[bytes, None] = {}
         self.garbage_known: Numbers = {}
@@ -79,6 +96,7 @@ class Region:
         self.emitted: dict[bytes, int] = {}
         self.unpublished: dict[tuple[bytes, bytes], None] = {}
         self.pairs_merged = 0
+        self._stable_ms = NO_STABLE_MS
 
     def note_garbage(self, key: bytes, dot: Dot) -> None:
         """A key remembers a removal until all regions know of it."""
@@ -108,6 +126,28 @@ class Region:
     def stable(self) -> Numbers:
         """What every member has on its disk, and all that is concurrent with it is here."""
         return stable_numbers(self.beats, self.members(), self.known())
+
+    def stable_ms(self) -> int:
+        """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` if not known.
+
+        What was stable once stays so.
+        """
+        members = self.members()
+        others = [member for member in members if member != self.id]
+        least_ms = least_promise(others, self.promises, self.promise_ms)
+        if least_ms > self._stable_ms:
+            epochs = {member: self.epoch if member == self.id else 0 for member in members}
+            if has_all_before(others, self.told, self.known(), epochs):
+                self._stable_ms = least_ms
+        return self._stable_ms
+
+    def tells_promise_ms(self) -> int:
+        """What others may be promised: nothing as long as they cannot see which epoch this is."""
+        return 0 if self.is_in_unseen_epoch() else self.promise_ms
+
+    def is_in_unseen_epoch(self) -> bool:
+        """Whether nothing was written in this epoch, and something in an earlier one."""
+        return not self.count and latest_epoch(self.numbers, self.id) >= 0
 
     def known(self) -> Numbers:
         """All that is known here, own records included."""

@@ -25,6 +25,7 @@ class ReadOptions:
 
     Args:
         for_group: they are those of XREADGROUP.
+        in_region: STABLE is one of them.
 
     Attributes:
         count: the most entries of each stream; 0 is all.
@@ -37,16 +38,19 @@ class ReadOptions:
         consumer_at: where the consumer stands in the request; 0 is that none was given.
         noack: new entries are not kept pending.
         claim_ms: take over entries that have been idle so long; ``NO_CLAIM`` without it.
+        stable: only up to where nothing can come any more.
         words: all of them as they were given, STREAMS included.
     """
 
-    def __init__(self, for_group: bool) -> None:
+    def __init__(self, for_group: bool, in_region: bool = False) -> None:
         self.for_group: Final = for_group
+        self.in_region: Final = in_region
         self.group = b""
         self.consumer = b""
         self.consumer_at = 0
         self.noack = False
         self.claim_ms = NO_CLAIM
+        self.stable = False
         self.count = 0
         self.max_count = 0
         self.max_size = 0
@@ -81,6 +85,10 @@ class ReadOptions:
                 if not self.for_group:
                     raise CommandError(errors.only_for_groups(word.upper()))
                 at = self._read_group_option(argv, at, word)
+                continue
+            elif word == b"stable" and self.in_region:
+                self.stable = True
+                at += 1
                 continue
             else:
                 raise CommandError(errors.SYNTAX)
@@ -135,8 +143,8 @@ class _LastRead:
     Other readers send them too, except for their group and their name in it.
     """
 
-    def __init__(self, for_group: bool) -> None:
-        self.options = ReadOptions(for_group)
+    def __init__(self, for_group: bool, in_region: bool = False) -> None:
+        self.options = ReadOptions(for_group, in_region)
 
     def read(self, argv: list[bytes], now_ms: int) -> ReadOptions:
         options = self.options
@@ -147,7 +155,7 @@ class _LastRead:
             if stand_at(argv, 1, options.words):
                 options.settle(argv, now_ms)
                 return options
-        options = ReadOptions(options.for_group)
+        options = ReadOptions(options.for_group, options.in_region)
         options.read(argv, now_ms)
         if len(options.words) <= MOST_WORDS:
             self.options = options
@@ -156,6 +164,7 @@ class _LastRead:
 
 _last_read: Final = _LastRead(False)
 _last_read_for_group: Final = _LastRead(True)
+_last_read_in_region: Final = _LastRead(False, True)
 
 
 def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOptions:
@@ -167,6 +176,11 @@ def read_options_of(argv: list[bytes], now_ms: int, for_group: bool) -> ReadOpti
         CommandError: as ``ReadOptions.read``.
     """
     return (_last_read_for_group if for_group else _last_read).read(argv, now_ms)
+
+
+def read_options_in_region(argv: list[bytes], now_ms: int) -> ReadOptions:
+    """As ``read_options_of``, those of XREAD in a region."""
+    return _last_read_in_region.read(argv, now_ms)
 
 
 def _positive(text: bytes, refusal: bytes) -> int:

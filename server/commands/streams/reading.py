@@ -32,7 +32,17 @@ from headrace.server.commands.streams.entries import (
     packed_entries,
     within,
 )
-from headrace.server.commands.streams.read_options import ReadOptions, read_options_of
+from headrace.server.commands.streams.read_options import (
+    ReadOptions,
+    read_options_in_region,
+    read_options_of,
+)
+from headrace.server.commands.streams.regional.stable import (
+    bound_of,
+    first_after,
+    parts_up_to,
+    wait_for_stable,
+)
 from headrace.server.commands.streams.waiting import EntryAfter
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
@@ -174,15 +184,24 @@ def xread(call: Call) -> object:
     Source: xreadCommand.
     """
     argv = call.argv
-    options = read_options_of(argv, call.now_ms, False)
+    if call.server.data.region is None:
+        options = read_options_of(argv, call.now_ms, False)
+    else:
+        options = read_options_in_region(argv, call.now_ms)
     width = (len(argv) - options.streams_at) // 2
     keys = argv[options.streams_at : options.streams_at + width]
     streams: list[Stream | None] = []
     after: list[tuple[int, int]] = []
+    bounds: list[tuple[int, int]] = []  # where only what is stable is wanted
     for number, key in enumerate(keys):
         stream = stream_to_read(call, key)
         streams.append(stream)
-        after.append(_resolve(argv[options.streams_at + width + number], stream))
+        text = argv[options.streams_at + width + number]
+        if options.stable:
+            bounds.append(bound_of(call, stream))
+            after.append(first_after(text, stream, bounds[number]))
+        else:
+            after.append(_resolve(text, stream))
     reply = StreamsReply(call.session.resp3)
     entries_left = options.max_count
     size = SizeLimit(options.max_size, call.session.resp3) if options.max_size else None
@@ -190,7 +209,11 @@ def xread(call: Call) -> object:
         if stream is None:
             call.missed(keys[number])  # Redis looks a second time
             continue
-        parts = parts_after(stream, after[number], _least(options.count, entries_left))
+        least = _least(options.count, entries_left)
+        if options.stable:
+            parts = parts_up_to(stream, after[number], bounds[number], least)
+        else:
+            parts = parts_after(stream, after[number], least)
         if not parts:
             continue
         if size is not None:
@@ -211,6 +234,8 @@ def xread(call: Call) -> object:
         return reply.whole()
     if not options.block_at or not call.may_block:
         return NULL_ARRAY
+    if options.stable:
+        return wait_for_stable(call, options, keys, after, bounds)
     return _park(call, options, keys, after)
 
 

@@ -25,10 +25,11 @@ class EntryAfter(Interest):
 
     Args:
         after: beside each key the (ms, seq) that it is to come after.
+        name: of the line to stand in.
     """
 
-    def __init__(self, after: list[tuple[int, int]]) -> None:
-        super().__init__(_NAME, False)
+    def __init__(self, after: list[tuple[int, int]], name: bytes = _NAME) -> None:
+        super().__init__(name, False)
         self.after: Final = after
 
     def new_line(self, queue: Queue) -> Line:
@@ -37,46 +38,50 @@ class EntryAfter(Interest):
 
 
 class Readers(SharedLine):
-    """Those who wait for an entry at one key."""
+    """Those who wait for an entry at one key.
+
+    Attributes:
+        by_id: them by the ID after which they want one, and by ticket.
+    """
 
     def __init__(self, queue: Queue, interest: EntryAfter) -> None:
         super().__init__(queue, interest)
-        self._by_id: dict[tuple[int, int], dict[int, Waiter]] = {}  # and by ticket
+        self.by_id: dict[tuple[int, int], dict[int, Waiter]] = {}
         self._order: SortedList[tuple[int, int]] | None = None  # of the IDs, once they are many
 
     def add(self, waiter: Waiter, number: int) -> None:
         """Let a waiter wait for an entry after the ID that it names beside the key."""
         after = _after(waiter, number)
-        same = self._by_id.get(after)
+        same = self.by_id.get(after)
         if same is None:
-            same = self._by_id[after] = {}
+            same = self.by_id[after] = {}
             if self._order is not None:
                 self._order.add(after)
-            elif len(self._by_id) >= MANY_IDS:
-                self._order = SortedList(self._by_id)
+            elif len(self.by_id) >= MANY_IDS:
+                self._order = SortedList(self.by_id)
         same[waiter.ticket] = waiter
 
     def remove(self, waiter: Waiter, number: int) -> None:
         """Let a waiter go, if it waits for that."""
         after = _after(waiter, number)
-        same = self._by_id.get(after)
+        same = self.by_id.get(after)
         if same is None or waiter.ticket not in same:
             return
         del same[waiter.ticket]
         if not same:
-            del self._by_id[after]
+            del self.by_id[after]
             if self._order is not None:
                 self._order.remove(after)
-                if not self._by_id:
+                if not self.by_id:
                     self._order = None
 
     def is_empty(self) -> bool:
         """Whether nobody waits."""
-        return not self._by_id
+        return not self.by_id
 
     def waiters(self) -> list[Waiter]:
         """All of them."""
-        return [waiter for same in self._by_id.values() for waiter in same.values()]
+        return [waiter for same in self.by_id.values() for waiter in same.values()]
 
     def candidates(self, value: object | None) -> list[Waiter]:
         """Who may be served now, first come first. Complexity: O(found)."""
@@ -87,12 +92,12 @@ class Readers(SharedLine):
         last_seq = value.last_seq
         order = self._order
         if order is None:
-            for after, same in self._by_id.items():
+            for after, same in self.by_id.items():
                 if is_below(after[0], after[1], last_ms, last_seq):
                     found.extend(same.values())
         else:
             for after in order.irange(maximum=(last_ms, last_seq), inclusive=(True, False)):
-                found.extend(self._by_id[after].values())
+                found.extend(self.by_id[after].values())
         if len(found) > 1:
             found.sort(key=attrgetter("ticket"))
         return found

@@ -139,11 +139,15 @@ def _is_manual(call: Call, stream: Stream, ms: int) -> bool:
         CommandError: there are IDs in the stream that were made here.
     """
     assert isinstance(stream, RegionalStream)
-    if ms > region_of(call.server).promise_ms:
-        return False
-    if call.server.config.aa_stable_ids and stream.has_made_ids():
-        raise CommandError(errors.ID_BELOW_PROMISE)
-    return True
+    region = region_of(call.server)
+    if stream.has_made_ids():
+        if ms > region.promise_ms:
+            return False
+        if call.server.config.aa_stable_ids:
+            raise CommandError(errors.ID_BELOW_PROMISE)
+        return True
+    # What is below the present may be promised at any moment, perhaps before the next such ID.
+    return ms <= max(region.promise_ms, call.now_ms - 1)
 
 
 def new_regional_stream(call: Call, key: bytes) -> RegionalStream:

@@ -6,9 +6,10 @@ from typing import Final
 
 from headrace.protocol.packing import Constant, Packer
 from headrace.server.regions.effects import region_of
-from headrace.server.regions.stability import stable_ms
+from headrace.server.regions.promising import ask_for_stable
 from headrace.server.state import Server
-from headrace.storage.regions.vectors import ID
+from headrace.storage.regions.promises import NO_STABLE_MS
+from headrace.storage.regions.vectors import ID, NO_ID
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.places import places_of
@@ -46,6 +47,7 @@ def add_lanes(out: Packer, server: Server, stream: Stream) -> None:
         out.constant(_REMOVED_UP_TO)
         out.id(*max(lane.deleted, lane.trimmed))
     out.constant(_STABLE_ID)
+    ask_for_stable(server)
     found = stable_id(server, stream)
     if found is None:
         out.null()
@@ -54,11 +56,14 @@ def add_lanes(out: Packer, server: Server, stream: Stream) -> None:
 
 
 def stable_id(server: Server, stream: RegionalStream) -> ID | None:
-    """The ID up to which nothing can come any more; None where callers make IDs that may be low."""
+    """The ID up to which nothing can come any more; (0, 0) while that is not known.
+
+    Returns: None where callers give IDs that may come late.
+    """
     if stream.is_manual():
         return None
-    ms = stable_ms(server, region_of(server))
-    return None if ms < 0 else (ms, ID_MAX)
+    ms = region_of(server).stable_ms()
+    return NO_ID if ms == NO_STABLE_MS else (ms, ID_MAX)
 
 
 def add_places(out: Packer, group: Group) -> None:

@@ -1,0 +1,317 @@
+"""Stable IDs: up to them nothing can come any more, whatever the clocks and the links do."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from support.near_regions import START_MS, Link, NearRegion, linked, replayed, sync
+
+ID_MAX = 2**64 - 1
+
+
+def regions_at(folder: Path, *clocks_ms: int) -> list[NearRegion]:
+    numbers = tuple(range(1, len(clocks_ms) + 1))
+    found = []
+    for number, ms in zip(numbers, clocks_ms, strict=True):
+        others = tuple(other for other in numbers if other != number)
+        region = NearRegion(number, folder, others=others)
+        region.clock.ms = START_MS + ms
+        found.append(region)
+    return found
+
+
+def named(links: list[Link]) -> dict[tuple[int, int], Link]:
+    """Them by source and target."""
+    return {(link.source.region.id, link.target.region.id): link for link in links}
+
+
+def as_id(text: object) -> tuple[int, int]:
+    assert isinstance(text, bytes)
+    ms, seq = text.split(b"-")
+    return int(ms), int(seq)
+
+
+def stable_id(region: NearRegion, key: str) -> object:
+    reply = region.call("XINFO", "STREAM", key)
+    assert isinstance(reply, list)
+    return dict(zip(reply[::2], reply[1::2], strict=True))[b"stable-id"]
+
+
+def added(region: NearRegion) -> bytes:
+    found = region.call("XADD s * f v")
+    assert isinstance(found, bytes)
+    return found
+
+
+def ids_of(reply: object) -> list[bytes]:
+    if reply is None:
+        return []
+    assert isinstance(reply, list), reply
+    return [entry[0] for entry in reply[0][1]]
+
+
+def test_what_another_region_may_add_is_not_stable(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    assert one.call("XADD s * f 1")
+    assert stable_id(one, "s") == b"0-0"  # the other has promised nothing
+    sync(links)
+    before = as_id(stable_id(one, "s"))
+    one.clock.ms += 100
+    ids = [added(one) for _ in range(9)]
+    assert as_id(stable_id(one, "s")) == before
+    assert len(ids_of(one.call("XREAD STABLE STREAMS s 0"))) == 0
+    one.clock.ms += 1
+    two.clock.ms += 200
+    late = two.call("XADD s * f 2")
+    sync(links)
+    assert as_id(stable_id(one, "s")) >= as_id(ids[-1])
+    read = ids_of(one.call("XREAD", "STABLE", "STREAMS", "s", "0"))
+    assert read[1:] == ids
+    assert late not in read  # it is of this very millisecond, which is not over
+    two.clock.ms += 1
+    one.clock.ms += 200
+    sync(links)
+    assert ids_of(one.call("XREAD", "STABLE", "STREAMS", "s", ids[-1])) == [late]
+
+
+def test_options_of_xread(tmp_path: Path) -> None:
+    (one,) = regions_at(tmp_path, 0)
+    ids = [one.call("XADD s * f v") for _ in range(3)]
+    assert one.call("XREAD STABLE STREAMS s 0") is None  # the millisecond is not over
+    one.clock.ms += 1
+    assert ids_of(one.call("XREAD COUNT 2 STABLE STREAMS s 0")) == ids[:2]
+    assert ids_of(one.call("XREAD stable COUNT 2 STREAMS s 0")) == ids[:2]
+    assert ids_of(one.call("XREAD STABLE STREAMS s +")) == ids[2:]
+    assert one.call("XREAD STABLE STREAMS s $") is None
+    assert ids_of(one.call("XREAD STABLE STREAMS missing s 0 0")) == ids
+    assert "The > ID" in str(one.call("XREAD STABLE STREAMS s >"))
+
+
+def test_xreadgroup_knows_no_stable(tmp_path: Path) -> None:
+    (one,) = regions_at(tmp_path, 0)
+    one.call("XGROUP CREATE s g 0 MKSTREAM")
+    assert str(one.call("XREADGROUP GROUP g c STABLE STREAMS s >")) == "ERR syntax error"
+
+
+def test_a_reader_wakes_when_more_is_stable(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 50, 0)
+    links = linked([one, two])
+    sync(links)
+    reader = one.client()
+    assert reader.call("XREAD", "BLOCK", "0", "STABLE", "STREAMS", "s", "0") is None
+    assert reader.waits
+    early = added(one)
+    two.clock.ms += 20
+    late = added(two)
+    sync(links)
+    assert reader.waits  # the other clock is behind: it may still add lower IDs
+    one.clock.ms += 50
+    sync(links)
+    assert reader.waits
+    two.clock.ms += 80
+    sync(links)
+    assert ids_of(reader.reply()) == [late, early]
+    assert not one.region.stable_readers
+
+
+def test_the_end_of_what_was_there_is_the_stable_id(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    one.call("XADD s * f v")
+    reader = one.client()
+    reader.call("XREAD", "BLOCK", "0", "STABLE", "STREAMS", "s", "$")  # not known yet: kept
+    assert reader.waits
+    sync(links)
+    two.clock.ms += 10
+    one.clock.ms += 20
+    sync(links)
+    assert reader.waits
+    late = two.call("XADD s * f late")  # below what may be added here
+    two.clock.ms += 20
+    sync(links)
+    assert ids_of(reader.reply()) == [late]
+
+
+def test_a_stream_that_callers_number_has_no_stable_id(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    reader = two.client()
+    reader.call("XREAD", "BLOCK", "0", "STABLE", "STREAMS", "s", "0")
+    one.call("XADD s 110 f v")
+    sync(links)
+    assert "no stable IDs" in str(reader.reply())
+    for region in (one, two):
+        assert stable_id(region, "s") is None
+        assert "no stable IDs" in str(region.call("XREAD STABLE STREAMS s 0"))
+    assert two.call("XADD s 115 f v") == b"115-2"
+    assert one.call("XADD s * f v")
+    assert one.call("XADD s 120 f v") is not None
+    one.call("DEL s")
+    one.call("XADD s * f v")
+    sync(links)
+    assert stable_id(one, "s") is None  # the other had added an entry that was not deleted
+
+
+def test_an_id_below_what_was_promised_is_refused(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    one.call("XADD s * f v")
+    sync(links)
+    assert two.call("XADD s * f v")
+    sync(links)
+    stable_id(one, "s")
+    sync(links)
+    for region in (one, two):
+        assert "were promised" in str(region.call("XADD", "s", str(START_MS - 5), "f", "v"))
+    two.server.config.aa_stable_ids = False
+    assert two.call("XADD", "s", str(START_MS), "f", "v")
+    two.clock.ms += 50
+    sync(links)
+    two.call("XTRIM s MAXLEN 0")
+    assert two.call("XADD", "s", str(START_MS + 20), "f", "v")
+    sync(links)
+    assert stable_id(one, "s") is None
+
+
+def test_a_promise_outlives_the_process(tmp_path: Path) -> None:
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    two.call("XREAD STABLE STREAMS s 0")
+    sync(links)
+    promised = one.region.promise_ms
+    assert promised == START_MS - 1
+    twin = replayed(one, tmp_path)
+    assert twin.region.promise_ms >= promised
+    twin.clock.set_back(60_000)
+    assert as_id(twin.call("XADD s * f v"))[0] > promised
+
+
+def test_no_record_for_each_promise(tmp_path: Path) -> None:
+    one, _ = regions_at(tmp_path, 0, 0)
+    one.look_at_promises()
+    assert not one.region.promise_ms  # nobody has asked
+    one.call("XREAD STABLE STREAMS s 0")
+    for _ in range(1000):
+        one.clock.ms += 1
+        one.look_at_promises()
+    one.write()
+    assert one.region.promise_ms == START_MS + 999
+    assert one.paths[-1].read_bytes().count(b"PROMISE") == 1
+
+
+def test_a_lost_tail_is_waited_for(tmp_path: Path) -> None:
+    """What a region lost in a power cut may come back from one that had pulled it."""
+    one, two, three = regions_at(tmp_path, 5000, 5000, 0)
+    links = named(linked([one, two, three]))
+    three.call("XADD s * f v")
+    sync(list(links.values()))
+    three.write()
+    before = replayed(three, tmp_path, False)
+    lost = three.call("XADD s * f lost")
+    links[3, 2].post()
+    three = before
+    three.region.begin_epoch(1, 1, b"n")
+    three.open_file()
+    three.clock.ms += 9000
+    all_links = linked([one, two, three])
+    later = named([link for link in all_links if three in (link.source, link.target)])
+    one.clock.ms += 5000
+    two.clock.ms += 5000
+    for link in (later[3, 1], links[2, 1]):
+        link.post()
+        link.deliver()
+    assert as_id(stable_id(one, "s")) < as_id(lost)
+    links[3, 2].deliver()
+    for _ in range(3):
+        for link in (links[2, 1], links[1, 2], *later.values()):
+            link.post()
+            while link.deliver():
+                told = as_id(stable_id(one, "s"))
+                there = ids_of([[b"s", one.call("XRANGE s - +")]])
+                assert told < as_id(lost) or lost in there
+    assert told >= as_id(lost)
+
+
+class Observer:
+    """Remembers what a region was told to be stable, and sees whether anything comes below."""
+
+    def __init__(self, region: NearRegion, key: str) -> None:
+        self.region = region
+        self.key = key
+        self.told = (0, 0)
+        self.below: list[bytes] = []
+        self.read: list[bytes] = []
+
+    def ids(self) -> list[bytes]:
+        return ids_of([[b"", self.region.call("XRANGE", self.key, "-", "+")]])
+
+    def look(self) -> None:
+        below = [each for each in self.ids() if as_id(each) <= self.told]
+        assert below == self.below
+        if self.region.call("EXISTS", self.key):
+            told = stable_id(self.region, self.key)
+            if told is not None:
+                self.told = max(self.told, as_id(told))
+        self.below = [each for each in self.ids() if as_id(each) <= self.told]
+        after = self.read[-1] if self.read else b"0"
+        reply = self.region.call("XREAD", "COUNT", "3", "STABLE", "STREAMS", self.key, after)
+        self.read += ids_of(reply)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_comes_at_or_below_what_was_stable(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    count = dice.choice((2, 2, 3))
+    skews = [dice.choice((0, 3, -50, 4000, -100_000)) for _ in range(count)]
+    regions = regions_at(tmp_path, *skews)
+    links = linked(regions)
+    observers = [Observer(region, key) for region in regions for key in ("s", "t")]
+    for _ in range(250):
+        region = dice.choice(regions)
+        step = dice.random()
+        key = dice.choice(("s", "t"))
+        if step < 0.35:
+            region.call("XADD", key, "*", "f", "v")
+        elif step < 0.42:
+            low = region.clock.ms + dice.choice((-1000, -2, -1, 0, 1, 30))
+            if region.call("EXISTS", key):
+                region.call("XADD", key, str(low), "f", "v")
+        elif step < 0.60:
+            region.clock.ms += dice.choice((0, 1, 1, 7, 300))
+        elif step < 0.62:
+            region.clock.set_back(dice.choice((1, 40, 5000)))
+        elif step < 0.63:
+            where = regions.index(region)
+            twin = replayed(region, tmp_path)
+            regions[where] = twin
+            for link in links:
+                link.replace(region, twin)
+            for observer in observers:
+                if observer.region is region:
+                    observer.region = twin
+            region = twin
+        elif step < 0.80:
+            dice.choice(links).post()
+        else:
+            link = dice.choice(links)
+            link.deliver()
+            region = link.target
+        for observer in observers:
+            if observer.region is region:
+                observer.look()
+    for region in regions:
+        region.clock.ms = START_MS + 200_000
+    for _ in range(4):
+        for observer in observers:
+            observer.look()
+        for region in regions:
+            region.clock.ms += 1000
+        sync(links)
+    for observer in observers:
+        for _ in range(len(observer.ids())):
+            observer.look()
+        assert observer.read == observer.ids()
