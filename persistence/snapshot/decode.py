@@ -171,6 +171,7 @@ class Decoder(RecordDecoder):
             raise self.malformed("the number of a region")
         database = self.cut(table[TEXTS_AT])
         nonce = self.cut(table[TEXTS_AT + 1])
+        caught = self.cut(table[TEXTS_AT + 2])
         whose = self._whose
         if not self._takes_regions:
             raise Unfit(
@@ -185,7 +186,7 @@ class Decoder(RecordDecoder):
                 f"it is that of region {number} of {database[:64]!r}, and this server is region "
                 f"{whose.id} of {whose.database[:64]!r} (aa-region-id, aa-database)"
             )
-        read_region(table, nonce, self.cut(table[TEXTS_AT + 2]), whose)
+        read_region(table, nonce, caught, self.cut(table[TEXTS_AT + 3]), whose)
         self.region = whose
 
     def _total(self, table: list[int]) -> None:

@@ -18,7 +18,7 @@ from headrace.storage.regions.vectors import (
     encode_numbers,
 )
 
-TEXTS_AT: Final = 6  # in the table, where the lengths of database, nonce and document stand
+TEXTS_AT: Final = 6  # in the table, where the lengths of the texts stand
 _Others = tuple[
     bytes,  # numbers
     list[int],  # joined
@@ -44,6 +44,7 @@ def region_record(region: Region) -> Record:
     ]
     record.add(region.database)
     record.add(region.nonce)
+    record.add(region.caught)
     beats = [
         (number, beat.epoch, encode_numbers(beat.numbers), beat.promise_ms)
         for number, beat in sorted(region.beats.items())
@@ -59,7 +60,9 @@ def region_record(region: Region) -> Record:
     return record
 
 
-def read_region(table: list[int], nonce: bytes, document: bytes, region: Region) -> None:
+def read_region(
+    table: list[int], nonce: bytes, caught: bytes, document: bytes, region: Region
+) -> None:
     """Let a region know what a record says that it knew.
 
     Raises:
@@ -77,6 +80,7 @@ def read_region(table: list[int], nonce: bytes, document: bytes, region: Region)
     region.last_lane = last_lane
     region.promise_ms = promise_ms
     region.kept_promise_ms = promise_ms
+    region.caught = caught
     region.joined = {_member(number) for number in joined}
     region.forgotten = {_member(number): last for number, last in forgotten}
     region.beats = {

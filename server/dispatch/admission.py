@@ -228,8 +228,10 @@ def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> b
         return errors.MISCONF_SNAPSHOT
     if server.gate.reasons & WRITES_REFUSED and (writes or row.name == b"ping"):
         return errors.MISCONF_AOF % dispatcher.durability.files.write_error
-    if server.gate.reasons & REGION_REFUSES and writes and server.data.region is not None:
-        return server.data.region.refusal
+    region = server.data.region
+    if server.gate.reasons & REGION_REFUSES and writes and region is not None:
+        # AA FORGET ends the waiting for others.
+        return b"" if row.flags & ADMIN else region.refusal
     if server.gate.reasons & NO_REPLICAS and writes:
         return errors.NO_REPLICAS
     return b""

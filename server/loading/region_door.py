@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from typing import Final
 
 from headrace.persistence.aof.identity import Life
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.server.loading.numbered import EffectsDoor
+from headrace.server.regions.catching import Catching, new_nonce
 from headrace.server.regions.effects import (
     EffectError,
     adopted,
@@ -30,7 +30,6 @@ from headrace.server.regions.starting import (
     NONE,
     WHOLE,
     Answer,
-    Catching,
     Forgotten,
     Start,
     decide,
@@ -41,7 +40,6 @@ from headrace.storage.regions.replicated import Replicated
 log: Final = logging.getLogger("headrace")
 
 LOOK_S: Final = 0.02  # between two looks whether all have answered
-NONCE_BYTES: Final = 8
 
 
 class RegionDoor(EffectsDoor):
@@ -123,9 +121,7 @@ class RegionDoor(EffectsDoor):
         """Be what was decided."""
         region = self.region
         if not start.goes_on:
-            region.begin_epoch(
-                start.epoch, start.generation, os.urandom(NONCE_BYTES).hex().encode()
-            )
+            region.begin_epoch(start.epoch, start.generation, new_nonce(start.refusal))
         name = region.origin.decode()
         log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
         if start.refusal:

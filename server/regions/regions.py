@@ -28,6 +28,7 @@ from headrace.server.gate import (
 )
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.callers import Callers, FileLog
+from headrace.server.regions.catching import Catching, note_caught
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.copier import PIECE_MAX_BYTES, Copier
@@ -40,7 +41,6 @@ from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.regions.retention import Retention
 from headrace.server.regions.stability import Stability
-from headrace.server.regions.starting import Catching
 from headrace.server.regions.synced import SyncedNumbers
 from headrace.server.regions.syncing import Sync, Wait
 from headrace.server.state import Neighbours, Server
@@ -202,6 +202,8 @@ class Regions(Neighbours):
                 return
         self.catching = None
         refuse_writes(self._server, b"")
+        note_caught(self._server)
+        finish(self._server, self._dispatcher.call, None)
         log.info("All is here that the other regions know: writes are taken")
 
     # The backlog

@@ -8,7 +8,7 @@ sent. So where entries may be lost, another generation begins, which stands in e
 What others have forgotten rests on what this region had told them that it has. Where its files may
 be older than that, or are gone, it takes no writes until it knows all that the others do.
 
-This decides. It asks nobody, and there is no clock here: see ``server.regions.introducing``.
+This decides. It asks nobody, and there is no clock here; see ``server.loading.region_door``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat.errors import AASTART, AASYNCING
+from headrace.server.regions.catching import refusal_of
 from headrace.storage.regions.region import Region, latest_epoch
-from headrace.storage.regions.vectors import Numbers, covers
+from headrace.storage.regions.vectors import Numbers
 
 # What the files are
 NONE: Final = 0  # there is no data
@@ -109,15 +110,17 @@ def decide(
             return Start(0, 0, AASYNCING, "it joins the others with data of a single server")
         return Start(0, 0, b"", "the data of a single server becomes a region's")
     epoch = _next_epoch(max(known, region.epoch, forgotten), now_ms)
+    generation = region.generation
+    lacking = refusal_of(region)
     if files == MOVED:
-        return Start(epoch, region.generation + 1, AASTART, "its files were copied or restored")
+        return Start(epoch, generation + 1, AASTART, "its files were copied or restored")
     if files == CUT:
-        return Start(epoch, region.generation + 1, b"", "the end of its file may be missing")
+        return Start(epoch, generation + 1, lacking, "the end of its file may be missing")
     if _know_more(region, answers):
-        return Start(epoch, region.generation + 1, AASTART, "others know more of it than its files")
+        return Start(epoch, generation + 1, AASTART, "others know more of it than its files")
     if not answered:
-        return Start(epoch, region.generation, b"", "not all others have answered")
-    start = Start(region.epoch, region.generation, b"", "its epoch goes on")
+        return Start(epoch, generation, lacking, "not all others have answered")
+    start = Start(region.epoch, generation, lacking, "its epoch goes on")
     start.goes_on = True
     return start
 
@@ -160,37 +163,3 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
 def _next_epoch(known: int, now_ms: int) -> int:
     """An epoch above all that are known, and above those that nobody has told of."""
     return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // MINUTE_MS)
-
-
-class Catching:
-    """What a region still has to learn before it takes writes.
-
-    Attributes:
-        refusal: the error line meanwhile.
-    """
-
-    def __init__(self, region: Region, refusal: bytes) -> None:
-        self.refusal: Final = refusal
-        self._region: Final = region
-        self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
-
-    def heard(self, member: int, numbers: Numbers) -> None:
-        """Another region has said what it knows; the first time since the start counts."""
-        self._wanted.setdefault(member, numbers)
-
-    def lacking(self) -> list[int]:
-        """The other regions of which something is missing, or that have not been heard."""
-        region = self._region
-        known = region.known()
-        found: list[int] = []
-        for member in region.members():
-            if member == region.id:
-                continue
-            wanted = self._wanted.get(member)
-            if wanted is None or not _has_all(known, wanted):
-                found.append(member)
-        return found
-
-
-def _has_all(known: Numbers, wanted: Numbers) -> bool:
-    return all(covers(known, (origin, number)) for origin, number in wanted.items())

@@ -38,6 +38,7 @@ class Region:
         epoch, origin: who it is now.
         generation: how many times a tail may have been lost; it stands in every ID.
         nonce: tells apart two lives that took the same epoch.
+        caught: the nonce of the latest epoch in which it has caught up with the others.
         database: the name of what all regions share.
         mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
         count: how many records this origin has written.
@@ -72,6 +73,7 @@ class Region:
         self.origin = origin_of(region, 0)
         self.generation = 0
         self.nonce = b""
+        self.caught = b""
         self.database = b""
         self.mode = STRICT
         self.count = 0

@@ -38,6 +38,7 @@ def a_region() -> Region:
     region = Region(1)
     region.database = b"orders"
     region.begin_epoch(3, 2, b"nonce")
+    region.caught = b"nonces"
     region.count = 70
     region.numbers = {b"1.0": 5, b"2.0": 17, b"3.9": 2**50}
     region.last_lane = 80
@@ -54,9 +55,9 @@ def plain_region(region: Region) -> object:
         number: (beat.epoch, beat.numbers, beat.promise_ms) for number, beat in region.beats.items()
     }
     return (
-        (region.id, region.database, region.origin, region.epoch, region.generation, region.nonce),
-        (region.count, region.numbers, region.last_lane, region.promise_ms),
-        (region.joined, region.forgotten, beats, region.promises),
+        (region.id, region.database, region.origin, region.epoch, region.generation),
+        (region.nonce, region.caught, region.count, region.numbers, region.last_lane),
+        (region.promise_ms, region.joined, region.forgotten, beats, region.promises),
     )
 
 

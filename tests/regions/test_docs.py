@@ -180,6 +180,7 @@ def test_the_three_files(fresh_server: Callable[..., ServerProcess]) -> None:
         for server in servers:
             with server.client() as client:
                 assert client.call("AUTH", "for-clients") == b"+OK\r\n"
+                wait_until(lambda client=client: b"aa_writable:1" in client.call("INFO"))
                 added = client.call_parsed("XADD", "s", "*", "f", "v")
                 assert isinstance(added, bytes)
                 found.append(added)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.compat.errors import AASTART, AASYNCING
+from headrace.server.regions.catching import Catching, new_nonce, refusal_of
 from headrace.server.regions.starting import (
     ADOPTED,
     CUT,
@@ -14,7 +15,6 @@ from headrace.server.regions.starting import (
     NONE,
     WHOLE,
     Answer,
-    Catching,
     Forgotten,
     Start,
     decide,
@@ -147,3 +147,19 @@ def test_who_has_been_forgotten_is_not_waited_for() -> None:
     catching.heard(2, {})
     region.forgotten[3] = 0
     assert catching.lacking() == []
+
+
+@pytest.mark.parametrize("refusal", [AASTART, AASYNCING])
+def test_what_a_region_lacks_is_not_forgotten_by_another_start(refusal: bytes) -> None:
+    region = a_region()
+    region.nonce = new_nonce(refusal)
+    assert refusal_of(region) == refusal
+    assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, refusal, True)
+    assert told(decide(region, WHOLE, [2], {}, NOW_MS)) == (MINUTES, 2, refusal, False)
+    assert told(decide(region, CUT, [], {}, NOW_MS)) == (MINUTES, 3, refusal, False)
+    region.caught = region.nonce
+    assert refusal_of(region) == b""
+    assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, b"", True)
+    assert refusal_of(Region(1)) == b""
+    region.nonce = new_nonce(b"")
+    assert refusal_of(region) == b""

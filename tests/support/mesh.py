@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +28,7 @@ class RegionProcess(ServerProcess):
         number: int,
         aa_port: int,
         *options: str,
+        directory: Path | None = None,
         environment: dict[str, str] | None = None,
     ) -> None:
         super().__init__(
@@ -40,6 +42,7 @@ class RegionProcess(ServerProcess):
             "",
             *QUICK,
             *options,
+            directory=directory,
             environment=environment,
         )
         self.number = number

@@ -1,0 +1,86 @@
+"""A region that does not know yet all that the others do takes no writes.
+
+That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
+with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from headrace.compat.errors import AASTART, AASYNCING
+from headrace.server.regions.effects import EffectError, Words, local, region_of
+from headrace.server.state import Server
+from headrace.storage.regions.records import AA
+from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import Numbers, covers
+
+NONCE_BYTES: Final = 8
+_ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
+_CAUGHT: Final = b"CAUGHT"
+
+
+def new_nonce(refusal: bytes) -> bytes:
+    """The nonce of an epoch that begins with this reason to take no writes, if there is one."""
+    nonce = os.urandom(NONCE_BYTES).hex().encode()
+    for end, line in _ENDS.items():
+        if line == refusal:
+            return nonce + end
+    return nonce
+
+
+def refusal_of(region: Region) -> bytes:
+    """Why a region takes no writes, as its files have it; empty where it does."""
+    if region.nonce == region.caught:
+        return b""
+    return _ENDS.get(region.nonce[-1:], b"")
+
+
+@local(_CAUGHT)
+def apply_caught(server: Server, words: Words) -> None:
+    """``AA CAUGHT nonce``: all is here that the others knew when the epoch began."""
+    if len(words) != 3:
+        raise EffectError("CAUGHT has a nonce")
+    region_of(server).caught = words[2]
+
+
+def note_caught(server: Server) -> None:
+    """All is here; another start need not ask for it again. The caller ends the command."""
+    region = region_of(server)
+    region.caught = region.nonce
+    server.changes.record(0, [AA, _CAUGHT, region.nonce])
+
+
+class Catching:
+    """What a region still has to learn before it takes writes.
+
+    Attributes:
+        refusal: the error line meanwhile.
+    """
+
+    def __init__(self, region: Region, refusal: bytes) -> None:
+        self.refusal: Final = refusal
+        self._region: Final = region
+        self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
+
+    def heard(self, member: int, numbers: Numbers) -> None:
+        """Another region has said what it knows; the first time since the start counts."""
+        self._wanted.setdefault(member, numbers)
+
+    def lacking(self) -> list[int]:
+        """The other regions of which something is missing, or that have not been heard."""
+        region = self._region
+        known = region.known()
+        found: list[int] = []
+        for member in region.members():
+            if member == region.id:
+                continue
+            wanted = self._wanted.get(member)
+            if wanted is None or not _has_all(known, wanted):
+                found.append(member)
+        return found
+
+
+def _has_all(known: Numbers, wanted: Numbers) -> bool:
+    return all(covers(known, (origin, number)) for origin, number in wanted.items())

@@ -1,0 +1,215 @@
+"""Regions as processes start on files of every kind: whole, copied, a single server's, none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.client import WireError
+from support.mesh import Mesh, RegionProcess, wait_until
+from support.process import ServerProcess, claim_port
+
+
+def active(region: RegionProcess) -> dict[str, str]:
+    return region.info("activeactive")
+
+
+def refusal(region: RegionProcess) -> bytes:
+    """The code with which an XADD is refused; empty where it is not."""
+    with region.client() as client:
+        reply = client.call_parsed("XADD", "refused", "*", "f", "v")
+    return reply.args[0].split(b" ")[0] if isinstance(reply, WireError) else b""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port for other regions."""
+    found, claim = claim_port()
+    with claim:
+        yield found
+
+
+def test_an_epoch_goes_on_where_all_confirm(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    added = [one.xadd("s") for _ in range(3)]
+    two_regions.sync()
+    for crash in (False, True):
+        one.kill() if crash else one.stop()
+        one.start_again()
+        one.wait_until_writable()
+        assert (active(one)["aa_epoch"], active(one)["aa_generation"]) == ("0", "0")
+        added.append(one.xadd("s"))
+        two.sync()
+        assert two.ids("s") == one.ids("s") == added
+    assert two.call("AA", "TOKEN") == b"1.0=5"
+
+
+def test_another_epoch_begins_where_nobody_can_confirm(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    added = [one.xadd("s") for _ in range(3)]
+    two_regions.sync()
+    one.stop()
+    two.stop()
+    one.start_again()
+    assert active(one)["aa_writable"] == "1"
+    epoch = int(active(one)["aa_epoch"])
+    assert epoch > 0
+    assert active(one)["aa_generation"] == "0"
+    added.append(one.xadd("s"))
+    two.start_again()
+    two.wait_until_writable()
+    two_regions.sync()
+    assert two.ids("s") == added
+    assert f"1.{epoch}=1" in active(two)["aa_numbers"]
+
+
+def test_a_copied_folder_writes_nothing_before_the_others_have_answered(
+    two_regions: Mesh, tmp_path: Path
+) -> None:
+    one, two = two_regions[1], two_regions[2]
+    early = one.xadd("s")
+    two_regions.sync()
+    folder = one.directory / "appendonlydir"
+    one.stop()
+    shutil.copytree(folder, tmp_path / "backup")
+    one.start_again()
+    one.wait_until_writable()
+    late = one.xadd("s")
+    two.call("XDEL", "s", early)
+    two_regions.sync()
+    assert one.ids("s") == two.ids("s") == [late]
+    one.stop()
+    two.stop()
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "backup", folder)
+    one.start_again()
+    assert one.ids("s") == [early]
+    assert refusal(one) == b"AASTART"
+    assert active(one)["aa_generation"] == "1"
+    one.kill()  # it is not forgotten by that
+    one.start_again()
+    assert refusal(one) == b"AASTART"
+    two.start_again()
+    one.wait_until_writable()
+    assert one.ids("s") == [late]
+    newest = one.xadd("s")
+    two.wait_until_writable()
+    two_regions.sync()
+    assert one.ids("s") == two.ids("s") == [late, newest]
+    one.stop()
+    one.start_again()
+    one.wait_until_writable()
+    assert active(one)["aa_generation"] == "1"
+    for region in (one, two):
+        region.check_log()
+
+
+def test_a_region_that_is_alone_forgets_the_others(port: int, tmp_path: Path) -> None:
+    options = ("--aa-peers", "2 127.0.0.1 1", "--aa-start-wait-ms", "100")
+    with RegionProcess(1, port, *options) as one:
+        assert refusal(one) == b"AASYNCING"
+        assert one.call("XLEN", "refused") == 0
+        assert one.call("AA", "FORGET", 2) == b"OK"
+        one.wait_until_writable()
+        assert refusal(one) == b""
+        one.stop()
+        one.start_again()
+        assert refusal(one) == b""
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server without regions, that has a stream with a group."""
+    folder = tmp_path / "single"
+    folder.mkdir()
+    options = ("--appendonly", "yes", "--save", "")
+    with ServerProcess(*options, directory=folder) as server:
+        for number in range(1, 6):
+            server.call("XADD", "s", f"{number}-1", "f", "v")
+        server.call("XGROUP", "CREATE", "s", "g", "0")
+        server.call("XREADGROUP", "GROUP", "g", "c", "COUNT", "3", "STREAMS", "s", ">")
+        server.call("XACK", "s", "g", "1-1")
+        server.call("XADD", "gone", "1-1", "f", "v")
+        server.call("DEL", "gone")
+        server.call("XADD", "mortal", "1-1", "f", "v")
+        server.call("EXPIRE", "mortal", "1000")
+        yield server
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_the_folder_of_a_single_server_becomes_a_regions(
+    single: ServerProcess, port: int, rewritten: bool
+) -> None:
+    if rewritten:
+        single.call("BGREWRITEAOF")
+        wait_until(lambda: single.info("persistence")["aof_rewrite_in_progress"] == "0")
+        wait_until(lambda: single.info("persistence")["aof_rewrites"] == "1")
+    single.stop()
+    with RegionProcess(1, port, directory=single.directory) as one:
+        ids = [b"1-1", b"2-1", b"3-1", b"4-1", b"5-1"]
+        assert one.ids("s") == ids
+        assert one.call("AA", "TOKEN") == b"1.0=1"
+        assert one.call("EXISTS", "gone") == 0
+        assert one.call("TTL", "mortal") in range(900, 1001)
+        pending = one.call("XPENDING", "s", "g", "-", "+", "9")
+        assert isinstance(pending, list)
+        assert [entry[0] for entry in pending] == [b"2-1", b"3-1"]
+        read = one.call("XREADGROUP", "GROUP", "g", "d", "STREAMS", "s", ">")
+        assert isinstance(read, list)
+        assert [entry[0] for entry in read[0][1]] == [b"4-1", b"5-1"]
+        added = one.xadd("s")
+        for crash in (True, False):
+            one.kill() if crash else one.stop()
+            one.start_again()
+            assert one.ids("s") == [*ids, added]
+            assert one.call("AA", "TOKEN") == b"1.0=2"
+            assert active(one)["aa_epoch"] == "0"
+        one.check_log()
+
+
+def test_other_keys_of_a_single_server_are_refused_or_stay(
+    single: ServerProcess, port: int
+) -> None:
+    single.call("SET", "text", "v")
+    single.stop()
+    refused = RegionProcess(1, port, directory=single.directory).spawn()
+    try:
+        assert refused.wait() == 1
+        assert "no streams, as text is" in refused.log()
+    finally:
+        refused.discard()
+    options = ("--aa-other-keys", "local")
+    with RegionProcess(1, port, *options, directory=single.directory) as one:
+        assert one.call("GET", "text") == b"v"
+        assert len(one.ids("s")) == 5
+        one.stop()
+        one.start_again()
+        assert one.call("GET", "text") == b"v"
+        assert len(one.ids("s")) == 5
+
+
+def test_a_single_server_refuses_a_regions_folder(port: int, tmp_path: Path) -> None:
+    folder = tmp_path / "region"
+    folder.mkdir()
+    with RegionProcess(1, port, directory=folder) as one:
+        one.xadd("s")
+        one.stop()
+        server = ServerProcess("--appendonly", "yes", directory=folder).spawn()
+        try:
+            assert server.wait() == 1
+            assert "belongs to region 1 of default" in server.log()
+        finally:
+            server.discard()
+        one.start_again()
+        one.call("BGREWRITEAOF")
+        wait_until(lambda: one.info("persistence")["aof_rewrite_in_progress"] == "0")
+        one.stop()
+        other = RegionProcess(2, port, directory=folder).spawn()
+        try:
+            assert other.wait() == 1
+            assert "region 1 of" in other.log()
+        finally:
+            other.discard()
