@@ -239,3 +239,9 @@ def give(source: Replica, target: Replica) -> None:
     origin = source.region.origin
     target.logs.setdefault(origin, source.log)
     target.receive(origin)
+
+
+def catch_up_all(target: Replica, other: Replica) -> None:
+    """Let one of them have all that another one knows, whoever wrote it."""
+    for origin, number in other.region.known().items():
+        target.receive(origin, max(0, number - target.region.number_of(origin)))

@@ -7,10 +7,9 @@ record of that region: other regions can only get it as a copy.
 from __future__ import annotations
 
 from headrace.storage.regions.region import Region, first_lane
-from headrace.storage.regions.vectors import ID, NO_ID, Dot, origin_of
+from headrace.storage.regions.vectors import NO_ID, Dot, origin_of
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.groups import UNKNOWN, Group
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.births import Create
 from headrace.storage.stream.regional.lane import Lane, new_log
 from headrace.storage.stream.regional.places import Places, lowest_pending
@@ -65,7 +64,7 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
     floor = last
     lowest = lowest_pending(made, group)
     if lowest is not None and lowest <= last:
-        floor = _last_below(lane, lowest)
+        floor = lane.log.last_before(lowest)
     start = start_after(NO_ID) if floor == NO_ID else start_after_seen({lane.name: floor})
     create = Create(dot, start, {})
     births.add_create(create, [])
@@ -78,14 +77,3 @@ def _adopt_group(made: RegionalStream, lane: Lane, group: Group, dot: Dot) -> No
     group.places = places
     group.entries_read = UNKNOWN
     made.groups[group.name] = group
-
-
-def _last_below(lane: Lane, bound: ID) -> ID:
-    """The ID of the last live entry of a lane below ``bound``; (0, 0) when there is none."""
-    if bound == NO_ID:
-        return NO_ID
-    ms, seq = bound
-    end = (ms, seq - 1) if seq else (ms - 1, ID_MAX)
-    for part in lane.log.parts(NO_ID, end, 1, True):
-        return part.run.ms[part.high - 1], part.run.seq[part.high - 1]
-    return NO_ID

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.storage.regions.vectors import ID, NO_ID
 from headrace.storage.stream.groups import UNKNOWN, Group
-from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -37,16 +35,7 @@ def _leave(stream: RegionalStream, plain: Stream, group: Group) -> None:
     """Give a group its one place."""
     last = stream.top()
     for part in places_of(group).parts(stream, 1):
-        last = _last_below(plain, (part.run.ms[part.low], part.run.seq[part.low]))
+        last = plain.last_before((part.run.ms[part.low], part.run.seq[part.low]))
     group.places = None
     group.entries_read = UNKNOWN
     group.last_ms, group.last_seq = last
-
-
-def _last_below(plain: Stream, bound: ID) -> ID:
-    """The ID of the last entry below ``bound``; (0, 0) when there is none."""
-    ms, seq = bound
-    end = (ms, seq - 1) if seq else (ms - 1, ID_MAX)
-    for part in plain.parts(NO_ID, end, 1, True):
-        return part.run.ms[part.high - 1], part.run.seq[part.high - 1]
-    return NO_ID

@@ -427,8 +427,10 @@ class RegionalStream(Lanes, Replicated):
 
     def _may_have(self, ms: int, seq: int) -> bool:
         """Whether an entry with an ID has come, or may have, that no deletion covers."""
+        strict = self.region.mode == STRICT
         for lane in self.lanes:
-            if self.region.mode == STRICT and lane.key[0] != seq & (STEP - 1):
+            made_here = strict and lane.key[2] and not lane.manual  # the ID names its region
+            if made_here and lane.key[0] != seq & (STEP - 1):
                 continue
             if lane.deleted < (ms, seq) <= lane.last():
                 return True

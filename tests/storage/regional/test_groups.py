@@ -237,6 +237,24 @@ def test_a_late_lower_id_is_given() -> None:
     assert first.pending() == [(110, 1), (115, 2), (120, 1)]
 
 
+def test_nothing_slips_behind_a_place() -> None:
+    """Each lane has a place of its own, and is given from there on."""
+    first, second = a_pair(0)
+    first.create(b"g")
+    first.add(110)
+    second.add(115)
+    sync(first, second)
+    assert first.read() == [(110, 1), (115, 2)]
+    second.stream.arrive(b"3.0", 1, False, 90, 3, ENTRY, 0, LIMITS)
+    second.add(116)
+    first.add(120)
+    assert first.read() == [(120, 1)]
+    sync(first, second)
+    assert first.read() == [(116, 2)]
+    first.stream.arrive(b"3.0", 1, False, 90, 3, ENTRY, 0, LIMITS)
+    assert first.read() == [(90, 3)]
+
+
 def test_where_a_group_begins() -> None:
     first, second = a_pair(0)
     first.add(100)
@@ -305,6 +323,19 @@ def test_an_entry_that_is_gone_holds_nothing_back() -> None:
     first.ack(120, 0)
     sync(first, second)
     assert first.pending() == [(110, 0), (130, 0)]
+    assert second.read() == [(130, 0)]
+
+
+def test_nor_does_one_that_is_gone_in_the_middle() -> None:
+    first, second = a_pair()
+    for ms in (100, 110, 120, 130):
+        first.add(ms, 0)
+    first.create(b"g")
+    first.read()
+    first.ack(100, 0)
+    first.delete(110, 0)
+    first.ack(120, 0)
+    sync(first, second)
     assert second.read() == [(130, 0)]
 
 
