@@ -20,10 +20,6 @@ class _Tail:
         self.start = 0  # those before have been dropped
         self.next = following  # the number behind the last record that may be sent
 
-    def add(self, batch: Batch) -> None:
-        self.batches.append(batch)
-        self.next = batch.next
-
     def drop_first(self) -> Batch:
         batch = self.batches[self.start]
         self.start += 1
@@ -70,9 +66,14 @@ class Backlog:
 
     def add(self, batch: Batch) -> None:
         """Take a batch that may be sent. Where records are missing before it, older ones go."""
-        self.begin(batch.origin, batch.first)
-        self._tails[batch.origin].add(batch)
-        self._order.append(batch.origin)
+        origin = batch.origin
+        tail = self._tails.get(origin)
+        if tail is None or tail.next != batch.first:
+            self.begin(origin, batch.first)
+            tail = self._tails[origin]
+        tail.batches.append(batch)
+        tail.next = batch.first + batch.count
+        self._order.append(origin)
         self.size_bytes += len(batch.payload) + BATCH_BYTES
         while self.size_bytes > self.most_bytes and len(self._order) > 1:
             oldest = self._tails[self._order.popleft()].drop_first()

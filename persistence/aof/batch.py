@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 CUT_BYTES: Final[i64] = 4096  # about so far from each other are the places where a batch can be cut
 _NOWHERE: Final[i64] = -1
+_NONE: Final[list[tuple[int, int]]] = []  # of many objects; it is never added to
 
 
 class Batch:
@@ -109,16 +110,18 @@ class Run:
         self.first: Final = first
         self.next = first
         self.size: i64 = 0
-        self.cuts: Final[list[tuple[int, int]]] = []
+        self.cuts = _NONE
         self.cut: i64 = 0  # the size at the last cut
         self.end: i64 = _NOWHERE  # of the last slice
         self._start: i64 = _NOWHERE
-        self._slices: Final[list[tuple[int, int]]] = []  # those before
+        self._slices = _NONE  # those before
 
     def add(self, start: i64, end: i64) -> None:
         """The bytes from ``start`` to ``end`` belong to it, too."""
         if start != self.end:
             if self.end != _NOWHERE:
+                if self._slices is _NONE:
+                    self._slices = []
                 self._slices.append((self._start, self.end))
             self._start = start
         self.end = end
@@ -135,6 +138,8 @@ class Run:
         self.next = following
         if self.size - self.cut >= CUT_BYTES:
             self.cut = self.size
+            if self.cuts is _NONE:
+                self.cuts = []
             self.cuts.append((self.size, following))
 
     def payload(self, buffer: bytes) -> bytes:
@@ -190,8 +195,8 @@ class Slicer:
 
     def clear(self) -> None:
         """A new buffer begins; the counting goes on."""
-        self.runs = []
-        self.parts = []
+        self.runs.clear()
+        self.parts.clear()
         self._run = None
         self._part = None
         self._multi = _NOWHERE

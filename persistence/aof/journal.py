@@ -252,9 +252,16 @@ class Journal(AppendOnlyFile):
         batches = self._collected_batches
         if not batches:
             return
-        self._collected_batches = []
         for batch in batches:
             batch.ms = now_ms
+        if self._sends_written() and not self._unsynced:
+            for batch in batches:
+                self._backlog.add(batch)
+            batches.clear()
+            self.index.sendable_bytes = self.size_bytes
+            self._backlog.added()
+            return
+        self._collected_batches = []
         self._unsynced.append((self.size_bytes, batches))
         self._send_written()
 
@@ -273,10 +280,13 @@ class Journal(AppendOnlyFile):
             self._doubted_at = -1
             self.synced()
 
+    def _sends_written(self) -> bool:
+        """Whether it is enough for records that they have been written."""
+        return self.named and (self._kept is None or not self._kept.sends_synced)
+
     def _send_written(self) -> None:
         """Let go what has been written, if that is enough."""
-        waits = self._kept is not None and self._kept.sends_synced
-        if self._unsynced and self.named and not waits:
+        if self._unsynced and self._sends_written():
             self._send(self._unsynced[-1][0])
 
     def _send(self, up_to: int) -> None:
