@@ -65,8 +65,14 @@ class Catching:
         self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
 
     def heard(self, member: int, numbers: Numbers) -> None:
-        """Another region has said what it knows; the first time since the start counts."""
-        self._wanted.setdefault(member, numbers)
+        """Another region has said what it knows.
+
+        The first time since the start counts, but for what it has lost itself since then: nobody
+        can be asked to know again what is nowhere any more.
+        """
+        wanted = self._wanted.setdefault(member, numbers.copy())
+        for origin in wanted:
+            wanted[origin] = min(wanted[origin], numbers.get(origin, 0))
 
     def lacking(self) -> list[int]:
         """The other regions of which something is missing, or that have not been heard."""

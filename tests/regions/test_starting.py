@@ -130,13 +130,26 @@ def test_what_a_region_has_to_catch_up_with() -> None:
     catching = Catching(region, AASTART)
     assert catching.lacking() == [2, 3]
     catching.heard(2, {b"2.0": 31, b"1.3": 60})
-    catching.heard(2, {})  # the first time counts
+    catching.heard(2, {b"2.0": 99, b"1.3": 99})  # the first time counts
     catching.heard(3, {b"2.0": 30, b"1.0": 9})
     assert catching.lacking() == [2]
     region.begin_epoch(4, 3, b"m")
     region.learned(b"2.0", 31)
     assert catching.lacking() == [2]
     region.learned(b"1.3", 60)
+    assert catching.lacking() == []
+
+
+def test_what_a_member_has_lost_itself_is_not_waited_for() -> None:
+    region = a_region()
+    region.peers = {2, 3}
+    catching = Catching(region, AASTART)
+    catching.heard(2, {b"1.3": 60, b"2.0": 30})
+    catching.heard(3, {b"1.3": 55})
+    region.begin_epoch(4, 3, b"m")
+    catching.heard(2, {b"2.0": 30})
+    assert catching.lacking() == [3]
+    region.learned(b"1.3", 55)
     assert catching.lacking() == []
 
 
