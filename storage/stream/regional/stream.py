@@ -2,13 +2,6 @@
 
 The state of a stream is the same in all regions that know the same records, in whatever order the
 records of different origins came. What is local is kept in its groups and in its IDMP map.
-
-A region writes one lane of a stream, its *current* one. It begins another when its epoch is a new
-one, or when a deletion of the key covers all of the lane. A name of a lane is never used again. So
-a deletion that another region made without knowing of the restart cannot reach into the new lane.
-
-The IDs that a region makes have a sequence of ``generation * 2**20 + k * 16 + region``, with the
-lowest k that is above all that is known, and not used by this region in that millisecond.
 """
 
 from __future__ import annotations
@@ -17,8 +10,6 @@ from typing import Final
 
 from headrace.storage.freeable import Freeable
 from headrace.storage.regions.region import (
-    GENERATION_SHIFT,
-    LIBERAL,
     STEP,
     STRICT,
     Region,
@@ -36,17 +27,15 @@ from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
     ENTRY_BYTES_MAX,
     ElementsTooLarge,
-    IDNotGreater,
-    IDsExhausted,
 )
 from headrace.storage.stream.idempotence import IdmpMap
-from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.ids import following
 from headrace.storage.stream.iids import iid_of
 from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.frozen import FrozenRegionalStream
 from headrace.storage.stream.regional.intervals import GREATEST
 from headrace.storage.stream.regional.lane import Lane, LaneError
-from headrace.storage.stream.regional.lanes import Lanes
+from headrace.storage.stream.regional.own import OwnLanes
 from headrace.storage.stream.regional.places import (
     Interval,
     acknowledged,
@@ -60,10 +49,9 @@ from headrace.storage.stream.stream import Stream
 _USUAL_NODES: Final = NodeLimits(4096, 100)
 _PAGE: Final = 1000  # entries looked at together
 _SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
-_GENERATION: Final = 1 << GENERATION_SHIFT
 
 
-class RegionalStream(Lanes, Replicated):
+class RegionalStream(OwnLanes, Replicated):
     """One stream.
 
     Args:
@@ -71,8 +59,6 @@ class RegionalStream(Lanes, Replicated):
         idmp_duration_s, idmp_maxsize: the limits of its IDMP map, as long as nothing else is set.
 
     Attributes:
-        current: the lane that each origin writes.
-        began: the number of the lane that the last own entry began; 0 where it went on with one.
         tops: what XSETID has set, as far as no deletion has seen it.
         removals: deletions of the key that not everybody is known to have seen.
         awaited: entries that are to be removed once others have come.
@@ -81,10 +67,7 @@ class RegionalStream(Lanes, Replicated):
     """
 
     def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
-        super().__init__(idmp_duration_s, idmp_maxsize)
-        self.region: Final = region
-        self.current: dict[bytes, Lane] = {}
-        self.began = 0
+        super().__init__(region, idmp_duration_s, idmp_maxsize)
         self.tops: list[Top] = []
         self.removals: list[Removal] = []
         self.awaited: list[Awaited] = []
@@ -92,141 +75,6 @@ class RegionalStream(Lanes, Replicated):
         self.ttl = Register(True)
         self.limits = Register()
         self._usual_limits: Final = (idmp_duration_s, idmp_maxsize)
-        self._own: Lane | None = None  # the lane that own entries go to, if they do not begin one
-        self._own_origin = b""  # whose that is: this region in its epoch
-        self._used_ms = -1  # the highest millisecond of own lanes that are covered
-
-    # Own entries
-
-    def next_seq(self, ms: int) -> int:
-        """The sequence that ``ms`` stands for, or ``ms-*``; in mode ``LIBERAL`` only the latter.
-
-        Raises:
-            IDsExhausted, IDNotGreater: when that millisecond has none left.
-        """
-        if self.region.mode == LIBERAL:
-            return super().next_seq(ms)
-        seq = self._free_seq(ms)
-        if seq < 0:
-            raise IDsExhausted if ms == ID_MAX else IDNotGreater
-        return seq
-
-    def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """Add an own entry; see ``EntryLog``."""
-        if (ms, seq) <= (self.last_ms, self.last_seq):
-            if self.last_ms == ID_MAX and self.last_seq == ID_MAX:
-                raise IDsExhausted
-            raise IDNotGreater
-        self._append_own(ms, seq, words, at, limits)
-
-    def append_next(self, now_ms: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
-        """See ``EntryLog``."""
-        ms, seq = self._free_id(now_ms)
-        self._append_own(ms, seq, words, at, limits)
-
-    def append_alike(
-        self,
-        now_ms: int,
-        requests: list[list[bytes]],
-        first: int,
-        end: int,
-        at: int,
-        limits: NodeLimits,
-    ) -> int:
-        """See ``EntryLog``. One that begins a lane is for ``append_next``."""
-        lane = self._own_lane()
-        if lane is None or self.last_ms == ID_MAX:
-            return 0
-        ms, seq = self._free_id(now_ms)
-        last = seq + STEP * (end - first)
-        if last >= self.region.base_seq() + _GENERATION or ms <= self._used_ms:
-            return 0
-        log = lane.log
-        added = log.append_in_steps(ms, seq, STEP, requests, first, end, at, limits)
-        if added:
-            self.began = 0
-            self.length += added
-            self.entries_added += added
-            self.last_ms = log.last_ms
-            self.last_seq = log.last_seq
-            if not lane.filled:
-                self.note(lane)
-        return added
-
-    def _append_own(
-        self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits
-    ) -> None:
-        lane = self._own_lane()
-        if lane is None or (ms, seq) <= (lane.log.last_ms, lane.log.last_seq):
-            if size_of(words, at) > ENTRY_BYTES_MAX:
-                raise ElementsTooLarge
-            lane = self._begin_lane()
-        else:
-            self.began = 0
-        lane.log.append(ms, seq, words, at, limits)
-        self.length += 1
-        self.entries_added += 1
-        self.last_ms = ms
-        self.last_seq = seq
-        if not lane.filled:
-            self.note(lane)
-
-    def _own_lane(self) -> Lane | None:
-        """The lane that own entries go to; None where the next one begins a lane."""
-        if self._own_origin is not self.region.origin:
-            self._find_own()
-        return self._own
-
-    def _find_own(self) -> None:
-        """Look for the lane that own entries go to, and for what it may not repeat."""
-        origin = self.region.origin
-        lane = self.current.get(origin)
-        self._own = None if lane is None or lane.is_covered() else lane
-        self._own_origin = origin
-        self._used_ms = -1
-        for lane in self.lanes:
-            if lane.key[0] == self.region.id and lane is not self._own:
-                self._used_ms = max(self._used_ms, lane.log.last_ms)
-
-    def _begin_lane(self) -> Lane:
-        self.began = self.region.new_lane()
-        origin = self.region.origin
-        lane = self.lane(lane_name(origin, self.began))
-        self.current[origin] = lane
-        self._find_own()
-        self._own = lane
-        return lane
-
-    def _free_id(self, now_ms: int) -> ID:
-        """The ID that ``*`` stands for.
-
-        Raises:
-            IDsExhausted: there is none above the last one.
-        """
-        ms = max(now_ms, self.last_ms, self.region.promise_ms + 1)
-        seq = self._free_seq(ms)
-        while seq < 0:
-            if ms == ID_MAX:
-                raise IDsExhausted
-            ms += 1
-            seq = self._free_seq(ms)
-        return ms, seq
-
-    def _free_seq(self, ms: int) -> int:
-        """The lowest sequence that this region may give in a millisecond; -1 when there is none."""
-        base = self.region.base_seq()
-        seq = base
-        if ms == self.last_ms and self.last_seq >= base:
-            seq += (self.last_seq - base) // STEP * STEP + STEP
-        if self._own_origin is not self.region.origin:
-            self._find_own()
-        if ms <= self._used_ms:
-            for lane in self.lanes:
-                last = lane.log.last_seq
-                is_used = lane.key[0] == self.region.id and lane.log.last_ms == ms
-                if is_used and base <= last < base + _GENERATION:
-                    seq = max(seq, base + (last - base) // STEP * STEP + STEP)
-        return seq if seq < base + _GENERATION and seq <= ID_MAX else -1
 
     # Entries of other regions, and own ones that are read back
 
@@ -274,8 +122,8 @@ class RegionalStream(Lanes, Replicated):
             if (ms, seq) > (self.last_ms, self.last_seq):
                 self.last_ms = ms
                 self.last_seq = seq
-        if lane.key[0] == self.region.id and lane is not self._own:
-            self._find_own()
+        if lane.key[0] == self.region.id and lane is not self.own:
+            self.find_own()
         if self.awaited:
             self.remove_awaited()
         return lives
@@ -400,7 +248,7 @@ class RegionalStream(Lanes, Replicated):
             if old is not None:
                 freed.append(old)
         self.recount()
-        self._find_own()
+        self.find_own()
         self._find_top()
         if self.seen():
             self._forget_pairs(freed)
@@ -675,7 +523,7 @@ class RegionalStream(Lanes, Replicated):
     def restored(self) -> None:
         """All that it consists of has been put in: make of it what follows."""
         self.recount()
-        self._find_own()
+        self.find_own()
         self._find_top()
 
     def copy(self, region: Region | None = None) -> RegionalStream:
