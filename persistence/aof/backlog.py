@@ -109,6 +109,18 @@ class Backlog:
             index += 1
         return joined(some)
 
+    def bytes_after(self, origin: bytes, number: int) -> int:
+        """How long the records of an origin behind ``number`` are, as far as they are here."""
+        tail = self._tails.get(origin)
+        if tail is None or not tail.batches or number + 1 >= tail.next:
+            return 0
+        index = max(tail.start, tail.find(number + 1))
+        size = 0
+        while index < len(tail.batches):
+            size += len(tail.batches[index].payload)
+            index += 1
+        return size
+
     def reach(self, origin: bytes) -> int:
         """The lowest number of an origin that is here, or comes next; 0 for one never met."""
         tail = self._tails.get(origin)

@@ -71,6 +71,10 @@ class KeptLog:
                 return file
         return None
 
+    def size_bytes(self) -> int:
+        """How long its files are, as far as they may be sent."""
+        return sum([file.sendable_bytes for file in self._files])
+
     def is_needed(self, last: Numbers) -> bool:
         """Whether another region may ask for one of the records up to these."""
         if not self.is_kept:

@@ -24,7 +24,7 @@ def active_active(server: Server, files: Files) -> list[bytes]:
         *_intake(regions),
         *_log(files),
         *_checks(regions),
-        *[_peer(regions, regions.peers[number]) for number in sorted(regions.peers)],
+        *[_peer(regions, files, regions.peers[number]) for number in sorted(regions.peers)],
         *_warnings(regions),
     ]
 
@@ -79,6 +79,8 @@ def _log(files: Files) -> list[bytes]:
         return []
     return [
         b"aa_backlog_bytes:%d" % log.backlog.size_bytes,
+        b"aa_log_bytes:%d" % log.size_bytes(),
+        b"aa_log_max_bytes:%d" % log.most_bytes,
         b"aa_kept_for_others:%d" % log.is_kept,
     ]
 
@@ -92,17 +94,19 @@ def _checks(regions: Regions) -> list[bytes]:
     ]
 
 
-def _peer(regions: Regions, peer: Peer) -> bytes:
+def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
     """One line; the state comes last, because it is text for people."""
     known = regions.region.known()
     missing = sum([max(0, peer.known[origin] - known.get(origin, 0)) for origin in peer.known])
     acknowledged = regions.callers.acknowledged.get(peer.region, {})
     own = regions.region.origin
     unacknowledged = regions.region.count - acknowledged.get(own, 0)
+    log = files.log
+    held = 0 if log is None else log.backlog.bytes_after(own, acknowledged.get(own, 0))
     statistics = peer.statistics
     return (
         b"aa_peer%d:host=%b,port=%d,lag_ms=%d,answered_ms_ago=%d,missing_records=%d,"
-        b"unacknowledged_records=%d,received_records=%d,received_bytes=%d,doubled_records=%d,"
+        b"unacknowledged_records=%d,unacknowledged_bytes=%d,received_records=%d,received_bytes=%d,doubled_records=%d,"
         b"gaps=%d,damaged=%d,connections=%d,full_copies=%d,clock_ahead_ms=%d,state=%b"
     ) % (
         peer.region,
@@ -112,6 +116,7 @@ def _peer(regions: Regions, peer: Peer) -> bytes:
         regions.answered_ms_ago(peer),
         missing,
         unacknowledged,
+        held,
         statistics.records,
         statistics.received_bytes,
         statistics.doubled,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from headrace.persistence.errors import PersistenceError, advice
 
 if TYPE_CHECKING:
+    from headrace.server.tools.asking import Address
+
     _Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _CODES: Final = (
@@ -26,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     _add_checks(tools)
     _add_export(tools)
     _add_import(tools)
+    _add_regions(tools)
     return top
 
 
@@ -97,6 +100,38 @@ def _add_import(tools: _Tools) -> None:
     )
 
 
+def _add_regions(tools: _Tools) -> None:
+    regions = tools.add_parser(
+        "regions",
+        help="show how regions are",
+        description="Asks regions how they and the links between them are, and compares "
+        "fingerprints of their streams where they know the same changes.",
+        epilog="Exit codes: 0 all is well; 1 something needs a person; 2 wrong arguments.",
+    )
+    regions.add_argument(
+        "--url",
+        dest="urls",
+        action="append",
+        required=True,
+        type=_address,
+        metavar="URL",
+        help="redis://[[user]:password@]host[:port] of a region; once for each of them",
+    )
+    regions.add_argument("--watch", action="store_true", help="go on until it is interrupted")
+    regions.add_argument(
+        "--every", type=float, default=2.0, metavar="SECONDS", help="with --watch; default: 2"
+    )
+
+
+def _address(text: str) -> Address:
+    from headrace.server.tools.asking import Address
+
+    try:
+        return Address(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("a URL such as redis://:password@host:6379") from None
+
+
 def run_tool(words: list[str]) -> int:
     """Run the subcommand that ``words`` begin with; the exit code."""
     closed = _open_streams()
@@ -150,6 +185,10 @@ def _run(arguments: argparse.Namespace) -> int:
         from headrace.server.tools.check import check_snapshot
 
         return check_snapshot(os.fsencode(arguments.path))
+    if arguments.tool == "regions":
+        from headrace.server.tools.regions import show_regions
+
+        return show_regions(arguments.urls, arguments.watch, arguments.every)
     from headrace.server.tools import convert
 
     if arguments.tool == "export":

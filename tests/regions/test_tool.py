@@ -1,0 +1,160 @@
+"""``headrace regions`` as an operator calls it: what it shows, and when all is well."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+from support import build
+from support.mesh import Mesh, RegionProcess, wait_until
+from support.process import ServerProcess, free_port
+from support.tools import tool
+
+
+def urls(*servers: ServerProcess) -> list[str]:
+    return [word for server in servers for word in ("--url", f"redis://127.0.0.1:{server.port}")]
+
+
+def show(*servers: ServerProcess) -> tuple[int, str]:
+    done = tool("regions", *urls(*servers))
+    assert done.stderr == b""
+    return done.returncode, done.stdout.decode()
+
+
+def become_level(mesh: Mesh) -> None:
+    for region in mesh.regions.values():
+        for number in mesh.regions:
+            if number != region.number:
+                region.wait_for_peer(number, b"up")
+    mesh.wait_until_level()
+
+
+def link(text: str, name: str) -> list[str]:
+    """The cells of the row of a link, behind its name."""
+    found = re.search(rf"^{name}  (.*)$", text, re.MULTILINE)
+    assert found is not None, text
+    return re.split(r"  +", found[1].strip())
+
+
+def test_all_is_well(three_regions: Mesh) -> None:
+    for region in three_regions.regions.values():
+        region.xadd("s")
+        region.xadd(f"of-{region.number}")
+    become_level(three_regions)
+    code, text = show(*three_regions.regions.values())
+    assert code == 0, text
+    assert "4 streams compared between regions that know the same: all are equal" in text
+    assert text.endswith("all is well\n")
+    for one in range(1, 4):
+        for other in range(1, 4):
+            if one != other:
+                state, lag, missing, *_ = link(text, f"{one} to {other}")
+                assert (state, lag, missing) == ("up", "0 ms", "0")
+
+
+def test_a_link_that_is_cut_is_told(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    one.xadd("s")
+    become_level(two_regions)
+    two_regions.proxies[2, 1].cut()
+    two.wait_for_peer(1, b"down")
+    for _ in range(3):
+        one.xadd("s", "*", "text", "hello")
+    code, text = show(one, two)
+    assert code == 1
+    assert f"WRONG  region 2 (127.0.0.1:{two.port}): region 1 is down" in text
+    assert "region 2 is" not in text.partition("WRONG")[2]
+    assert link(text, "1 to 2")[0] == "down"
+    waiting = int(link(text, "2 to 1")[3].partition(" ")[0])
+    assert waiting >= 3
+    assert "streams were not compared" in text
+    two_regions.heal()
+    become_level(two_regions)
+    assert show(one, two)[0] == 0
+
+
+def test_streams_that_differ_are_told(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    one.xadd("s", "*", "greeting", "hello")
+    two.sync()
+    two.stop()
+    [file] = (two.directory / "appendonlydir").glob("*.incr.aof")
+    file.write_bytes(file.read_bytes().replace(b"hello", b"jello"))
+    two.start_again()
+    become_level(two_regions)
+    code, text = show(one, two)
+    assert code == 1
+    assert "WRONG  the stream s differs between region 1" in text
+
+
+def test_what_cannot_be_asked_is_told(
+    two_regions: Mesh, fresh_server: Callable[..., ServerProcess]
+) -> None:
+    one = two_regions[1]
+    become_level(two_regions)
+    alone = fresh_server()
+    code, text = show(one, alone)
+    assert code == 1
+    assert f"WRONG  127.0.0.1:{alone.port}: it is no region: aa-region-id is 0" in text
+    port = free_port()
+    done = tool("regions", *urls(one), "--url", f"redis://127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert f"127.0.0.1:{port}: it cannot be reached: Connection refused".encode() in done.stdout
+    code, text = show(one, one)
+    assert code == 1
+    assert "are both region 1" in text
+
+
+def test_passwords_are_used_and_not_shown() -> None:
+    with RegionProcess(1, free_port()) as region:
+        region.call("CONFIG", "SET", "requirepass", "hush")
+        done = tool("regions", "--url", f"redis://:hush@127.0.0.1:{region.port}")
+        assert done.returncode == 0, done.stdout
+        assert b"hush" not in done.stdout
+        done = tool("regions", "--url", f"redis://:wrong@127.0.0.1:{region.port}")
+        assert done.returncode == 1
+        assert b"WRONGPASS" in done.stdout
+
+
+def test_wrong_arguments() -> None:
+    assert tool("regions").returncode == 2
+    for url in ("http://host", "redis://", "host:6379", "redis://host:port"):
+        done = tool("regions", "--url", url)
+        assert done.returncode == 2, url
+        assert b"such as redis://" in done.stderr
+
+
+def test_watching_goes_on(two_regions: Mesh) -> None:
+    one = two_regions[1]
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "headrace",
+            "regions",
+            *urls(one),
+            "--watch",
+            "--every",
+            "0.1",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=build.environment(),
+    ) as watching:
+        try:
+            assert watching.stdout is not None
+            seen: list[str] = []
+
+            def looks() -> int:
+                assert watching.stdout is not None
+                seen.append(watching.stdout.readline())
+                return sum(line.startswith("region") for line in seen)
+
+            wait_until(lambda: looks() == 3)
+            two_regions.proxies[1, 2].cut()
+            wait_until(lambda: looks() and "WRONG" in seen[-1])
+        finally:
+            watching.kill()
