@@ -11,6 +11,7 @@ import pytest
 
 from simulator.scenarios import Scenario
 from support.build import ROOT
+from support.client import RawClient
 from support.clock import can_be_set
 from support.mesh import wait_until
 from support.process import ServerProcess, claim_port
@@ -158,6 +159,12 @@ def configurations() -> list[str]:
     return re.findall(r"^```conf\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
+def takes_writes(client: RawClient) -> bool:
+    info = client.call_parsed("INFO", "activeactive")
+    assert isinstance(info, bytes)
+    return b"aa_writable:1" in info
+
+
 def test_the_three_files(fresh_server: Callable[..., ServerProcess]) -> None:
     """They are started as they stand; only hosts, ports and folders are those of the test."""
     files = configurations()
@@ -180,7 +187,7 @@ def test_the_three_files(fresh_server: Callable[..., ServerProcess]) -> None:
         for server in servers:
             with server.client() as client:
                 assert client.call("AUTH", "for-clients") == b"+OK\r\n"
-                wait_until(lambda client=client: b"aa_writable:1" in client.call("INFO"))
+                wait_until(lambda client=client: takes_writes(client))
                 added = client.call_parsed("XADD", "s", "*", "f", "v")
                 assert isinstance(added, bytes)
                 found.append(added)

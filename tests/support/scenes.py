@@ -131,17 +131,18 @@ class Processes(Regions):
     def _sync_one(self, number: int, left_out: set[int]) -> None:
         """As ``AA SYNC``, and let a full copy come where the log of a peer begins too late."""
         region = self._mesh[number]
-
-        def is_level() -> bool:
-            pairs = region.call("AA", "SYNC", "5000")
-            assert isinstance(pairs, list)
-            states = dict(zip(pairs[::2], pairs[1::2], strict=True))
-            if all(states[key] == b"level" for key in states if int(key) not in left_out):
-                return True
-            region.call("AA", "RESUME", "ALL")
-            return False
-
-        wait_until(is_level, region)
+        pairs = region.call("AA", "SYNC", "15000")
+        assert isinstance(pairs, list)
+        states = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        if all(states[key] == b"level" for key in states if int(key) not in left_out):
+            return
+        assert not left_out, (states, region.log())
+        region.call("AA", "RESUME", "ALL")
+        for other in self._mesh.regions:
+            if other != number:
+                region.wait_for_peer(other, b"up")
+        region.sync()
+        region.call("AA", "PAUSE", "ALL")
 
     def set_clock(self, region: int, ms: int) -> None:
         self._clocks[region - 1].set(ms)
