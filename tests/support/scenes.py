@@ -139,9 +139,9 @@ class Processes(Regions):
         assert not left_out, (states, region.log())
         region.call("AA", "RESUME", "ALL")
         for other in self._mesh.regions:
-            if other != number:
-                region.wait_for_peer(other, b"up")
-        region.sync()
+            token = self._mesh[other].call("AA", "TOKEN")
+            assert isinstance(token, bytes)
+            wait_until(lambda token=token: region.call("AA", "WAIT", token, "1000") == 1, region)
         region.call("AA", "PAUSE", "ALL")
 
     def set_clock(self, region: int, ms: int) -> None:
