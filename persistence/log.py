@@ -23,6 +23,14 @@ class Log:
         """
         raise NotImplementedError
 
+    def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
+        """As ``append`` and ``end_command`` for each of several commands of one kind."""
+        is_first = False
+        for record in records:
+            is_first = self.append(db, record) or is_first
+            self.end_command()
+        return is_first
+
     @abstractmethod
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts."""

@@ -107,6 +107,17 @@ class AppendOnlyFile(Log):
         self._write_record(db, record)
         return is_first
 
+    def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
+        """See ``Log``; nothing of another command is under way."""
+        is_first = not self.pending
+        self.pending = True
+        self._annotate()
+        self._select(db)
+        out = self._out
+        for record in records:
+            write_request(out, record)
+        return is_first
+
     def append_wire(self, db: int, parts: list[bytes]) -> bool:
         """As ``append``, of a long command by itself that is encoded already, in parts.
 

@@ -117,6 +117,26 @@ class Journal(AppendOnlyFile):
         self._add(db, record, number)
         return is_first
 
+    def append_alike(self, db: int, records: list[list[bytes]]) -> bool:
+        """See ``Log``; the records are all numbered, or none is."""
+        if not is_numbered(records[0]):
+            return super().append_alike(db, records)
+        is_first = not self.pending
+        self.pending = True
+        region = self._region
+        first = region.count + 1
+        count = len(records)
+        region.count += count
+        self._annotate()
+        self._select(db)
+        self._count_from(region.origin, first)
+        out = self._out
+        start: i64 = len(out)
+        for record in records:
+            write_request(out, record)
+        self._slicer.units(start, len(out), count)
+        return is_first
+
     def append_received(self, origin: bytes, first: int, count: int, payload: bytes) -> bool:
         """Add records of another region, as they came: whole units, which follow each other.
 

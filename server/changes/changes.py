@@ -229,17 +229,19 @@ class Changes:
         """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
         return not self.has_listeners and not self.expired and key not in self._waiting.queues[db]
 
-    def record_alike(self, db: int, record: list[bytes], alone: bool) -> None:
-        """Record one of several commands that are run at once, and did nothing else.
+    def record_alike(self, db: int, records: list[list[bytes]], alone: bool) -> None:
+        """Record several commands of one kind that are run at once, and did nothing else.
 
         Args:
-            alone: it is one unit by itself, and no part of a transaction.
+            alone: each is one unit by itself, and no part of a transaction.
         """
-        unfinished = self.unfinished
-        self._record(db, record)
-        if alone:
-            self.unfinished = unfinished
-            self._end_records()
+        if not alone:
+            for record in records:
+                self._record(db, record)
+            return
+        for log in self._logs():
+            if log.append_alike(db, records):
+                self.turn.flush_soon()
 
     # The end of a command
 

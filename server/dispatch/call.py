@@ -141,10 +141,10 @@ class Call:
         """Count changes of commands that are run at once."""
         self.server.changes.dirty += changes
 
-    def record_alike(self, record: list[bytes]) -> None:
-        """Record one of several commands that are run at once; see ``Changes.record_alike``."""
+    def record_alike(self, records: list[list[bytes]]) -> None:
+        """Record commands that are run at once, some at least; see ``Changes.record_alike``."""
         alone = not self.session.special & IN_MULTI
-        self.server.changes.record_alike(self.db.index, record, alone)
+        self.server.changes.record_alike(self.db.index, records, alone)
 
     def put(self, key: bytes, value: object) -> None:
         """Set ``key``; a new key fires ``new`` and wakes the clients that wait for it.

@@ -157,6 +157,7 @@ def xack_alike(
     if group is None or group.max_pending:  # then others wait for what is acknowledged
         return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
+    records: list[list[bytes]] = []
     out = Packer(call.session.resp3)
     done = 0
     acknowledged = 0
@@ -175,9 +176,11 @@ def xack_alike(
         if is_pending:
             acknowledged += 1
             if recorded:
-                call.record_alike(words)
+                records.append(words)
         done += 1
     out.numbers(int(was_pending), alike)
+    if records:
+        call.record_alike(records)
     if done:
         call.note_hits(found, done)
         call.count(acknowledged)

@@ -234,10 +234,14 @@ def xadd_alike(
     ms = stream.last_ms
     seq = stream.last_seq - (count - 1) * step
     if call.recorded:
-        for number in range(count):
-            record = requests[first + number].copy()
-            record[at] = format_id(ms, seq + number * step)
-            call.record_alike(record)
+        records: list[list[bytes]] = []
+        next_seq = seq
+        for words in requests[first : first + count]:
+            record = words.copy()
+            record[at] = format_id(ms, next_seq)
+            records.append(record)
+            next_seq += step
+        call.record_alike(records)
     replies = ids_in_sequence(ms, seq, count, step)
     if options is not None:
         for _ in range(count):  # each of them has a limit of its own
