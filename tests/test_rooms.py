@@ -22,7 +22,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "persistence": [
         *("errors", "files", "log", "encoder"),
-        *("rdb", "forms", "snapshot", "aof", "source", "check"),
+        *("rdb", "forms", "snapshot", "aof", "source", "check", "owner"),
     ],
     "server": [
         *("build", "clock", "log", "gate", "config", "process"),

@@ -35,6 +35,7 @@ from headrace.server.regions.starting import (
     decide,
 )
 from headrace.server.state import Server
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
 
 log: Final = logging.getLogger("headrace")
@@ -42,13 +43,12 @@ log: Final = logging.getLogger("headrace")
 LOOK_S: Final = 0.02  # between two looks whether all have answered
 
 
-class RegionDoor(EffectsDoor):
-    """Takes what the files of a region hold, and begins its life."""
+class RegionRecords(EffectsDoor):
+    """Takes what the files of a region hold."""
 
-    def __init__(self, server: Server, regions: Regions) -> None:
-        super().__init__(regions.region)
+    def __init__(self, server: Server, region: Region) -> None:
+        super().__init__(region)
         self._server: Final = server
-        self._regions: Final = regions
         server.data.region = None  # until something is the region's
 
     def apply(self, origin: bytes, number: int, words: list[bytes]) -> str:
@@ -97,6 +97,14 @@ class RegionDoor(EffectsDoor):
                 "not get them. Start with aa-other-keys local to keep them in this region alone, "
                 "or take them out."
             )
+
+
+class RegionDoor(RegionRecords):
+    """Takes what the files of a region hold, and begins its life."""
+
+    def __init__(self, server: Server, regions: Regions) -> None:
+        super().__init__(server, regions.region)
+        self._regions: Final = regions
 
     async def start(self, life: Life | None) -> None:
         """See ``EffectsDoor``.

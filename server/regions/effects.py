@@ -230,6 +230,11 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def alone(self, value: Value) -> Value:
+        """What a value of this type is outside of regions; ``value`` is of no use afterwards."""
+        raise NotImplementedError
+
+    @abstractmethod
     def loaded(self, server: Server) -> None:
         """All has been loaded: note what is to be forgotten, or published."""
         raise NotImplementedError
@@ -289,6 +294,11 @@ def replicates(replication: Replication) -> None:
 def adopted(region: Region, value: object, deadline_ms: int) -> Value | None:
     """What a plain value is in the region that takes it over; None where it cannot be."""
     return _types.get().adopted(region, value, deadline_ms)
+
+
+def alone(value: Value) -> Value:
+    """What a value is outside of regions; ``value`` itself is of no use afterwards."""
+    return _types.get().alone(value) if isinstance(value, Replicated) else value
 
 
 def note_loaded(server: Server) -> None:

@@ -82,8 +82,8 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
 def _loaded(path: bytes) -> Workspace:
     source = Source(path)
     try:
-        workspace = Workspace()
-        workspace.load(source)
+        workspace = Workspace(source)
+        workspace.load()
     finally:
         source.close()
     return workspace

@@ -15,6 +15,7 @@ from headrace.persistence.errors import PersistenceError, os_refusal, shown
 from headrace.persistence.files import NewFile, sync_folder
 from headrace.persistence.forms.form import Form
 from headrace.persistence.forms.table import form_of, rdb_values
+from headrace.persistence.owner import owner_of
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
@@ -22,11 +23,15 @@ from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
+from headrace.server.loading.numbered import EffectsDoor
+from headrace.server.loading.region_door import RegionRecords
+from headrace.server.regions.effects import alone
 from headrace.server.state import Server
 from headrace.server.tools.progress import Progress
 from headrace.storage.expiring import Expiring
 from headrace.storage.freezing import frozen_key
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.value import Value
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
 BATCH_BYTES: Final = 1 << 20
@@ -43,32 +48,48 @@ def empty_databases(count: int) -> list[Keyspace]:
 
 
 class Workspace:
-    """A server's data and nothing else of it.
+    """A server's data and nothing else of it; that of a region as a single server has it.
+
+    Args:
+        source: what is to be loaded.
 
     Attributes:
         server: holds the databases.
         left: what could not be taken over, by type or by command.
+
+    Raises:
+        PersistenceError: a file cannot be read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
         config = Config()
         config.databases = DATABASES
+        owner = owner_of(source.files)
+        if owner is not None:
+            config.aa_region_id = owner.region
+            config.aa_database = owner.database
+            config.aa_other_keys = b"local"
+            folder = os.path.abspath(os.path.dirname(source.manifest_path))
+            config.dir, config.appenddirname = os.path.split(folder)
+        self._source: Final = source
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
         self.left: dict[str, Left] = {}
         self.keys = 0
         self.entries = 0
 
-    def load(self, source: Source) -> None:
+    def load(self) -> None:
         """Load all there is, Redis's files included.
 
         Raises:
             PersistenceError: a file cannot be read or trusted.
         """
         server = self.server
-        files = list(source.files)
+        region = server.data.region
+        door = None if region is None else RegionRecords(server, region)
+        files = list(self._source.files)
         start = 0
-        size_bytes = source.size_bytes()
+        size_bytes = self._source.size_bytes()
         progress = Progress("loading", size_bytes)
         server.data.enable_expiry(False)
         try:
@@ -78,15 +99,27 @@ class Workspace:
                     size_bytes -= start
                     files = files[1:]
                     start = 0
-            loader = _TolerantLoader(server, self._durability, files, size_bytes, self.left)
+            loader = _TolerantLoader(server, self._durability, files, size_bytes, self.left, door)
             loader.mends = False
             loader.start = start
             while loader.load_slice(SLICE_NS):
                 progress.reach(self._durability.files.status.loaded_bytes)
         finally:
             progress.close()
+        if door is not None:
+            door.take_up()
+            self._leave_regions()
         for db in server.data.dbs:
             self.keys += len(db)
+
+    def _leave_regions(self) -> None:
+        """Let all values be what they are for a single server."""
+        db = self.server.data.dbs[0]
+        now_ms = self.server.clock.now_ns // 1_000_000
+        for entry in db.slots:
+            value = entry.value
+            if isinstance(value, Value):
+                db.put(entry.key, alone(value), now_ms)
 
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
         config = self.server.config
@@ -209,15 +242,22 @@ class _TolerantLoader(Loader):
         paths: list[bytes],
         size_bytes: int,
         left: dict[str, Left],
+        door: EffectsDoor | None,
     ) -> None:
-        super().__init__(server, durability, paths, size_bytes, False)
+        super().__init__(server, durability, paths, size_bytes, False, door)
         self._left: Final = left
 
     def _decoder(self, now_ms: int, drop_before_ms: int) -> Decoder:
-        return SoundDecoder(self._server.data.dbs, now_ms, drop_before_ms)
+        data = self._server.data
+        if self.numbered is None:
+            return SoundDecoder(data.dbs, now_ms, drop_before_ms)
+        decoder = SoundDecoder([*data.dbs, data.graves], now_ms, drop_before_ms)
+        decoder.accept_region(self.numbered.region)
+        return decoder
 
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
-        self._take_numbered(reader, argv, offset)
+        if self._take_numbered(reader, argv, offset):
+            return
         line = self._replayer.run(argv)
         if not line:
             return

@@ -11,6 +11,7 @@ import pytest
 from support.client import WireError
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import ServerProcess, claim_port
+from support.tools import tool
 
 
 def active(region: RegionProcess) -> dict[str, str]:
@@ -213,3 +214,59 @@ def test_a_single_server_refuses_a_regions_folder(port: int, tmp_path: Path) -> 
             assert "region 1 of" in other.log()
         finally:
             other.discard()
+
+
+# Back to a single server
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+@pytest.mark.parametrize("kind", ["resp", "redis-aof", "import"])
+def test_a_regions_folder_becomes_a_single_servers(
+    two_regions: Mesh, tmp_path: Path, kind: str, rewritten: bool
+) -> None:
+    one, two = two_regions[1], two_regions[2]
+    added = []
+    for number in range(1, 4):
+        added.append(one.xadd("s", str(100 + number)))
+        added.append(two.xadd("s", str(100 + number)))
+    two_regions.sync()
+    one.call("XGROUP", "CREATE", "s", "g", "0")
+    one.call("XREADGROUP", "GROUP", "g", "c", "COUNT", "4", "STREAMS", "s", ">")
+    one.call("XACK", "s", "g", added[0])
+    one.xadd("gone")
+    one.call("DEL", "gone")
+    one.xadd("mortal")
+    one.call("EXPIRE", "mortal", "1000")
+    if rewritten:
+        one.call("BGREWRITEAOF")
+        wait_until(lambda: one.info("persistence")["aof_rewrite_in_progress"] == "0")
+    late = one.xadd("s")
+    one.stop()
+    out = tmp_path / "out"
+    if kind == "import":
+        done = tool("import", str(one.directory), "--dir", str(out))
+    else:
+        done = tool("export", "--to", kind, "--from", str(one.directory), str(out))
+    assert done.returncode == 0, done.stderr
+    assert b"2 keys" in done.stderr
+    folder = out
+    if kind == "resp":
+        folder = tmp_path / "single" / "appendonlydir"
+        folder.mkdir(parents=True)
+        shutil.copy(out, folder / "appendonly.aof.1.base.aof")
+        manifest = "file appendonly.aof.1.base.aof seq 1 type b\n"
+        (folder / "appendonly.aof.manifest").write_text(manifest)
+        folder = tmp_path / "single"
+    with ServerProcess("--appendonly", "yes", "--save", "", directory=folder) as server:
+        found = server.call("XRANGE", "s", "-", "+")
+        assert isinstance(found, list)
+        assert [entry[0] for entry in found] == [*added, late]
+        assert server.call("TTL", "mortal") in range(900, 1001)
+        assert server.call("EXISTS", "gone") == 0
+        pending = server.call("XPENDING", "s", "g", "-", "+", "9")
+        assert isinstance(pending, list)
+        assert [entry[0] for entry in pending] == added[1:4]
+        read = server.call("XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">")
+        assert isinstance(read, list)
+        assert [entry[0] for entry in read[0][1]] == [*added[4:], late]
+        assert server.call("XADD", "s", "*", "f", "v")

@@ -18,6 +18,7 @@ from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
+from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
 from headrace.storage.stream.regional.join import join
@@ -59,6 +60,10 @@ class StreamReplication(Replication):
         if not isinstance(value, Stream):
             return None
         return adopted(region, value, deadline_ms)
+
+    def alone(self, value: Value) -> Value:
+        """See ``Replication``."""
+        return alone(cast("RegionalStream", value))
 
     def loaded(self, server: Server) -> None:
         """See ``Replication``."""
