@@ -123,7 +123,7 @@ class Planner:
     def initial(self) -> Positions:
         """Where a new query starts."""
         keys = self.streams()
-        figures = self._server.figures(keys)
+        figures = self._server.settled_figures(keys)
         for key in keys:
             if not figures[key].exists:
                 log.warning("stream %s is not there yet; waiting for it", key)
@@ -132,13 +132,21 @@ class Planner:
     def _start(self, key: str, figures: Figures, bound: Bound) -> Position:
         seen = figures.sight()
         if bound.word == "latest":
-            return Position(figures.last, figures.added, seen=seen)
+            if figures.stable == LEAST and figures.length:
+                raise HeadraceError(
+                    f"stream {key}: not all regions answer, so nobody knows what is the latest; "
+                    "start with an ID, or with earliest"
+                )
+            if figures.settled:
+                return Position(figures.last, figures.added, seen=seen)
+            bound = Bound("", figures.top)
         place = LEAST if bound.word == "earliest" else bound.id
         if place == LEAST or (figures.length and place < figures.first):
             return Position(place, figures.removed, seen=seen)
-        if place >= figures.last or figures.added < 0:
-            # An ID that is still to come has no rank yet.
-            return Position(place, figures.added if place == figures.last else -1, seen=seen)
+        if place >= figures.last or figures.added < 0 or place > figures.top:
+            # An ID that is still to come has no rank yet; nor has one that others may come before.
+            rank = figures.added if place == figures.last and figures.settled else -1
+            return Position(place, rank, seen=seen)
         if not self._server.offers_ranks():
             return Position(place, next=self._server.first_behind(key, place), seen=seen)
         rank = self._server.measure([(key, place, place, 1)])[0].rank
@@ -146,8 +154,8 @@ class Planner:
 
     def stop_at_latest(self) -> None:
         """Go no further than what is there at this moment (``Trigger.AvailableNow``)."""
-        figures = self._server.figures(self.streams())
-        self._targets = {key: (found.last, found.added) for key, found in figures.items()}
+        figures = self._server.settled_figures(self.streams())
+        self._targets = {key: (found.top, found.top_rank) for key, found in figures.items()}
 
     def report(self) -> Positions:
         """What the streams were found to hold when the last batch was planned."""
@@ -173,9 +181,14 @@ class Planner:
         places = [(key, start[key].id if key in start else LEAST) for key in self.streams()]
         if waiting or not places:
             time.sleep(poll_ms / 1000)
-        elif self._server.wait(places, poll_ms):
+        elif self._server.wait(places, poll_ms, self._are_stable()):
             found, _ = self._look(start, most)
         return found
+
+    def _are_stable(self) -> bool:
+        """Whether all streams have an ID up to which they can be read, so that it may rise."""
+        there = [figures for figures in self._figures.values() if figures.exists]
+        return bool(there) and all(figures.stable is not None for figures in there)
 
     def _look(self, start: Positions, most: int) -> tuple[Positions | None, int]:
         """The end of the next batch, if it is time for one, and how many entries are waiting."""
@@ -224,8 +237,8 @@ class Planner:
             if key in known:
                 moved = self._settler.settled(key, base, look, start[key].seen)
             if moved != base and self._targets is not None:  # its IDs and ranks may be others
-                self._targets[key] = (figures.last, figures.added)
-            target, rank = figures.last, figures.added
+                self._targets[key] = (figures.top, figures.top_rank)
+            target, rank = figures.top, figures.top_rank
             if self._targets is not None and self._targets[key][0] < target:
                 target, rank = self._targets[key]
             if not bound.word and bound.id < target:
@@ -303,10 +316,10 @@ class Planner:
         """The base of a batch, after what was removed up to the moment of its measure."""
         base, figures = backlog.base, measure.figures
         seen = backlog.figures.sight()
-        if seen is None or base.n < 0:
+        if base.n < 0 or (seen is None and backlog.figures.settled):
             return base
-        there = () if seen.end is None else (seen.end,)
-        if numbers_contradict(seen, Look(figures, there)):
+        there = () if seen is None or seen.end is None else (seen.end,)
+        if seen is not None and numbers_contradict(seen, Look(figures, there)):
             return base  # replaced since the first question: the tasks will see it, and report it
         loss = removed_unread(key, base, figures)
         if loss is None:
@@ -361,14 +374,14 @@ class Planner:
             HeadraceError: a stream that was named is not there.
         """
         keys = [key for key in self.streams() if key in start]
-        figures = self._server.figures(keys)
+        figures = self._server.settled_figures(keys)
         ranges: dict[str, tuple[StreamID, StreamID]] = {}
         for key in keys:
             if not figures[key].exists and not self._options.pattern:
                 raise HeadraceError(f"there is no stream {key}")
             low = self._first(figures[key], self._options.start_of(key))
             bound = self._options.end_of(key)
-            high = figures[key].last if bound.word else min(bound.id, figures[key].last)
+            high = figures[key].top if bound.word else min(bound.id, figures[key].top)
             low, high = max(low, start[key]), min(high, end[key])
             if low < high and figures[key].length:
                 ranges[key] = (low, high)
@@ -377,7 +390,7 @@ class Planner:
         return self._pieces_by_time(ranges, figures)
 
     def _first(self, figures: Figures, bound: Bound) -> StreamID:
-        return {"earliest": LEAST, "latest": figures.last}.get(bound.word, bound.id)
+        return {"earliest": LEAST, "latest": figures.top}.get(bound.word, bound.id)
 
     def _pieces_by_rank(
         self, ranges: Mapping[str, tuple[StreamID, StreamID]], figures: Mapping[str, Figures]

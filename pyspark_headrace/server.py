@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -11,8 +13,12 @@ from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.errors import HeadraceError, ServerError
 from pyspark_headrace.ids import GREATEST, LEAST, StreamID, format_id, parse_id
 from pyspark_headrace.offsets import Cut, Mark, Position, Sight
-from pyspark_headrace.resp import Link, Words
+from pyspark_headrace.resp import Link, Word, Words
 
+log = logging.getLogger("pyspark_headrace")
+
+SETTLE_S: Final = 5.0  # how long to wait until all that is there can be read
+SETTLE_EVERY_S: Final = 0.1
 SCAN_COUNT: Final = 1000
 PAGE: Final = 2000
 
@@ -28,6 +34,8 @@ class Figures:
         first: of the first entry; 0-0 when there is none.
         max_deleted: the greatest ID that was deleted by name; trimming does not count.
         oldest, newest: the first and the last entry; None when there is none.
+        stable: where several regions write, the ID up to which nothing can come any more, 0-0 while
+            that is not known; else None.
     """
 
     exists: bool = False
@@ -38,6 +46,22 @@ class Figures:
     max_deleted: StreamID = LEAST
     oldest: Mark | None = None
     newest: Mark | None = None
+    stable: StreamID | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether no entry can come but behind all that are there."""
+        return self.stable is None or self.stable >= self.last
+
+    @property
+    def top(self) -> StreamID:
+        """The last ID that may be read: what comes later is above it."""
+        return self.last if self.stable is None else min(self.last, self.stable)
+
+    @property
+    def top_rank(self) -> int:
+        """How many entries there were up to that; -1 when it is not known."""
+        return self.added if self.settled else -1
 
     @property
     def removed(self) -> int:
@@ -49,8 +73,11 @@ class Figures:
         return not self.length or self.first > stream_id
 
     def sight(self) -> Sight | None:
-        """What to remember of it; None where there is nothing, or a server that does not count."""
-        if not self.exists or self.added < 0:
+        """What to remember of it; None where there is nothing, or a server that does not count.
+
+        Nor is there anything while more may come in between, which is what tells another stream.
+        """
+        if not self.exists or self.added < 0 or not self.settled:
             return None
         return Sight(
             self.added, self.removed, self.last, self.max_deleted, self.oldest, self.newest
@@ -104,7 +131,12 @@ def figures_of(reply: object, key: str) -> Figures:
         max_deleted=parse_id(cast("bytes", values.get("max-deleted-entry-id", b"0-0"))),
         oldest=oldest,
         newest=_mark_or_none(values.get("last-entry")),
+        stable=_id_or_none(values.get("stable-id")),
     )
+
+
+def _id_or_none(text: object) -> StreamID | None:
+    return None if text is None else parse_id(cast("bytes", text))
 
 
 def _mark_or_none(entry: object) -> Mark | None:
@@ -327,14 +359,45 @@ class Server:
         words = ("XRANGE", key, after(low), upto(high), "COUNT", count)
         return read_page(self.link.run(lambda client: client.page(words))[0])
 
-    def wait(self, positions: Iterable[tuple[str, StreamID]], wait_ms: int) -> bool:
-        """Wait until one of the streams has an entry after its ID; False when time is up."""
+    def settled_figures(self, keys: Sequence[str]) -> dict[str, Figures]:
+        """As ``figures``, once all that is there can be read, or as much as can be after a while.
+
+        Where several regions write, others have to say first that they add nothing below.
+        """
+        found = self.figures(keys)
+        wanted = {key: found[key].last for key in keys if not found[key].settled}
+        until_s = time.monotonic() + SETTLE_S
+        while wanted:
+            if time.monotonic() >= until_s:
+                log.warning(
+                    "not all regions say up to where their entries are here: read up to %s",
+                    ", ".join(f"{format_id(found[key].top)} in {key}" for key in wanted),
+                )
+                break
+            time.sleep(SETTLE_EVERY_S)
+            found = self.figures(keys)
+            wanted = {key: last for key, last in wanted.items() if _waits_for(found[key], last)}
+        return found
+
+    def wait(
+        self, positions: Iterable[tuple[str, StreamID]], wait_ms: int, stable: bool = False
+    ) -> bool:
+        """Wait until one of the streams has an entry after its ID; False when time is up.
+
+        Args:
+            stable: only entries count that nothing can come before any more.
+        """
         places = list(positions)
-        words = ("XREAD", "COUNT", 1, "BLOCK", wait_ms, "STREAMS")
+        words: list[Word] = ["XREAD", "COUNT", 1, "BLOCK", wait_ms]
+        words += ["STABLE", "STREAMS"] if stable else ["STREAMS"]
         keys = [key for key, _ in places]
         ids = [format_id(stream_id) for _, stream_id in places]
         reply = self.link.run(lambda client: client.call(*words, *keys, *ids, wait_ms=wait_ms))
         return reply is not None
+
+
+def _waits_for(figures: Figures, last: StreamID) -> bool:
+    return figures.stable is not None and figures.stable < last
 
 
 def has_commands(link: Link, *names: str) -> bool:

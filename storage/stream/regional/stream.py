@@ -110,6 +110,7 @@ class RegionalStream(OwnLanes, Replicated):
         assert lane is not None
         was_covered = lane.is_covered()
         lane.manual |= manual
+        is_deleted = bool(lane.early) and (ms, seq) in lane.early
         lives = lane.takes((ms, seq))
         if lives:
             lane.log.append(ms, seq, words, at, limits)
@@ -117,6 +118,9 @@ class RegionalStream(OwnLanes, Replicated):
             self.note(lane)
         else:
             lane.pass_over(ms, seq)
+            if is_deleted and (ms, seq) > (self.max_deleted_ms, self.max_deleted_seq):
+                self.max_deleted_ms = ms
+                self.max_deleted_seq = seq
         if not lane.is_covered():
             self.entries_added += lane.log.entries_added if was_covered else 1
             if (ms, seq) > (self.last_ms, self.last_seq):
