@@ -129,6 +129,29 @@ def test_the_last_sequence_of_a_millisecond(mode: int) -> None:
         stream.append(ID_MAX, ID_MAX, ENTRY, 0, LIMITS)
 
 
+def test_an_id_is_above_what_was_promised() -> None:
+    stream = a_stream()
+    stream.region.promise_ms = 1000
+    assert add_now(stream, 5) == (1001, 1)
+    assert add_now(stream, 2000) == (2000, 1)
+    assert add(stream, 2500) == (2500, 1)
+
+
+def test_lanes_with_ids_below_what_was_promised() -> None:
+    stream = a_stream(1, SEMI_STRICT)
+    assert not stream.has_made_ids()
+    add(stream, 5)
+    assert stream.has_made_ids()
+    assert not stream.is_manual()
+    stream.mark_manual()
+    assert not stream.has_made_ids()
+    assert stream.is_manual()
+    stream.arrive(b"2.0", 1, False, 9, 2, ENTRY, 0, LIMITS)
+    assert stream.foreign_seen() == {b"2.0.1": (9, 2)}
+    stream.cover({b"1.0.1": (5, 1)})
+    assert not stream.is_manual()
+
+
 def test_liberal_ids() -> None:
     stream = a_stream(2, LIBERAL)
     assert add(stream, 110) == (110, 0)
@@ -407,6 +430,20 @@ def test_iids_of_entries_that_are_deleted_are_forgotten() -> None:
     assert len(freed) == 2, "the entries, and the map there was"
     stream.cover(stream.seen())
     assert stream.idmp is None
+
+
+def test_iids_of_a_single_server_are_kept_as_long_as_its_entries() -> None:
+    """Their IDs do not name a region."""
+    stream = a_stream(1)
+    stream.arrive(b"1.0", 7, False, 10, 0, ENTRY, 0, LIMITS)
+    lane = stream.lane(b"1.0.0")
+    lane.log.append(20, 0, ENTRY, 0, LIMITS)
+    stream.restored()
+    stream.record_iid(b"p", b"1", 20, 0, 0)
+    stream.cover({b"1.0.7": (10, 0)})
+    assert stream.known_id(b"p", b"1", 0) == (20, 0)
+    stream.cover({b"1.0.0": (20, 0)})
+    assert stream.known_id(b"p", b"1", 0) is None
 
 
 def test_a_covered_lane_keeps_nothing_but_where_it_has_got_to() -> None:
