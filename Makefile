@@ -52,7 +52,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture region-faults bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared 
 
 torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)
+
+region-faults: $(STAMP) $(TO_TEST) ## regions whose links are cut, that are killed and lose disks; ARGS=--help
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.region_faults $(ARGS)
 
 # From the checkout, which holds the benchmarks; the servers they start run the installed build.
 bench: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## measure every peer found, write bench/report.md; ARGS=--help

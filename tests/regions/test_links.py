@@ -555,3 +555,16 @@ def test_whoever_answers_does_no_harm(data: bytes) -> None:
         region.check_log()
     claim.close()
     impostor.listener.close()
+
+
+def test_connections_that_end_within_messages(two_regions: Mesh) -> None:
+    for most_bytes in (1, 20, 300, 5000):
+        link = two_regions.proxies[2, 1]
+        link.cut_after(most_bytes)
+        before = link.carried_bytes
+        for _ in range(30):
+            two_regions[1].xadd("s", "*", "f", "v" * 200)
+        two_regions.wait_until_level()
+        assert link.carried_bytes > before
+    assert len(two_regions[2].ids("s")) == 120
+    assert two_regions[1].ids("s") == two_regions[2].ids("s")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 
 from support.process import ServerProcess
 
@@ -44,6 +45,65 @@ class Rule:
     kill: bool = False
 
 
+class FaultyDisk:
+    """The disk of a server that is started by ``command``.
+
+    Args:
+        directory: the server's folder.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._files = directory / "appendonlydir"
+        self._rules = directory / "rules.json"
+        self._journal = directory / "synced.txt"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-P", str(SCRIPT), str(self._rules), str(self._journal)]
+
+    def play(self, *rules: Rule) -> None:
+        """Behave like that from now on; without rules as good as any."""
+        new = self._rules.with_suffix(".new")
+        new.write_text(json.dumps([asdict(rule) for rule in rules]))
+        new.rename(self._rules)
+
+    def cut_power(self, chance: Random | None = None) -> int:
+        """Take from each file what no sync had put on the disk; the server must have ended.
+
+        What the system had written by itself is taken, too: nobody could rely on it.
+
+        Args:
+            chance: leaves a part of it there, of whatever length.
+
+        Returns: how many bytes were taken.
+        """
+        synced: dict[str, int] = {}
+        for line in self._journal.read_text().splitlines():
+            length, _, name = line.partition(" ")
+            synced[name] = int(length)
+        taken = 0
+        for path in self._files.glob("*.incr.aof"):
+            size = path.stat().st_size
+            least = min(size, synced.get(str(path), 0))
+            kept = chance.randint(least, size) if chance else least
+            os.truncate(path, kept)
+            taken += size - kept
+        return taken
+
+    def sync_all(self) -> None:
+        """Take all that is in the folder as synced: it was put there by the test."""
+        with self._journal.open("a") as journal:
+            for path in self._files.glob("*.incr.aof"):
+                journal.write(f"{path.stat().st_size} {path}\n")
+
+    def forget(self) -> None:
+        """The files are gone."""
+        self._journal.write_text("")
+
+    def syncs(self) -> int:
+        """How many syncs of incr files have succeeded."""
+        return self._journal.read_text().count(".incr.aof\n")
+
+
 class FaultyServer(ServerProcess):
     """Our server on a faulty disk."""
 
@@ -54,34 +114,23 @@ class FaultyServer(ServerProcess):
         environment: dict[str, str] | None = None,
     ) -> None:
         super().__init__(*options, debug=False, check_log=check_log, environment=environment)
-        self._rules = self.directory / "rules.json"
-        self._journal = self.directory / "synced.txt"
+        self._disk = FaultyDisk(self.directory)
 
     def command(self) -> list[str]:
-        return [sys.executable, "-P", str(SCRIPT), str(self._rules), str(self._journal)]
+        return self._disk.command()
 
     def disk(self, *rules: Rule) -> None:
         """Let the disk behave like that from now on; without rules it is as good as any."""
-        new = self._rules.with_suffix(".new")
-        new.write_text(json.dumps([asdict(rule) for rule in rules]))
-        new.rename(self._rules)
+        self._disk.play(*rules)
 
     def cut_power(self) -> None:
-        """End the process, and take from each file what no sync had put on the disk.
-
-        What the system had written by itself is taken, too: nobody could rely on it.
-        """
+        """End the process, and take from each file what no sync had put on the disk."""
         self.kill()
-        synced: dict[str, int] = {}
-        for line in self._journal.read_text().splitlines():
-            size, _, name = line.partition(" ")
-            synced[name] = int(size)
-        for path in (self.directory / "appendonlydir").glob("*.incr.aof"):
-            os.truncate(path, synced.get(str(path), 0))
+        self._disk.cut_power()
 
     def syncs(self) -> int:
         """How many syncs of incr files have succeeded."""
-        return self._journal.read_text().count(".incr.aof\n")
+        return self._disk.syncs()
 
 
 @contextlib.contextmanager

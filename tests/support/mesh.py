@@ -50,8 +50,13 @@ class RegionProcess(ServerProcess):
 
     def start_again(self) -> None:
         """Start on the same folder and port, after an end of whatever kind."""
+        self.spawn_again()
+        self.wait_until_ready()
+
+    def spawn_again(self) -> None:
+        """The same, without waiting for it to answer."""
         self._any_port = False
-        self.start()
+        self.spawn()
 
     def wait_until_writable(self) -> None:
         """Wait until it has heard all others."""
@@ -123,13 +128,19 @@ class Mesh:
                 for asked in numbers
                 if asked != number
             )
-            self.regions[number] = RegionProcess(
+            self.regions[number] = self.region(
                 number,
                 claims[number][0],
                 *("--aa-start-wait-ms", "5000"),  # all begin together, however slow that is
                 *("--aa-peers", peers, *options),
                 environment=environments[number - 1] if environments else None,
             )
+
+    def region(
+        self, number: int, aa_port: int, *options: str, environment: dict[str, str] | None
+    ) -> RegionProcess:
+        """One of them, to be started."""
+        return RegionProcess(number, aa_port, *options, environment=environment)
 
     def __enter__(self) -> Self:
         for region in self.regions.values():

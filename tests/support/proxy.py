@@ -35,6 +35,7 @@ class Proxy:
         self._delay_s = 0.0
         self._silent = False
         self._refusing = False
+        self._left = -1  # bytes that may still come back from the target; -1: any number
         self._cut = threading.Event()
         self._stopping = False
         self._halves: list[_Half] = []
@@ -59,6 +60,10 @@ class Proxy:
         self._cut.set()
         self._wait_for_cut()
 
+    def cut_after(self, most_bytes: int) -> None:
+        """Break off once so many more bytes have come back: in the middle of a message, mostly."""
+        self._left = most_bytes
+
     def silence(self) -> None:
         """Pass nothing on any more, and tell nobody: the link is half open."""
         self._silent = True
@@ -69,6 +74,7 @@ class Proxy:
             self.break_off()
         self._silent = False
         self._refusing = False
+        self._left = -1
 
     def delay(self, seconds: float) -> None:
         """Pass everything on so much later, in each direction."""
@@ -139,12 +145,20 @@ class Proxy:
                 if self._silent:
                     continue
                 try:
+                    comes_back = half.target.getsockname()[1] == self.port
+                    if comes_back and 0 <= self._left < len(data):
+                        half.target.sendall(data[: self._left])
+                        self._left = -1
+                        self._end(half)
+                        break
                     half.target.sendall(data)
                 except OSError:
                     self._end(half)
                     break
-                if half.target.getsockname()[1] == self.port:
+                if comes_back:
                     self.carried_bytes += len(data)
+                    if self._left > 0:
+                        self._left -= len(data)
 
     def _end(self, half: _Half) -> None:
         for each in [h for h in self._halves if half.source in (h.source, h.target)]:

@@ -1,0 +1,93 @@
+"""Regions that are killed, lose their power or their disk, or get an older folder back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from random import Random
+
+from support.faults import FaultyDisk, Rule
+from support.mesh import Mesh, RegionProcess
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def forget_boot(file: Path) -> None:
+    """Let the first line of a region's file name another boot, as after a power cut."""
+    data = file.read_bytes()[:4096]
+    boot = BOOT_ID.read_bytes().strip()
+    at = data.find(boot)
+    if at >= 0:  # else it was written before another power cut
+        with file.open("r+b") as there:  # it stays the same file
+            there.seek(at)
+            there.write(boot[::-1].replace(b"-", b"0"))
+
+
+class FaultyRegion(RegionProcess):
+    """A region on a faulty disk."""
+
+    def __init__(
+        self,
+        number: int,
+        aa_port: int,
+        *options: str,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(number, aa_port, *options, environment=environment)
+        self.disk = FaultyDisk(self.directory)
+        self.debug = False
+
+    def command(self) -> list[str]:
+        return self.disk.command()
+
+    @property
+    def files(self) -> Path:
+        """Where its append-only file lies."""
+        return self.directory / "appendonlydir"
+
+    def play(self, *rules: Rule) -> None:
+        """Let the disk behave like that from now on."""
+        self.disk.play(*rules)
+
+    def cut_power(self, chance: Random) -> int:
+        """End it, and take from its files some of what no sync had put on the disk.
+
+        Returns: how many bytes were taken.
+        """
+        self.kill()
+        lost = self.disk.cut_power(chance)
+        for file in self.files.glob("*.incr.aof"):
+            forget_boot(file)
+        return lost
+
+    def lose_disk(self) -> None:
+        """End it, and remove all that it has written."""
+        self.kill()
+        shutil.rmtree(self.files, ignore_errors=True)
+        self.disk.forget()
+
+    def keep(self, copy: Path) -> None:
+        """Copy its folder; it must have ended."""
+        assert not self.running
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.files, copy)
+
+    def put_back(self, copy: Path) -> None:
+        """End it, and put a copy in the place of its folder."""
+        self.lose_disk()
+        shutil.copytree(copy, self.files)
+        self.disk.sync_all()
+
+
+class FaultyMesh(Mesh):
+    """Regions on faulty disks, with faulty links between them."""
+
+    def region(
+        self, number: int, aa_port: int, *options: str, environment: dict[str, str] | None
+    ) -> RegionProcess:
+        return FaultyRegion(number, aa_port, *options, environment=environment)
+
+    def faulty(self, number: int) -> FaultyRegion:
+        region = self.regions[number]
+        assert isinstance(region, FaultyRegion)
+        return region

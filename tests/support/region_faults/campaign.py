@@ -1,0 +1,235 @@
+"""A campaign: some regions, and rounds of work and faults that end with all healed and compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from support.client import RawClient, WireError
+from support.faulty_mesh import FaultyMesh
+from support.region_faults.checker import Checker, Entries, Findings
+from support.region_faults.clients import (
+    Client,
+    Deleter,
+    Reader,
+    Retrier,
+    Worker,
+    Writer,
+    acknowledge,
+    claim,
+    take,
+)
+from support.region_faults.faults import Faults
+from support.region_faults.history import GROUP, KEYS, LOG, History, now_s
+
+POLICIES: Final = ("always", "everysec", "no")
+SMALL_LOGS: Final = ("--aa-log-max-bytes", "1mb", "--aa-backlog-bytes", "64kb")
+MEET_S: Final = 60.0
+ROUND_S: Final = 2.5
+
+
+class Failure(Exception):
+    """Something went wrong; the text says what."""
+
+
+class Campaign:
+    """Rounds with the same regions.
+
+    Args:
+        seed, number: which campaign; it makes the same choices again.
+        policy: of ``appendfsync``, for all; empty for one by chance.
+        disasters: whether a region may lose what it has acknowledged.
+    """
+
+    def __init__(self, seed: int, number: int, policy: str = "", disasters: bool = True) -> None:
+        self._chance: Final = Random(f"{seed} {number}")
+        self.count: Final = self._chance.choice((2, 2, 3, 3, 4, 5))
+        numbers = range(1, self.count + 1)
+        chosen = policy or self._chance.choice(("", "", *POLICIES))
+        self.policies: Final = {n: chosen or self._chance.choice(POLICIES) for n in numbers}
+        self.small_logs: Final = self._chance.random() < 0.3
+        options = ["--aa-start-wait-ms", "500"]  # some of the others may be down, or cut off
+        options += ["--aa-ack-interval-ms", self._chance.choice(("0", "10"))]
+        options += SMALL_LOGS if self.small_logs else ()
+        self.mesh: Final = FaultyMesh(self.count, *options)
+        for region, its in self.policies.items():
+            self.mesh[region].options += ("--appendfsync", its)
+        self._copies: Final = Path(tempfile.mkdtemp(prefix="headrace-copies-"))
+        self.history: Final = History()
+        self.findings: Final = Findings()
+        self.faults: Final = Faults(
+            self.mesh, self.history, self._chance, self.policies, self._copies, disasters
+        )
+        self._final: Entries = {}
+        self._settled: set[bytes] = set()
+
+    def __str__(self) -> str:
+        policies = ", ".join(f"{n} {policy}" for n, policy in self.policies.items())
+        return f"{self.count} regions ({policies}){', small logs' if self.small_logs else ''}"
+
+    def __enter__(self) -> Self:
+        self.mesh.__enter__()
+        try:
+            self.mesh[1].call("XGROUP", "CREATE", LOG, GROUP, "0", "MKSTREAM")
+            self._settle()
+        except BaseException:
+            self.mesh.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.mesh.__exit__(kind, value, traceback)
+        shutil.rmtree(self._copies, ignore_errors=True)
+
+    def keep(self, folder: Path) -> None:
+        """Copy what the regions have written, their logs, and what was done to them."""
+        for number, region in self.mesh.regions.items():
+            region.kill()
+            shutil.copytree(region.directory, folder / str(number), dirs_exist_ok=True)
+        (folder / "faults.txt").write_text("\n".join(self.faults.told) + "\n")
+        with (folder / "history.txt").open("w") as file:
+            for name in ("adds", "removals", "deliveries", "acks", "disasters"):
+                for each in getattr(self.history, name):
+                    file.write(f"{each}\n")
+
+    # A round
+
+    def round(self, seconds: float = ROUND_S) -> None:
+        """Work, faults, healing, comparing. Raises: Failure."""
+        began_s = now_s()
+        clients = self._clients()
+        for client in clients:
+            client.start()
+        try:
+            self.faults.play(seconds)
+            self.faults.mend()
+            time.sleep(0.3)  # so that they go on with what was healed
+        finally:
+            for client in clients:
+                client.end()
+            for client in clients:
+                client.join()
+        self._settle()
+        self._drain()
+        self._settle()
+        final = self._compare()
+        checker = Checker(self.history, began_s, self.findings)
+        checker.check_entries(final)
+        checker.check_kept(self._final, final, self.count)
+        checker.check_group(final[LOG], self.mesh.regions)
+        checker.check_settled(self._settled)
+        self._final = final
+        self._settled = {entry_id for entry_id, _ in final[LOG]}
+        if self.findings.wrong:
+            raise Failure("\n".join(self.findings.wrong))
+        for region in self.mesh.regions.values():
+            region.check_log()
+
+    def _clients(self) -> list[Client]:
+        kinds: list[type[Client]] = [Writer] * self.count + [Retrier, Retrier, Deleter, Reader]
+        kinds += [Worker, Worker, Worker]
+        regions = self.mesh.regions
+        return [kind(regions, self.history, Random(self._chance.random())) for kind in kinds]
+
+    def _settle(self) -> None:
+        """Wait until all take writes, and have what each of them has. Raises: Failure."""
+        deadline_s = now_s() + MEET_S
+        while not self._are_level():
+            if now_s() > deadline_s:
+                raise Failure(f"not level after {MEET_S:.0f} s:\n{self._state()}")
+            time.sleep(0.05)
+        for number in self.mesh.regions:
+            facts = self.mesh[number].info("activeactive")
+            for name, value in facts.items():
+                if name.startswith("aa_peer"):
+                    self.history.copies += int(value.partition("full_copies=")[2].split(",")[0])
+                if name == "aa_check_mismatches" and value != "0":
+                    raise Failure(f"region {number} has found other digests than its own: {facts}")
+
+    def _are_level(self) -> bool:
+        tokens: set[object] = set()
+        for number, region in self.mesh.regions.items():
+            if not region.running:
+                raise Failure(f"region {number} has ended by itself:\n{region.log()[-4000:]}")
+            try:
+                facts = region.info("activeactive")
+                if facts.get("aa_writable") != "1":
+                    return False
+                tokens.add(facts["aa_numbers"])
+            except (OSError, ValueError, WireError):
+                return False
+        return len(tokens) == 1
+
+    def _state(self) -> str:
+        lines: list[str] = []
+        for number, region in self.mesh.regions.items():
+            try:
+                facts = region.info("activeactive")
+                lines += [f"{number} {name}: {value}" for name, value in facts.items()]
+            except (OSError, ValueError, WireError) as error:
+                lines.append(f"{number} {error!r}")
+            lines.append(region.log()[-1500:])
+        return "\n".join(lines)
+
+    def _drain(self) -> None:
+        """Let a worker read all in each region, and acknowledge it."""
+        for number in self.mesh.regions:
+            worker = Worker({number: self.mesh[number]}, self.history, self._chance)
+            while True:
+                ids = claim(worker, "drainer", 0, 1000) + take(worker, "drainer", 1000, ">")
+                if not ids:
+                    break
+                acknowledge(worker, ids)
+            worker.disconnect()
+
+    def _compare(self) -> Entries:
+        """What is there, the same in all regions. Raises: Failure."""
+        first: dict[str, tuple[list[tuple[bytes, bytes]], list[object]]] = {}
+        entries: Entries = {}
+        for number, region in self.mesh.regions.items():
+            with region.client(timeout_s=30) as client:
+                for key in KEYS:
+                    found = _look(client, key)
+                    expected = first.setdefault(key, found)
+                    if found != expected:
+                        raise Failure(
+                            f"{key} differs in regions 1 and {number}:\n"
+                            f"{_difference(expected, found)}"
+                        )
+                    if number == 1:
+                        entries[key] = found[0]
+                summary = client.call_parsed("XPENDING", LOG, GROUP)
+                if not isinstance(summary, list) or summary[0] != 0:
+                    raise Failure(f"region {number} has entries pending: {summary}")
+        return entries
+
+
+def _look(client: RawClient, key: str) -> tuple[list[tuple[bytes, bytes]], list[object]]:
+    """Entries (ID and value), and what else regions share: names of groups, a digest of all."""
+    entries = client.call_parsed("XRANGE", key, "-", "+")
+    assert isinstance(entries, list), entries
+    groups = client.call_parsed("XINFO", "GROUPS", key)
+    names = [each[1] for each in groups] if isinstance(groups, list) else []
+    more: list[object] = [names, client.call("EXISTS", key), client.call("AA", "DIGEST", key)]
+    return [(entry[0], entry[1][1]) for entry in entries], more
+
+
+def _difference(
+    one: tuple[list[tuple[bytes, bytes]], list[object]],
+    other: tuple[list[tuple[bytes, bytes]], list[object]],
+) -> str:
+    mine, theirs = set(one[0]), set(other[0])
+    return (
+        f"only there: {sorted(mine - theirs)[:5]}, only here: {sorted(theirs - mine)[:5]}, "
+        f"{len(mine)} and {len(theirs)} entries; else {one[1]} and {other[1]}"
+    )
