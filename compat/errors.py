@@ -501,6 +501,11 @@ AASYNCING: Final = (
 )
 AA_NO_LOG: Final = b"AANOLOG the log cannot be read at the moment"
 
+AA_STOPPED: Final = (
+    b"AATWIN another server is this region, too, or has been in a later life: this one takes no "
+    b"writes until it is started again"
+)
+
 
 def aa_version(version: int) -> bytes:
     """For another region that speaks another version."""

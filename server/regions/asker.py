@@ -59,6 +59,8 @@ class Asker(Giver):
         refused: an error of the peer, or a reason to refuse it, that trying again does not mend.
         behind: the peer's log begins later than what is needed.
         ahead: the peer knows more of this region than the region does itself.
+        twin: the peer has met another server that is this region in the same epoch.
+        rival: the peer is being asked by another server that is this region in another epoch.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Asker(Giver):
         self.refused = False
         self.behind = False
         self.ahead = False
+        self.twin = False
+        self.rival = False
         self.peer_region: Final = peer_region
         self._region: Final = region
         self._secret: Final = secret
@@ -165,6 +169,7 @@ class Asker(Giver):
             line = b"region %d answers instead of region %d" % (hello.region, self.peer_region)
         if not line and hello.remembered and region.nonce not in (b"", hello.remembered):
             line = errors.aa_twin(region.origin)
+            self.twin = True
         if line:
             self.refused = True
             self.fail(line.decode("utf-8", "replace"))
@@ -186,6 +191,10 @@ class Asker(Giver):
             self.behind = True
         elif code == b"AAAHEAD":
             self.ahead = True
+        elif code == b"AATWIN":
+            self.twin = line == errors.aa_twin(self._region.origin)
+            self.rival = not self.twin
+            self.refused = True
         elif code not in (b"LOADING", b"AANOLOG", b"AANOBASE", b"AANOCOPY"):
             self.refused = True
         self.fail(line.decode("utf-8", "replace"))

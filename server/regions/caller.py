@@ -23,6 +23,7 @@ class Caller:
     Attributes:
         proven: it has shown that it has the secret, if there is one.
         source: what answers its PULLs; None before it has introduced itself.
+        heard_ms: when it asked for something last, of the clock that only measures.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Caller:
     ) -> None:
         self.proven = not secret
         self.source: Source | None = None
+        self.heard_ms = 0
         self._region: Final = region
         self._log: Final = log
         self._nonces: Final = nonces

@@ -7,6 +7,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import ErrorReply
 from headrace.server.clients.session import Session
@@ -21,6 +22,7 @@ from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 
 BEAT_MS: Final = 1000  # a PULL waits no longer
+TWIN_MS: Final = 3000  # whoever was heard since then is there, and nobody else can be it
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -137,15 +139,40 @@ class Callers:
             return caller
         return found[1]
 
+    def greet(self, session: Session, words: list[bytes]) -> list[object]:
+        """Answer the words of AA HELLO.
+
+        Raises:
+            CommandError: the two have nothing to do with each other, or another server is here that
+                is the same region.
+        """
+        now_ms = self._server.clock.monotonic_ms()
+        caller = self.caller_of(session)
+        caller.heard_ms = now_ms
+        reply = caller.greet(words)
+        hello = caller.source_or_refuse().hello
+        for other_session, other in self._callers.values():
+            source = other.source
+            if source is None or source.hello.region != hello.region or other_session.closed:
+                continue
+            if not hello.nonce or not source.hello.nonce:
+                continue  # one that starts, and pulls nothing
+            if source.hello.nonce != hello.nonce and now_ms - other.heard_ms < TWIN_MS:
+                caller.source = None
+                raise CommandError(errors.aa_twin(source.hello.origin))
+        return reply
+
     def pull(self, session: Session, argv: list[bytes]) -> object:
         """Answer a PULL, or let it wait.
 
         Raises:
             CommandError: it means nothing, or what it asks for is not there any more.
         """
-        source = self.caller_of(session).source_or_refuse()
+        caller = self.caller_of(session)
+        source = caller.source_or_refuse()
         acknowledged = source.pull(argv[2:])
         now_ms = self._server.clock.monotonic_ms()
+        caller.heard_ms = now_ms
         region = source.hello.region
         self.heard_ms[region] = now_ms
         if acknowledged is not None:

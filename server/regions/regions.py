@@ -26,8 +26,9 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     WRITES_REFUSED,
 )
+from headrace.server.regions.asker import MET, Asker
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.server.regions.callers import Callers, FileLog
+from headrace.server.regions.callers import TWIN_MS, Callers, FileLog
 from headrace.server.regions.catching import Catching, note_caught
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
@@ -103,6 +104,7 @@ class Regions(Neighbours):
         self._syncs: list[Sync] = []
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
+        self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
 
@@ -266,6 +268,7 @@ class Regions(Neighbours):
         peer = self.peers.get(conversation.puller.peer_region)
         if peer is not None:
             peer.moved(conversation, now_ms)
+        self._look_for_twins(conversation.puller, now_ms)
         puller = pulling(conversation)
         if puller is not None:
             self._note_level(puller)
@@ -278,6 +281,32 @@ class Regions(Neighbours):
             self._apply_soon()
         if self._syncs:
             self._look_at_syncs(now_ms)
+
+    def _look_for_twins(self, asker: Asker, now_ms: int) -> None:
+        """Stop to write where there is another life of this region.
+
+        What both write would be taken for the same. A connection of this one that has just ended
+        may look like a rival for a moment.
+        """
+        if asker.state == MET:
+            self._rivals.pop(asker.peer_region, None)
+        if not self._is_open:
+            return
+        if asker.rival:
+            since_ms = self._rivals.setdefault(asker.peer_region, now_ms)
+            if now_ms - since_ms < TWIN_MS:
+                return
+        elif not asker.twin and not asker.ahead:
+            return
+        if self.region.refusal != errors.AA_STOPPED:
+            log.critical(
+                "Region %d has met another life of this region, or knows of more of it (%s): "
+                "writes are refused. End the other one, and start this one again",
+                asker.peer_region,
+                asker.failure,
+            )
+        self.catching = None
+        refuse_writes(self._server, errors.AA_STOPPED)
 
     def _note_level(self, puller: Puller) -> None:
         """A promise holds once everything before it has been applied, and so does a fingerprint."""

@@ -172,6 +172,25 @@ def test_a_region_that_is_killed_and_comes_back(two_regions: Mesh) -> None:
     wait_until(lambda: third in one.ids("s"), one)
 
 
+def test_two_servers_that_are_one_region(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    kept = two.xadd("s")
+    wait_until(lambda: one.ids("s") == [kept], one)
+    two.wait_for_peer(1, b"up")
+    port, claim = claim_port()
+    peers = f"1 127.0.0.1 {one.aa_port}"
+    with RegionProcess(2, port, "--aa-peers", peers) as twin:
+        wait_until(lambda: b"AATWIN" in bytes(str(twin.peer(1)[b"problem"]), "ascii"), twin)
+        with twin.client() as client:
+            wait_until(lambda: client.call("XADD", "s", "*", "f", "v")[:7] == b"-AATWIN", twin)
+        assert "another life" in twin.log()
+        more = two.xadd("s")  # the one that was there first goes on
+        wait_until(lambda: one.ids("s") == [kept, more], one)
+        assert two.info("activeactive")["aa_writable"] == "1"
+        assert twin.info("activeactive")["aa_writable"] == "0"
+    claim.close()
+
+
 def test_a_token_of_one_region_is_waited_for_in_another(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     two_regions.pause()

@@ -56,7 +56,7 @@ def aa_hello(call: Call) -> object:
     regions = _asked(call)
     if not regions.is_introduced:
         raise CommandError(errors.LOADING)
-    return regions.callers.caller_of(call.session).greet(call.argv[2:])
+    return regions.callers.greet(call.session, call.argv[2:])
 
 
 @command("AA|PULL", arity=-3, flags=_FLAGS | BLOCKING)
