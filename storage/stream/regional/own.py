@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.region import GENERATION_SHIFT, LIBERAL, STEP, Region
+from headrace.storage.regions.region import GENERATION_SHIFT, LIBERAL, STEP, STEP_SHIFT, Region
 from headrace.storage.regions.vectors import ID, lane_name
 from headrace.storage.stream.appending import NodeLimits, size_of
 from headrace.storage.stream.entry_log import (
@@ -21,7 +21,7 @@ from headrace.storage.stream.entry_log import (
     IDNotGreater,
     IDsExhausted,
 )
-from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.ids import ID_MAX, is_below
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
 
@@ -64,7 +64,7 @@ class OwnLanes(Lanes):
 
     def append(self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits) -> None:
         """Add an own entry; see ``EntryLog``."""
-        if (ms, seq) <= (self.last_ms, self.last_seq):
+        if not is_below(self.last_ms, self.last_seq, ms, seq):
             if self.last_ms == ID_MAX and self.last_seq == ID_MAX:
                 raise IDsExhausted
             raise IDNotGreater
@@ -108,7 +108,7 @@ class OwnLanes(Lanes):
         self, ms: int, seq: int, words: list[bytes], at: int, limits: NodeLimits
     ) -> None:
         lane = self._own_lane()
-        if lane is None or (ms, seq) <= (lane.log.last_ms, lane.log.last_seq):
+        if lane is None or not is_below(lane.log.last_ms, lane.log.last_seq, ms, seq):
             if size_of(words, at) > ENTRY_BYTES_MAX:
                 raise ElementsTooLarge
             lane = self._begin_lane()
@@ -154,7 +154,11 @@ class OwnLanes(Lanes):
         Raises:
             IDsExhausted: there is none above the last one.
         """
-        ms = max(now_ms, self.last_ms, self.region.promise_ms + 1)
+        ms = now_ms
+        if ms < self.last_ms:  # ``max`` of several numbers would take longer than all the rest
+            ms = self.last_ms
+        if ms <= self.region.promise_ms:
+            ms = self.region.promise_ms + 1
         seq = self._free_seq(ms)
         while seq < 0:
             if ms == ID_MAX:
@@ -168,7 +172,7 @@ class OwnLanes(Lanes):
         base = self.region.base_seq()
         seq = base
         if ms == self.last_ms and self.last_seq >= base:
-            seq += (self.last_seq - base) // STEP * STEP + STEP
+            seq += (((self.last_seq - base) >> STEP_SHIFT) + 1) << STEP_SHIFT
         if self._own_origin is not self.region.origin:
             self.find_own()
         if ms <= self._used_ms:
@@ -176,5 +180,5 @@ class OwnLanes(Lanes):
                 last = lane.log.last_seq
                 is_used = lane.key[0] == self.region.id and lane.log.last_ms == ms
                 if is_used and base <= last < base + _GENERATION:
-                    seq = max(seq, base + (last - base) // STEP * STEP + STEP)
+                    seq = max(seq, base + ((((last - base) >> STEP_SHIFT) + 1) << STEP_SHIFT))
         return seq if seq < base + _GENERATION and seq <= ID_MAX else -1
