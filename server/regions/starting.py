@@ -27,7 +27,7 @@ WHOLE: Final = 2  # the region's, and nothing that it has written is missing
 CUT: Final = 3  # the region's, and their end may be missing
 MOVED: Final = 4  # the region's, but of an unknown time: copied or restored
 
-MINUTE_MS: Final = 60_000
+SECOND_MS: Final = 1000  # no two lives of a region begin within one, even if nobody can be asked
 EPOCHS_SINCE_MS: Final = 1_767_225_600_000  # 2026-01-01, from which on epochs are counted
 
 
@@ -162,4 +162,4 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
 
 def _next_epoch(known: int, now_ms: int) -> int:
     """An epoch above all that are known, and above those that nobody has told of."""
-    return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // MINUTE_MS)
+    return max(known + 1, (now_ms - EPOCHS_SINCE_MS) // SECOND_MS)

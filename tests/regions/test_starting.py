@@ -10,9 +10,9 @@ from headrace.server.regions.starting import (
     ADOPTED,
     CUT,
     EPOCHS_SINCE_MS,
-    MINUTE_MS,
     MOVED,
     NONE,
+    SECOND_MS,
     WHOLE,
     Answer,
     Forgotten,
@@ -22,8 +22,8 @@ from headrace.server.regions.starting import (
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 
-MINUTES = 700
-NOW_MS = EPOCHS_SINCE_MS + MINUTES * MINUTE_MS + 17
+SECONDS = 700
+NOW_MS = EPOCHS_SINCE_MS + SECONDS * SECOND_MS + 17
 
 
 def a_region(epoch: int = 3, count: int = 50) -> Region:
@@ -59,7 +59,7 @@ def test_whole_files_go_on_where_all_others_confirm() -> None:
 
 
 def test_whole_files_begin_another_epoch_where_somebody_does_not_answer() -> None:
-    assert told(start(WHOLE, {2: knows({b"1.3": 50})}, [2, 3])) == (MINUTES, 2, b"", False)
+    assert told(start(WHOLE, {2: knows({b"1.3": 50})}, [2, 3])) == (SECONDS, 2, b"", False)
     assert told(start(WHOLE, {}, [2], EPOCHS_SINCE_MS)) == (4, 2, b"", False)
     assert told(start(WHOLE, {}, [2], 0)) == (4, 2, b"", False)  # a clock that was never set
 
@@ -70,29 +70,29 @@ def test_whole_files_begin_another_epoch_where_somebody_does_not_answer() -> Non
 )
 def test_files_that_others_know_more_of_were_put_back(answer: Answer) -> None:
     found = start(WHOLE, {2: answer})
-    assert told(found) == (901 if b"1.900" in answer.numbers else MINUTES, 3, AASTART, False)
+    assert told(found) == (901 if b"1.900" in answer.numbers else SECONDS, 3, AASTART, False)
 
 
 def test_a_life_that_wrote_nothing_is_not_taken_again() -> None:
     met = {2: knows({}, b"nonce of an empty life"), 3: knows({})}
-    assert told(start(NONE, met)) == (MINUTES, 0, AASYNCING, False)
+    assert told(start(NONE, met)) == (SECONDS, 0, AASYNCING, False)
 
 
 def test_another_region_of_this_number_and_epoch() -> None:
     twin = Answer({})
     twin.is_twin = True
-    assert told(start(WHOLE, {2: twin})) == (MINUTES, 3, AASTART, False)
+    assert told(start(WHOLE, {2: twin})) == (SECONDS, 3, AASTART, False)
 
 
 def test_a_cut_end_is_another_epoch_and_generation() -> None:
     for answers in ({}, {2: knows({b"1.3": 50})}, {2: knows({b"1.3": 70})}):
-        assert told(start(CUT, answers)) == (MINUTES, 3, b"", False)
-    assert told(start(CUT, {}, [2])) == (MINUTES, 3, b"", False)
+        assert told(start(CUT, answers)) == (SECONDS, 3, b"", False)
+    assert told(start(CUT, {}, [2])) == (SECONDS, 3, b"", False)
 
 
 def test_copied_files_write_nothing_yet() -> None:
     for answers in ({}, {2: knows({b"1.3": 50})}):
-        assert told(start(MOVED, answers, [2])) == (MINUTES, 3, AASTART, False)
+        assert told(start(MOVED, answers, [2])) == (SECONDS, 3, AASTART, False)
 
 
 def test_without_data_and_without_others_all_begins() -> None:
@@ -102,9 +102,9 @@ def test_without_data_and_without_others_all_begins() -> None:
 
 def test_without_data_a_region_joins_the_others() -> None:
     assert told(start(NONE, {2: knows({b"2.0": 5})})) == (0, 0, AASYNCING, False)
-    assert told(start(NONE, {2: knows({b"1.7": 5})})) == (MINUTES, 0, AASYNCING, False)
+    assert told(start(NONE, {2: knows({b"1.7": 5})})) == (SECONDS, 0, AASYNCING, False)
     assert told(start(NONE, {2: knows({b"1.800": 5})})) == (801, 0, AASYNCING, False)
-    assert told(start(NONE, {}, [2])) == (MINUTES, 0, AASYNCING, False)
+    assert told(start(NONE, {}, [2])) == (SECONDS, 0, AASYNCING, False)
 
 
 def test_a_forgotten_region_comes_back_as_a_new_one_only() -> None:
@@ -168,8 +168,8 @@ def test_what_a_region_lacks_is_not_forgotten_by_another_start(refusal: bytes) -
     region.nonce = new_nonce(refusal)
     assert refusal_of(region) == refusal
     assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, refusal, True)
-    assert told(decide(region, WHOLE, [2], {}, NOW_MS)) == (MINUTES, 2, refusal, False)
-    assert told(decide(region, CUT, [], {}, NOW_MS)) == (MINUTES, 3, refusal, False)
+    assert told(decide(region, WHOLE, [2], {}, NOW_MS)) == (SECONDS, 2, refusal, False)
+    assert told(decide(region, CUT, [], {}, NOW_MS)) == (SECONDS, 3, refusal, False)
     region.caught = region.nonce
     assert refusal_of(region) == b""
     assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, b"", True)
