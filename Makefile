@@ -52,7 +52,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture region-faults bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture region-faults simulate bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ test-pure: ## run all tests against the pure build
 # Beside a real server: HEADRACE_JUDGE, the one that `make judges` fetches, or that on the PATH.
 fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared under one clock; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.fuzz $(ARGS)
+
+simulate: $(STAMP) $(TO_TEST) ## worlds of regions by chance, with all their faults, checked; ARGS=--help
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 PYTHONHASHSEED=0 $(VENV)/bin/python -m simulator $(ARGS)
 
 torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)

@@ -35,6 +35,9 @@ class _Scripted(Regions):
     def sync(self, regions: list[int]) -> None:
         self.others.append(("sync", regions))
 
+    def resume(self) -> None:
+        self.others.append(("resume",))
+
     def set_clock(self, region: int, ms: int) -> None:
         self.others.append(("clock", region, ms))
 
@@ -51,12 +54,21 @@ def test_steps_are_run_in_order_and_bind_names() -> None:
     2:reader => ids $a
     pass 5
     sync 2 1
+    resume
+    until 2> XLEN x => 1
     quiet 1> XLEN x => 1
     """
     waited = [[b"x", [[b"7-1", [b"f", b"v"]]]]]
-    scripted = _Scripted(2, [b"7-1", b"7-1", WAITS, waited, b"1.0=1", 1, b"1.0=1"])
+    scripted = _Scripted(2, [b"7-1", b"7-1", WAITS, waited, 0, 1, b"1.0=1", 1, b"1.0=1"])
     run(Scenario("T", "", 2, "strict", steps), scripted)
-    assert scripted.others == [("clock", 1, 7), ("sync", [1, 2]), ("pass", 5), ("sync", [2, 1])]
+    assert scripted.others == [
+        ("clock", 1, 7),
+        ("sync", [1, 2]),
+        ("pass", 5),
+        ("sync", [2, 1]),
+        ("resume",),
+        ("pass", 100),
+    ]
     assert scripted.asked[:2] == [
         (1, "client", [b"XADD", b"x", b"*", b"f", b"v"]),
         (2, "client", [b"XADD", b"x", b"*", b"f", b"v"]),

@@ -144,6 +144,13 @@ class Processes(Regions):
             wait_until(lambda token=token: region.call("AA", "WAIT", token, "1000") == 1, region)
         region.call("AA", "PAUSE", "ALL")
 
+    def resume(self) -> None:
+        for region in self._mesh.regions.values():
+            region.call("AA", "RESUME", "ALL")
+
+    def rest(self) -> None:
+        time.sleep(0.02)
+
     def set_clock(self, region: int, ms: int) -> None:
         self._clocks[region - 1].set(ms)
 

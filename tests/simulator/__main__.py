@@ -1,0 +1,5 @@
+import sys
+
+from simulator.run import main
+
+sys.exit(min(1, main()))

@@ -1,0 +1,595 @@
+"""The invariants, looked at while a world runs and when it has been healed.
+
+I1 equal numbers, equal state. I2 the entries are those that the records say. I3 an ID is there once
+in strict mode, and an entry for whoever added it. I4 a group's readers skip nothing. I5 what was
+acknowledged is not read again. I6 garbage leaves nothing. I7 replies ascend, and what is pending is
+pending once. I8 the order of records of different origins changes nothing. I9 a crash leaves what
+the file says. I10 a copy that is joined is as if records had come. I11 MAXLEN leaves the newest.
+I12 what was seen has a lower ID than what is added then. I13 all meet. I14 one entry for a pair.
+I15 nothing arrives below a stable ID. I16 records are those of clients, and counted once.
+
+I1, I8 and I10 need no look of their own: the state of every region is compared with what the set of
+its records means, whatever the order they came in, or whether a copy brought them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from simulator.ledger import Record, Violated
+from simulator.oracle import ID, NO_ID, Entry, KeyView, read_added, read_id, read_lanes, show_id
+from simulator.process import Died
+from simulator.region import Delivery, Dots, Region, reply_ids
+from simulator.resp import Words
+from simulator.scenarios import WAITS, Refused
+from simulator.workload import STRICT, Asked
+
+if TYPE_CHECKING:
+    from simulator.world import World
+
+LOOKER: Final = "oracle"
+READER: Final = b"drain"
+OF_TIME: Final = frozenset((b"ACK", b"BEAT", b"EXPIRE"))
+OF_ARRIVAL: Final = frozenset((b"XDEL", b"BEAT", b"ACK", b"EXPIRE"))
+OF_COMMAND: Final[dict[bytes, frozenset[bytes]]] = {
+    b"XADD": frozenset((b"XADD", b"TRIM", b"XDEL", b"LIMITS")),
+    b"XDEL": frozenset((b"XDEL",)),
+    b"XDELEX": frozenset((b"XDEL",)),
+    b"XACKDEL": frozenset((b"XDEL", b"ACK")),
+    b"XTRIM": frozenset((b"TRIM", b"XDEL")),
+    b"DEL": frozenset((b"DEL",)),
+    b"UNLINK": frozenset((b"DEL",)),
+    b"FLUSHALL": frozenset((b"DEL",)),
+    b"FLUSHDB": frozenset((b"DEL",)),
+    b"PERSIST": frozenset((b"TTL",)),
+    b"PEXPIRE": frozenset((b"TTL", b"DEL")),
+    b"PEXPIREAT": frozenset((b"TTL", b"DEL")),
+    b"EXPIRE": frozenset((b"TTL", b"DEL")),
+    b"RENAME": frozenset((b"DEL", b"XADD", b"TTL", b"TOP", b"LIMITS")),
+    b"RENAMENX": frozenset((b"DEL", b"XADD", b"TTL", b"TOP", b"LIMITS")),
+    b"COPY": frozenset((b"DEL", b"XADD", b"TTL", b"TOP", b"LIMITS")),
+    b"XSETID": frozenset((b"TOP",)),
+    b"XGROUP": frozenset((b"GROUP", b"UNGROUP", b"MODE", b"LIMITS")),
+    b"XREADGROUP": frozenset((b"ACK",)),
+    b"XACK": frozenset((b"ACK",)),
+    b"XCFGSET": frozenset((b"LIMITS",)),
+    b"EXEC": frozenset(b"XADD TRIM XDEL ACK DEL TTL TOP LIMITS GROUP UNGROUP MODE EXPIRE".split()),
+}
+MAKES_ENTRIES: Final = frozenset((b"RENAME", b"RENAMENX", b"COPY"))
+
+
+def kind_of(record: Record) -> bytes:
+    return record.words[0] if record.words[0] == b"XADD" else record.words[1]
+
+
+def ascends(ids: list[bytes], strictly: bool) -> bool:
+    found = [read_id(text) for text in ids]
+    for before, after in pairwise(found):
+        if before > after or (strictly and before == after):
+            return False
+    return True
+
+
+class Checks:
+    """Asks regions, and compares."""
+
+    def __init__(self, world: World) -> None:
+        self.world: Final = world
+        self.made_ms: Final[dict[tuple[bytes, int], int]] = {}
+        self.compared = 0
+        self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
+        self._stable: Final[dict[tuple[int, bytes], ID]] = {}
+        self._told: Final[dict[tuple[int, bytes], ID]] = {}
+
+    # While it runs
+
+    def ask(self, region: Region, asked: Asked) -> None:
+        """Have a region run what a client asks for, and look at the replies."""
+        client = region.client(asked.client)
+        if region.is_held(client):
+            return  # it waits for an answer
+        tops = {key: view.entries()[-1:] for key, view in region.view.keys.items()}
+        region.ask(client, asked.requests)
+        replies = client.received
+        client.received = []
+        records = self._look(region)
+        fresh = region.fresh_own
+        self.world.tell(f"{region.number}:{asked.client}> {asked.requests} => {replies}")
+        self._emitted(region, fresh, asked.requests[-1], asked.requests)
+        for words, reply in self._pairs(asked.requests, replies):
+            if isinstance(reply, Refused):
+                self.world.tally.refused += 1
+                if b"internal error" in reply.text:
+                    raise Violated(f"internal error: region {region.number} at {words!r}")
+                continue
+            self._replied(region, words, reply, records, tops, len(asked.requests) == 1)
+        self._waited(region)
+
+    def _pairs(
+        self, requests: list[Words], replies: list[object]
+    ) -> Iterable[tuple[Words, object]]:
+        if requests[0] != [b"MULTI"]:
+            yield from zip(requests, replies, strict=False)
+        elif replies and isinstance(replies[-1], list):
+            yield from zip(requests[1:-1], replies[-1], strict=False)
+        else:
+            yield from ((requests[-1], reply) for reply in replies if isinstance(reply, Refused))
+
+    def happened(self, region: Region) -> None:
+        """Something happened in a region that no client asked for."""
+        if not region.ready:
+            return
+        self._look(region)
+        for record in region.fresh_own:
+            if kind_of(record) not in OF_TIME | OF_ARRIVAL:
+                raise Violated(f"I16: region {region.number} made {record} by itself")
+            if kind_of(record) == b"XDEL" and b"FOR" not in record.words[3:4]:
+                raise Violated(f"I16: region {region.number} removed {record} by itself")
+        self._waited(region)
+
+    def _look(self, region: Region) -> list[Record]:
+        records = region.observe()
+        for record in region.shelf.fresh:
+            self.world.tell(f"  {record.origin!r} {record.number} {record.words}")
+            self.made_ms[record.origin, record.number] = self.world.time.now_ms
+        self._arrived(region, records)
+        return records
+
+    def _emitted(
+        self, region: Region, fresh: list[Record], last: Words, requests: list[Words]
+    ) -> None:
+        """I16: a command leaves records of its own kind alone."""
+        allowed = OF_COMMAND.get(last[0], frozenset()) | OF_TIME | {b"XDEL"}
+        added = 0
+        for record in fresh:
+            kind = kind_of(record)
+            if kind not in allowed:
+                raise Violated(f"I16: {last!r} in region {region.number} left {record}")
+            added += kind == b"XADD"
+        names = [words[0] for words in requests]
+        if not MAKES_ENTRIES.intersection(names) and added > names.count(b"XADD"):
+            raise Violated(f"I16: {requests!r} left {added} entries")
+
+    def _replied(
+        self,
+        region: Region,
+        words: Words,
+        reply: object,
+        records: list[Record],
+        tops: dict[bytes, list[Entry]],
+        alone: bool,
+    ) -> None:
+        name = words[0]
+        if name == b"XADD" and isinstance(reply, bytes):
+            self._added(region, words, reply, records, tops, alone)
+        elif name in (b"XRANGE", b"XREAD"):
+            ids = reply_ids(reply) if name == b"XREAD" else [e[0] for e in reply]  # type: ignore[attr-defined]
+            self._ascends(region, words, ids)
+        elif name == b"XREVRANGE":
+            ids = [entry[0] for entry in reply]  # type: ignore[attr-defined]
+            self._ascends(region, words, ids[::-1])
+        elif name == b"XREADGROUP" and words[-1] == b">":
+            self._given(region, words, reply_ids(reply), alone)
+        elif name == b"XACK" and isinstance(reply, int) and reply:
+            group = (words[1], words[2])
+            self._note(region, region.acked, group, words[3:])
+        elif name == b"XACKDEL":
+            done = [i for i, r in zip(words[-len(reply) :], reply, strict=True) if r != -1]  # type: ignore[arg-type, call-overload]
+            self._note(region, region.acked, (words[1], words[2]), done)
+        elif words[:2] == [b"XGROUP", b"SETID"]:
+            seen = [show_id(entry.id) for entry in region.view.key(words[2]).entries()]
+            at = [words[4]] if words[4] not in (b"0", b"$") else seen[-1:]
+            self._note(region, region.moved, (words[2], words[3]), at)
+
+    def _added(
+        self,
+        region: Region,
+        words: Words,
+        reply: bytes,
+        records: list[Record],
+        tops: dict[bytes, list[Entry]],
+        alone: bool,
+    ) -> None:
+        key = words[1]
+        own = [r for r in records if kind_of(r) == b"XADD" and r.words[1] == key]
+        made = [r for r in own if read_added(r.words).id == read_id(reply)]
+        if not made:
+            view = region.view.key(key)
+            if b"IDMP" in words or b"IDMPAUTO" in words:
+                return  # it was there; which one, I14 says
+            raise Violated(f"I3: {words!r} answered {reply!r} and wrote {own} ({view.last})")
+        self._unused(region, key, words, reply)
+        if not alone:
+            return
+        top = tops.get(key)
+        gone = any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)
+        if top and not gone and top[0].id >= read_id(reply):
+            raise Violated(f"I12: {reply!r} was added where {top[0]} was seen")
+        trims = any(word in words for word in (b"MAXLEN", b"MINID"))
+        entries = region.view.key(key).entries()
+        if not trims and not any(show_id(entry.id) == reply for entry in entries[-3:]):
+            raise Violated(f"I3: {words!r} answered {reply!r}, which is not there")
+
+    def _unused(self, region: Region, key: bytes, words: Words, reply: bytes) -> None:
+        """I3: an ID of the server was never given before, whatever is left of that entry."""
+        world = self.world
+        if world.mode != STRICT or b"*" not in words or world.clocks_set or world.disks_lost:
+            return
+        before = self._given_ids.get((key, reply), 0)
+        if before:
+            raise Violated(f"I3: {reply!r} of {key!r} was given twice, by region {before} before")
+        self._given_ids[key, reply] = region.number
+
+    def _ascends(self, region: Region, words: Words, ids: list[bytes]) -> None:
+        if not ascends(ids, False):
+            raise Violated(f"I7: {words!r} in region {region.number} answered {ids}")
+
+    def _given(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
+        """A reader of a group was given new entries."""
+        key = words[-2]
+        group = words[2]
+        self._ascends(region, words, ids)
+        view = region.view.keys.get(key)
+        if view is not None and alone and b"NOACK" not in words:
+            self._not_again(region, view, key, group, ids)
+        self._note(region, region.delivered, (key, group), ids)
+        if b"NOACK" in words:
+            self._note(region, region.acked, (key, group), ids)
+
+    def _not_again(
+        self, region: Region, view: KeyView, key: bytes, group: bytes, ids: list[bytes]
+    ) -> None:
+        """I5: none of it is within what is acknowledged."""
+        for text in set(ids):
+            lanes = [entry.lane for entry in view.entries() if show_id(entry.id) == text]
+            if lanes and all(view.acknowledged(group, lane, read_id(text)) for lane in lanes):
+                raise Violated(
+                    f"I5: {key!r} {group!r} in region {region.number} was given {text!r} again"
+                )
+
+    def _note(
+        self,
+        region: Region,
+        where: dict[tuple[bytes, bytes], list[Delivery]],
+        group: tuple[bytes, bytes],
+        ids: list[bytes],
+    ) -> None:
+        if ids:
+            where.setdefault(group, []).append(Delivery(ids, region.knows(*group)))
+
+    def _waited(self, region: Region) -> None:
+        """Look at what those who waited were given."""
+        for name in ("w0", "w1", "w2"):
+            client = region.client(name)
+            for reply in client.received:
+                if isinstance(reply, list) and client.waits_for:
+                    words = client.waits_for
+                    ids = reply_ids(reply)
+                    self._ascends(region, words, ids)
+                    if words[0] == b"XREADGROUP":
+                        self._note(region, region.delivered, (words[-2], words[2]), ids)
+            client.received = []
+
+    def _arrived(self, region: Region, records: list[Record]) -> None:
+        """I15: nothing arrives below what was told to be stable."""
+        for record in records:
+            if kind_of(record) != b"XADD":
+                continue
+            added = read_added(record.words)
+            told = self._told.get((region.number, added.key), NO_ID)
+            if added.id <= told:
+                raise Violated(
+                    f"I15: {added.id} of {added.key!r} came to region {region.number} after "
+                    f"{told} was stable"
+                )
+
+    def pairs(self) -> None:
+        """I1, I2: look at all regions, and compare those that know the same."""
+        seen: dict[tuple[tuple[bytes, int], ...], tuple[int, object]] = {}
+        for region in self.world.regions.values():
+            if not region.ready:
+                continue
+            self.state(region)
+            state = self.more_state(region)
+            numbers = tuple(sorted((o, n) for o, n in region.known.items() if n))
+            if numbers in seen:
+                other, found = seen[numbers]
+                self.compared += 1
+                if found != state:
+                    raise Violated(
+                        f"I1: regions {other} and {region.number} know the same and differ: "
+                        f"{_difference(found, state)}"
+                    )
+            else:
+                seen[numbers] = (region.number, state)
+
+    # The state of one region
+
+    def state(self, region: Region) -> None:
+        """I2: what clients see is what the records say."""
+        keys = sorted({*self.world.workload.keys, *region.view.keys})
+        for key in keys:
+            entries = self._call(region, b"XRANGE", key, b"-", b"+")
+            length = self._call(region, b"XLEN", key)
+            exists = self._call(region, b"EXISTS", key)
+            groups = self._call(region, b"XINFO", b"GROUPS", key) if exists else []
+            self._look(region)
+            view = region.view.key(key)
+            if not exists and view.exists() and region.hides(key):
+                continue  # its time has come, and it may not be removed yet
+            wanted = [[show_id(e.id), e.fields] for e in view.entries()]
+            if entries != wanted:
+                raise Violated(
+                    f"I2: {key!r} in region {region.number}: {_difference(entries, wanted)}"
+                )
+            if length != len(wanted):
+                raise Violated(f"I2: XLEN {key!r} is {length} and not {len(wanted)}")
+            if exists != view.exists():
+                raise Violated(
+                    f"I2: EXISTS {key!r} in region {region.number} is {exists}: {view.last} "
+                    f"{view.deleted} {view.groups()}"
+                )
+            names = sorted(_field(group, b"name") for group in groups)  # type: ignore[attr-defined, type-var]
+            if names != view.groups():
+                raise Violated(
+                    f"I2: groups of {key!r} in region {region.number}: {names}, "
+                    f"and not {view.groups()}"
+                )
+            self._unique(region, key, view)
+            for group in view.groups():
+                self._pending(region, key, group)
+
+    def _unique(self, region: Region, key: bytes, view: KeyView) -> None:
+        """I3."""
+        if self.world.mode == STRICT and not self.world.renames:
+            ids = [entry.id for entry in view.entries()]
+            if len(set(ids)) != len(ids):
+                raise Violated(f"I3: {key!r} in region {region.number} has an ID twice: {ids}")
+
+    def _pending(self, region: Region, key: bytes, group: bytes) -> None:
+        """I7: what a group has pending is what its consumers have, each once."""
+        whole = self._call(region, b"XPENDING", key, group)
+        rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"10000")
+        consumers = self._call(region, b"XINFO", b"CONSUMERS", key, group)
+        assert isinstance(whole, list)
+        assert isinstance(rows, list)
+        assert isinstance(consumers, list)
+        ids = [row[0] for row in rows]
+        if whole[0] != len(ids) or not ascends(ids, True):
+            raise Violated(f"I7: {key!r} {group!r} has {whole[0]} pending: {ids}")
+        counts: dict[bytes, int] = {}
+        for row in rows:
+            counts[row[1]] = counts.get(row[1], 0) + 1
+        for consumer in consumers:
+            name = _field(consumer, b"name")
+            assert isinstance(name, bytes)
+            if _field(consumer, b"pending") != counts.pop(name, 0):
+                raise Violated(f"I7: consumer {name!r} of {key!r} {group!r} has others pending")
+        if set(counts) - {b""}:
+            raise Violated(f"I7: {key!r} {group!r}: nobody has what {counts} have pending")
+
+    def more_state(self, region: Region) -> object:
+        """What else is the same where the numbers are."""
+        found: dict[bytes, object] = {}
+        for key in sorted({*self.world.workload.keys, *region.view.keys}):
+            groups = self._call(region, b"XINFO", b"GROUPS", key)
+            modes: list[object] = []
+            if isinstance(groups, list):
+                modes = [(_field(g, b"name"), _field(g, b"max-pending")) for g in groups]
+            stream = self._call(region, b"XINFO", b"STREAM", key)
+            last = _field(stream, b"last-generated-id") if isinstance(stream, list) else None
+            if last is None and region.view.key(key).exists():
+                continue
+            deadline = self._call(region, b"PEXPIRETIME", key)
+            digest = None
+            if region.view.key(key).exists():
+                digest = self._call(region, b"AA", b"DIGEST", key)
+            found[key] = (sorted(modes), last, deadline, digest)  # type: ignore[type-var]
+        self._look(region)
+        return found
+
+    def local_state(self, region: Region) -> dict[tuple[bytes, bytes], object]:
+        """What is of a region alone, and survives its process."""
+        found: dict[tuple[bytes, bytes], object] = {}
+        for key, view in sorted(region.view.keys.items()):
+            for group in view.groups():
+                rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"10000")
+                if isinstance(rows, list):
+                    found[key, group] = [(row[0], row[1]) for row in rows]
+        self._look(region)
+        return found
+
+    def same_local_state(self, region: Region, before: dict[tuple[bytes, bytes], object]) -> None:
+        """I9: a process that was killed has lost nothing that it had answered."""
+        after = self.local_state(region)
+        for key, group in list(before):
+            if group not in region.view.key(key).groups():  # its time has come meanwhile
+                del before[key, group]
+        if after != before:
+            raise Violated(f"I9: region {region.number} after a kill: {_difference(before, after)}")
+        self.state(region)
+
+    def lost(self, region: Region) -> None:
+        """A region has lost what it knew of its own."""
+        region.delivered = {}
+        region.moved = {}
+
+    # When all have met
+
+    def everything(self, when: str) -> None:
+        """All that has to hold when all know the same."""
+        try:
+            self.pairs()
+            for region in self.world.regions.values():
+                region.check_counts()
+            self._one_of_a_pair()
+        except Violated as violation:
+            raise Violated(f"{violation} ({when})") from None
+        except Died as died:
+            raise Violated(f"a region stopped ({when}): {died}") from None
+
+    def no_garbage(self) -> None:
+        """I6: nothing is left to be remembered."""
+        for region in self.world.regions.values():
+            left = region.garbage()
+            if left:
+                raise Violated(f"I6: region {region.number} still remembers {left}")
+
+    def _one_of_a_pair(self) -> None:
+        """I14, where nothing has happened that the specification leaves out."""
+        if self.world.forgets_pairs:
+            return
+        for region in self.world.regions.values():
+            for key, view in region.view.keys.items():
+                if view.deletes or view.expiries:
+                    continue
+                for pair, places in view.pairs.items():
+                    alive = [p for p in places if view.is_alive(*p)]
+                    if len(alive) > 1:
+                        raise Violated(f"I14: {key!r} has {pair} as {alive}")
+
+    def groups_end(self) -> None:
+        """I4, I5: read all groups to the end, acknowledge it in one region, move to another."""
+        any_region = next(iter(self.world.regions.values()))
+        for key, view in sorted(any_region.view.keys.items()):
+            for group in view.groups():  # they may have as much pending as they like
+                self._call(any_region, b"XGROUP", b"SETMODE", key, group, b"MAX-PENDING", b"0")
+        self._look(any_region)
+        self.world.meet()
+        for region in self.world.regions.values():
+            for key, view in sorted(region.view.keys.items()):
+                for group in view.groups():
+                    self._drain(region, key, group)
+                    self._skipped(region, key, group)
+        self.world.meet()
+        first, *others = self.world.regions.values()
+        simple: list[tuple[bytes, bytes]] = []
+        for key, view in sorted(first.view.keys.items()):
+            for group in view.groups():
+                self._acknowledge(first, key, group)
+                if self._is_simple(key, group):
+                    simple.append((key, group))
+        self.world.pass_time(100)
+        self.world.meet()
+        for region in others:
+            for key, group in simple:
+                if group in region.view.key(key).groups():
+                    self._moved(region, key, group)
+
+    def _drain(self, region: Region, key: bytes, group: bytes) -> None:
+        words = [b"XREADGROUP", b"GROUP", group, READER, b"COUNT", b"50", b"STREAMS", key, b">"]
+        for _ in range(1000):
+            reply = self._call(region, *words)
+            if isinstance(reply, Refused):
+                raise Violated(f"I4: region {region.number} cannot read {key!r}: {reply}")
+            ids = reply_ids(reply)
+            self._look(region)
+            if not ids:
+                return
+            self._given(region, words, ids, True)
+        raise Violated(f"I4: {key!r} {group!r} is read without end in region {region.number}")
+
+    def _skipped(self, region: Region, key: bytes, group: bytes) -> None:
+        """I4."""
+        view = region.view.key(key)
+        living = view.living(group)
+        creates = region.knows(key, group)
+        here = _ids(region.delivered.get((key, group), []), creates)
+        acked: set[bytes] = set()
+        for other in self.world.regions.values():
+            acked |= _ids(other.acked.get((key, group), []), creates)
+        passed = [read_id(i) for i in _ids(region.moved.get((key, group), []), creates)]
+        limit = max(passed, default=NO_ID)
+        for entry in view.entries():
+            text = show_id(entry.id)
+            if text in here or text in acked or entry.id <= limit:
+                continue
+            if all(_is_above(create.start, entry.lane, entry.id) for create in living):
+                raise Violated(
+                    f"I4: {key!r} {group!r} in region {region.number} has skipped {text!r} of "
+                    f"lane {entry.lane!r}, start {[c.start for c in living]}"
+                )
+
+    def _acknowledge(self, region: Region, key: bytes, group: bytes) -> None:
+        """Acknowledge all that is pending."""
+        rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
+        if isinstance(rows, list) and rows:
+            ids = [row[0] for row in rows]
+            self._call(region, b"XACK", key, group, *ids)
+            self._note(region, region.acked, (key, group), ids)
+        self._look(region)
+
+    def _is_simple(self, key: bytes, group: bytes) -> bool:
+        """Whether a group has begun at 0, once, and its place was never moved."""
+        for region in self.world.regions.values():
+            if region.moved.get((key, group)):
+                return False
+        view = next(iter(self.world.regions.values())).view.key(key)
+        living = view.living(group)
+        return len(living) == 1 and living[0].start in (b"0", b"0-0")
+
+    def _moved(self, region: Region, key: bytes, group: bytes) -> None:
+        """I5: what was acknowledged in another region is not read here."""
+        rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
+        assert isinstance(rows, list)
+        there = {show_id(entry.id) for entry in region.view.key(key).entries()}
+        pending = [row for row in rows if row[0] in there]
+        if pending:
+            raise Violated(f"I5: region {region.number} has {key!r} {group!r} pending: {pending}")
+        for back in (False, True):
+            if back:
+                self._call(region, b"XGROUP", b"SETID", key, group, b"0")
+            words = [b"XREADGROUP", b"GROUP", group, READER, b"STREAMS", key, b">"]
+            ids = reply_ids(self._call(region, *words))
+            self._look(region)
+            if ids:
+                raise Violated(
+                    f"I5: {key!r} {group!r} moved to region {region.number} is read again: {ids}"
+                )
+
+    def _call(self, region: Region, *words: bytes) -> object:
+        reply = region.call(LOOKER, list(words))
+        assert reply is not WAITS, words
+        if isinstance(reply, Refused) and b"internal error" in reply.text:
+            raise Violated(f"internal error: region {region.number} at {words!r}")
+        return reply
+
+
+def _ids(deliveries: list[Delivery], creates: Dots) -> set[bytes]:
+    """The IDs of those that a create which lives had to do with."""
+    found: set[bytes] = set()
+    for delivery in deliveries:
+        if delivery.creates & creates:
+            found.update(delivery.ids)
+    return found
+
+
+def _is_above(start: bytes, lane: bytes, entry_id: ID) -> bool:
+    """Whether an entry is one that a group which starts there is to read."""
+    if start in (b"0", b"-"):
+        return True
+    if b"=" in start:
+        return entry_id > read_lanes(start).get(lane, NO_ID)
+    return entry_id > read_id(start)
+
+
+def _field(items: object, name: bytes) -> object:
+    assert isinstance(items, list)
+    for at in range(0, len(items), 2):
+        if items[at] == name:
+            return items[at + 1]
+    return None
+
+
+def _difference(one: object, other: object) -> str:
+    """Where two states differ, as short as can be."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return "; ".join(f"{key!r}: {one.get(key)!r} and {other.get(key)!r}" for key in keys[:2])
+    if isinstance(one, list) and isinstance(other, list):
+        mine = [item for item in one if item not in other]
+        yours = [item for item in other if item not in one]
+        return f"{mine[:4]} alone, and missing {yours[:4]} (of {len(one)} and {len(other)})"
+    return f"{one!r} and {other!r}"

@@ -1,0 +1,245 @@
+"""What was written, kept outside of the servers: every record of every origin, and who has which of
+them.
+
+It reads the append-only files as they grow, with a reader of its own, and counts as the lines ``AA
+FROM`` say. So a record that a server counts twice, or not at all, is seen: it has two names, or
+there are two of one name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from simulator.resp import Incomplete, Words, read_record
+
+Numbers = dict[bytes, int]
+EFFECTS: Final = frozenset(
+    b"XDEL TRIM DEL EXPIRE GROUP UNGROUP ACK TOP TTL LIMITS MODE BEAT JOIN FORGET".split()
+)
+
+
+class Violated(AssertionError):
+    """An invariant does not hold; the text begins with its name."""
+
+
+class Record(NamedTuple):
+    """One effect.
+
+    Attributes:
+        bracket: which transaction it stood in where it was met first; 0 is none.
+    """
+
+    origin: bytes
+    number: int
+    words: Words
+
+
+def is_effect(words: Words) -> bool:
+    """Whether a record is numbered, by the specification."""
+    return words[0] == b"XADD" or (words[0] == b"AA" and len(words) > 1 and words[1] in EFFECTS)
+
+
+def region_of(origin: bytes) -> int:
+    return int(origin.split(b".")[0])
+
+
+class Ledger:
+    """All records, by the name that they have for ever."""
+
+    def __init__(self) -> None:
+        self.records: Final[dict[bytes, list[Record]]] = {}
+        self.total = 0
+
+    def met(self, record: Record) -> bool:
+        """A record stands in a file; whether it is a new one.
+
+        Raises:
+            Violated: there is another one of that name, or some are missing before it.
+        """
+        known = self.records.setdefault(record.origin, [])
+        number = record.number
+        if number <= len(known):
+            before = known[number - 1]
+            if before.words != record.words:
+                raise Violated(
+                    f"I16: two records are number {number} of {record.origin!r}: "
+                    f"{before.words!r} and {record.words!r}"
+                )
+            return False
+        if number != len(known) + 1:
+            raise Violated(f"I16: number {number} of {record.origin!r} follows {len(known)}")
+        known.append(record)
+        self.total += 1
+        return True
+
+    def forget(self, known: list[Numbers]) -> None:
+        """Of each origin, nobody knows more than one of these does: the rest is nowhere any more.
+
+        A name that nobody has ever heard of may be given again.
+        """
+        for origin, records in self.records.items():
+            del records[max([numbers.get(origin, 0) for numbers in known], default=0) :]
+
+
+class Unit(NamedTuple):
+    """What a file holds in one piece: a record, or a transaction."""
+
+    end: int
+    records: list[Record]  # the numbered ones
+    local: list[Words]
+
+
+class FileReader:
+    """Follows the end of one append-only file of a region.
+
+    Attributes:
+        header: the words of its first line.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.path: Final = path
+        self.header: Words = []
+        self.offset = 0  # up to where it has been read, whole units only
+        self._origin = b""
+        self._next = 0
+
+    def read(self, size: int) -> list[Unit]:
+        """The units that are new, in a file that is so long now."""
+        if size <= self.offset:
+            return []
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            data = os.pread(fd, size - self.offset, self.offset)
+        finally:
+            os.close(fd)
+        units: list[Unit] = []
+        at = 0
+        start = self.offset
+        while at < len(data):
+            try:
+                unit, at = self._unit(data, at, start)
+            except Incomplete:
+                break
+            self.offset = start + at
+            if unit is not None:
+                units.append(unit)
+        return units
+
+    def _unit(self, data: bytes, at: int, start: int) -> tuple[Unit | None, int]:
+        words, at = read_record(data, at)
+        records: list[Record] = []
+        local: list[Words] = []
+        if words == [b"MULTI"]:
+            origin, following = self._origin, self._next
+            try:
+                words, at = read_record(data, at)
+                while words != [b"EXEC"]:
+                    self._one(words, records, local)
+                    words, at = read_record(data, at)
+            except Incomplete:
+                self._origin, self._next = origin, following
+                raise
+        else:
+            self._one(words, records, local)
+        if records or local:
+            return Unit(start + at, records, local), at
+        return None, at
+
+    def _one(self, words: Words, records: list[Record], local: list[Words]) -> None:
+        if words[:2] == [b"AA", b"FROM"]:
+            self._origin = words[2]
+            self._next = int(words[3])
+        elif words[:2] == [b"AA", b"FILE"]:
+            if self.header:
+                raise Violated(f"I9: {self.path!r} begins twice")
+            self.header = words
+        elif is_effect(words):
+            if not self._origin:
+                raise Violated(f"I16: nothing says how to count {words!r} in {self.path!r}")
+            records.append(Record(self._origin, self._next, words))
+            self._next += 1
+        elif words[0] != b"SELECT" and words[0][:1] != b"#":
+            local.append(words)
+
+
+class Shelf:
+    """What one region has, by its files.
+
+    Args:
+        applied: is called with each record that is new here.
+        counted: what the server knows; where it has joined a copy nobody else can say it.
+
+    Attributes:
+        known: how much of each origin.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        applied: Callable[[Record], None],
+        counted: Callable[[], Numbers],
+    ) -> None:
+        self._ledger: Final = ledger
+        self._applied: Final = applied
+        self._counted: Final = counted
+        self.joined = False  # a copy was joined in the last look: much is known at once
+        self.known: Numbers = {}
+        self.reader: FileReader | None = None
+        self._marks: list[tuple[int, bytes, int]] = []  # where records of the file at hand end
+        self._before: Numbers = {}  # what was known where it begins
+        self.local: list[Words] = []  # the local records that were read last
+        self.fresh: list[Record] = []  # those that nobody had before
+
+    def follow(self, path: bytes, size: int) -> list[Record]:
+        """Read what is new in the file that is written to; what it was."""
+        reader = self.reader
+        if reader is None or reader.path != path:
+            reader = self.reader = FileReader(path)
+            self._marks = []
+            self._before = self.known.copy()
+        found: list[Record] = []
+        self.local = []
+        self.fresh = []
+        self.joined = False
+        joined_at = 0
+        for unit in reader.read(size):
+            self.local += unit.local
+            if any(words[:2] == [b"AA", b"JOINED"] for words in unit.local):
+                self.joined = True
+                joined_at = unit.end
+            for record in unit.records:
+                have = self.known.get(record.origin, 0)
+                if self.joined and record.number > have:
+                    self._marks.append((joined_at, record.origin, record.number - 1))
+                elif record.number != have + 1:
+                    raise Violated(
+                        f"I16: record {record.number} of {record.origin!r} stands behind {have}"
+                    )
+                if self._ledger.met(record):
+                    self.fresh.append(record)
+                self.known[record.origin] = record.number
+                self._marks.append((unit.end, record.origin, record.number))
+                self._applied(record)
+                found.append(record)
+        if self.joined:
+            for origin, number in self._counted().items():
+                if number > self.known.get(origin, 0):
+                    self.known[origin] = number
+                    self._marks.append((joined_at, origin, number))
+        return found
+
+    def cut(self, size: int) -> bool:
+        """The file has been cut to this length; whether records were lost."""
+        reader = self.reader
+        if reader is None or reader.offset <= size:
+            return False
+        known = self._before.copy()
+        for end, origin, number in self._marks:
+            if end <= size:
+                known[origin] = number
+        lost = known != self.known
+        self.known = known
+        self._marks = [mark for mark in self._marks if mark[0] <= size]
+        return lost

@@ -1,0 +1,305 @@
+"""A region in the simulator: its process, its records, and what its clients were given."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from headrace.server.clients.session import OF_REGION
+from headrace.server.config.kinds import PeerAddress
+from headrace.server.loading.region_door import RegionDoor
+from headrace.server.loading.starting import start_persistence
+from headrace.server.regions.conversation import Conversation
+from headrace.server.regions.effects import begin_region, publish_all
+from headrace.server.regions.peers import Connector
+from headrace.server.regions.records import JournalRecords
+from headrace.server.regions.regions import TICK_MS, Regions
+from headrace.storage.stream.regional.stream import RegionalStream
+from simulator.ledger import Ledger, Numbers, Record, Shelf, Violated, region_of
+from simulator.oracle import View, view_of
+from simulator.process import Client, Process
+from simulator.resp import Words, read_record
+from simulator.virtual import Time
+
+if TYPE_CHECKING:
+    from simulator.network import Network
+
+SYNC_MS: Final = 1000
+CRON_MS: Final = 500
+KERNEL_SYNC_MS: Final = 5000  # after which a system syncs by itself
+GroupName = tuple[bytes, bytes]  # key, group
+Dots = frozenset[tuple[bytes, int]]
+
+
+class Delivery:
+    """Entries that a client was given."""
+
+    def __init__(self, ids: list[bytes], creates: Dots) -> None:
+        self.ids = ids
+        self.creates = creates
+
+
+class _Connector(Connector):
+    """Makes connections in the simulated network."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+
+    def connect(self, address: PeerAddress, conversation: Conversation) -> None:
+        self._region.network.connect(self._region.number, address.region, conversation)
+
+    def apply_soon(self) -> None:
+        self._region.loop.call_soon(self._region.apply)
+
+
+class Region(Process):
+    """One region.
+
+    Attributes:
+        number: its region ID.
+        view: what it knows, by the records that its files say it has.
+        delivered: what clients here were given as new.
+        acked: what clients here acknowledged.
+        moved: groups whose place was moved here by hand, and how far.
+    """
+
+    network: Network
+    regions: Regions
+
+    def __init__(
+        self,
+        number: int,
+        folder: Path,
+        time: Time,
+        skew_ms: int,
+        settings: dict[str, bytes],
+        ledger: Ledger,
+    ) -> None:
+        super().__init__(folder, time, skew_ms, settings)
+        self.number: Final = number
+        self.ledger: Final = ledger
+        self.view = View()
+        self.shelf = Shelf(ledger, self._applied, self._counted)
+        self.delivered: dict[GroupName, list[Delivery]] = {}
+        self.acked: dict[GroupName, list[Delivery]] = {}
+        self.moved: dict[GroupName, list[Delivery]] = {}
+        self.check_ready: Callable[[], None] | None = None
+        self._kept: dict[str, Numbers] = {}
+
+    def _applied(self, record: Record) -> None:
+        self.view.apply(record)
+
+    def _counted(self) -> Numbers:
+        return self.regions.region.known()
+
+    @property
+    def known(self) -> Numbers:
+        return self.shelf.known
+
+    def own(self, records: list[Record]) -> list[Record]:
+        """Those that this region has made itself."""
+        return [record for record in records if region_of(record.origin) == self.number]
+
+    def observe(self) -> list[Record]:
+        """Look at what it has written since the last look; the records that are new to it."""
+        aof = self.durability.files.aof
+        if aof is None:
+            self.shelf.fresh = []
+            return []
+        found = self.shelf.follow(aof.path, aof.size_bytes)
+        if self.shelf.joined:
+            self.view = view_of(self.ledger, self.known)
+        return found
+
+    @property
+    def fresh_own(self) -> list[Record]:
+        """Records of its own in the last look that nobody had before: it has made them."""
+        return self.own(self.shelf.fresh)
+
+    # Life
+
+    def prepare(self) -> None:
+        begin_region(self.server)
+        region = self.server.data.region
+        assert region is not None
+        log = self.durability.keeping.open(region)
+        self.regions = Regions(self.dispatcher, JournalRecords(log), _Connector(self))
+        log.backlog.on_more = self.regions.grown
+
+    async def load(self) -> None:
+        door = RegionDoor(self.server, self.regions)
+        await start_persistence(self.server, self.durability, door)
+        self.regions.open()
+        self._tick_ms = self.time.now_ms + TICK_MS
+        self._sync_ms = self.time.now_ms + SYNC_MS
+        self._cron_ms = self.time.now_ms
+
+    def became_ready(self) -> None:
+        check = self.check_ready
+        self.check_ready = None
+        if check is not None:
+            check()
+
+    def publish(self) -> None:
+        self.server.clock.refresh()
+        publish_all(self.dispatcher)
+
+    def apply(self) -> None:
+        """Apply what has come."""
+        if self.running:
+            self.server.clock.refresh()
+            self.regions.apply()
+
+    def adopt(self, client: Client) -> None:
+        super().adopt(client)
+        if client.of_region:
+            client.session.special |= OF_REGION
+
+    def next_ms(self) -> int:
+        """When something is due."""
+        if not self.ready:
+            return self.loop.next_ms(self.time.now_ms + TICK_MS)
+        return self.loop.next_ms(self._tick_ms)
+
+    def go_on(self) -> None:
+        """Do what is due."""
+        now_ms = self.time.now_ms
+        if not self.ready or now_ms < self._tick_ms:
+            if self.loop.next_ms(now_ms + 1) <= now_ms:
+                with self.entered():
+                    pass
+            return
+        self._tick_ms = now_ms + TICK_MS
+        with self.entered():
+            if now_ms >= self._cron_ms:
+                self._cron_ms = now_ms + CRON_MS
+                self.cron.tick()
+            self.regions.tick()
+            if now_ms >= self._sync_ms:
+                is_often = self.server.config.appendfsync == b"everysec"
+                self._sync_ms = now_ms + (SYNC_MS if is_often else KERNEL_SYNC_MS)
+                self.committer.sync()
+
+    def kept_numbers(self, name: str) -> Numbers:
+        """What was known when a copy of the folder was made."""
+        return self._kept[name]
+
+    def resume(self) -> None:
+        """Pull from all others."""
+        with self.entered():
+            self.regions.pause(b"ALL", False)
+
+    def set_skew(self, skew_ms: int) -> None:
+        """Set its time of day."""
+        self.skew_ms = skew_ms
+        self.clock.skew_ms = skew_ms
+
+    def obstacle(self) -> bytes:
+        """Why it takes no writes; empty if it does."""
+        if not self.ready:
+            return b"it starts"
+        return self.regions.region.refusal
+
+    def trouble(self) -> str:
+        """What keeps it from knowing what the others do, for people."""
+        if not self.ready:
+            return "it starts"
+        peers = [
+            (peer.region, peer.state, peer.failure, self.regions.lag_ms(peer))
+            for peer in self.regions.peers.values()
+        ]
+        catching = self.regions.catching
+        lacking = "" if catching is None else f", lacks {catching.lacking()}"
+        return f"{self.obstacle()[:9]!r}{lacking}, {peers}"
+
+    def is_waiting(self) -> bool:
+        """Whether something waits to be applied."""
+        return not self.regions.intake.is_empty
+
+    def hides(self, key: bytes) -> bool:
+        """Whether a key is there, and its time has come."""
+        entry = self.server.data.dbs[0].entries.get(key)
+        return entry is not None and 0 <= entry.expire_ms < self.clock.now_ns // 10**6
+
+    def garbage(self) -> object:
+        """What it still remembers of what is gone."""
+        left = list(self.regions.region.garbage)
+        for key, entry in self.server.data.graves.entries.items():
+            stream = entry.value
+            assert isinstance(stream, RegionalStream)
+            # What was set beside a removal, by who had not seen that, holds for the next stream.
+            if not (stream.tops or stream.ttl.settings or stream.limits.settings):
+                left.append(key)
+        return left
+
+    # As the outside sees it
+
+    def power_cut(self, chance: random.Random | None) -> None:
+        super().power_cut(chance)
+        aof = self.durability.files.aof
+        if aof is not None:
+            _name_another_boot(aof.path, self.boot)
+        if aof is not None and self.shelf.cut(min(aof.size_bytes, _size(aof.path))):
+            self.view = view_of(self.ledger, self.known)
+
+    def lose_disk(self) -> None:
+        super().lose_disk()
+        self.shelf = Shelf(self.ledger, self._applied, self._counted)
+        self.view = View()
+
+    def keep(self, name: str) -> None:
+        self.observe()
+        super().keep(name)
+        self._kept[name] = self.known.copy()
+
+    def restore(self, name: str) -> None:
+        super().restore(name)
+        self.shelf = Shelf(self.ledger, self._applied, self._counted)
+        self.shelf.known = self._kept[name].copy()
+        self.view = view_of(self.ledger, self.known)
+
+    def knows(self, name: bytes, group: bytes) -> Dots:
+        """The creates of a group that live, by what is known here."""
+        view = self.view.keys.get(name)
+        if view is None:
+            return frozenset()
+        return frozenset(create.dot for create in view.living(group))
+
+    def check_counts(self) -> None:
+        """The server counts as its files say."""
+        region = self.regions.region
+        counted = {origin: number for origin, number in region.known().items() if number}
+        if counted != {origin: number for origin, number in self.known.items() if number}:
+            raise Violated(f"I16: region {self.number} knows {counted}, its files say {self.known}")
+
+
+def _name_another_boot(path: bytes, boot: int) -> None:
+    """Let a file have been written in another boot of the machine, which its first line names."""
+    fd = os.open(path, os.O_RDWR)
+    try:
+        head = os.pread(fd, 4096, 0)
+        words, _ = read_record(head, 0)
+        assert words[:2] == [b"AA", b"FILE"], words
+        other = (b"%d" % boot).rjust(len(words[8]), b"x")
+        at = head.index(words[8])
+        os.pwrite(fd, other, at)
+    finally:
+        os.close(fd)
+
+
+def _size(path: bytes) -> int:
+    return os.stat(path).st_size
+
+
+def reply_ids(reply: object) -> list[bytes]:
+    """The IDs of entries in the reply of a command that reads one stream."""
+    if not isinstance(reply, list) or not reply:
+        return []
+    entries = reply[0][1] if isinstance(reply[0], list) else []
+    return [entry[0] for entry in entries]
+
+
+__all__ = ["Delivery", "Region", "Words", "reply_ids"]

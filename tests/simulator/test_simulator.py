@@ -1,0 +1,65 @@
+"""Regions by chance: a minute of worlds, and that a seed is always the same world."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from simulator import determinism
+from simulator.ledger import Record
+from simulator.run import attempt, command_of, shrink
+from simulator.scenarios import SCENARIOS
+from simulator.stage import play
+from simulator.world import Plan, Tally, World
+
+SECONDS = float(os.environ.get("HEADRACE_SIMULATOR_SECONDS", "60"))
+REGIONS = (2, 3, 5)
+STEPS = 120
+
+
+@pytest.fixture(autouse=True)
+def _prepared() -> None:
+    determinism.prepare()
+
+
+@pytest.mark.parametrize("name", list(SCENARIOS))
+def test_scenario(name: str) -> None:
+    play(SCENARIOS[name])
+
+
+def _records(plan: Plan, root: Path) -> list[Record]:
+    world = World(plan, root)
+    world.run()
+    return [record for records in world.ledger.records.values() for record in records]
+
+
+def test_a_seed_is_always_the_same_world(tmp_path: Path) -> None:
+    plan = Plan(7, 3, 60)
+    assert _records(plan, tmp_path / "one") == _records(plan, tmp_path / "another")
+
+
+def test_what_is_left_out_changes_nothing_else(tmp_path: Path) -> None:
+    plan = Plan(8, 2, 40, without=frozenset(("kill", "stop", "power", "lose", "restore")))
+    shorter = Plan(8, 2, 40, frozenset(range(20, 50)), plan.without)
+    longer = [record.words for record in _records(plan, tmp_path / "one")]
+    for record in _records(shorter, tmp_path / "another"):
+        if record.words[0] == b"XADD" and b"IDMP" not in record.words:
+            assert any(words[-2:] == record.words[-2:] for words in longer)
+
+
+@pytest.mark.slow
+def test_worlds_by_chance() -> None:
+    until_s = time.monotonic() + SECONDS
+    tally = Tally()
+    seed = 0
+    while time.monotonic() < until_s or seed < len(REGIONS):
+        seed += 1
+        failure = attempt(Plan(seed, REGIONS[seed % len(REGIONS)], STEPS), tally)
+        if failure is not None:
+            short = shrink(failure, SECONDS)
+            pytest.fail(f"{short.text}\n{command_of(short.plan)}")
+    assert tally.operations > 0
+    assert tally.records > 0

@@ -1,0 +1,420 @@
+"""Several regions in one process, and all that can happen to them, from one seed.
+
+A run has a number of steps. Each one has a source of chance of its own, so a step can be left out
+and the others still choose as they did: that is how a failing run is made shorter. After the steps
+everything is healed: all processes run, all links carry, and the numbers of all regions have to
+meet. Then it is looked whether everything is as it has to be, garbage is collected, and clients go
+on, and it is looked again.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from simulator.checks import Checks
+from simulator.ledger import Ledger, Violated
+from simulator.network import Events, Network
+from simulator.process import Died
+from simulator.region import Region
+from simulator.virtual import Time
+from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Sight, Workload
+
+START_MS: Final = 1_780_000_000_000  # of a year that epochs are counted in
+HOUR_MS: Final = 3_600_000
+MOST_HEALING_MS: Final = 300_000
+HEALING_STEP_MS: Final = 50
+REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
+MOST_FORGETTING_MS: Final = 60_000
+
+
+@dataclass
+class Plan:
+    """What is run.
+
+    Attributes:
+        skipped: steps that are left out.
+        without: kinds of faults that are left out.
+    """
+
+    seed: int
+    regions: int
+    steps: int
+    skipped: frozenset[int] = frozenset()
+    without: frozenset[str] = frozenset()
+    told: bool = False
+
+
+@dataclass
+class Tally:
+    """What has happened, for the summary."""
+
+    operations: int = 0
+    refused: int = 0
+    records: int = 0
+    faults: dict[str, int] = field(default_factory=dict)
+
+    def fault(self, name: str) -> None:
+        self.faults[name] = self.faults.get(name, 0) + 1
+
+    def add(self, other: Tally) -> None:
+        self.operations += other.operations
+        self.refused += other.refused
+        self.records += other.records
+        for name, count in other.faults.items():
+            self.faults[name] = self.faults.get(name, 0) + count
+
+
+class World:
+    """The regions of one run."""
+
+    def __init__(self, plan: Plan, root: Path) -> None:
+        self.plan: Final = plan
+        self.tally: Final = Tally()
+        self.root: Final = root
+        chance = random.Random(plan.seed)
+        self.time: Final = Time(START_MS)
+        self.events: Final = Events(self.time)
+        self.ledger: Final = Ledger()
+        self.mode = chance.choice((STRICT, STRICT, SEMI_STRICT, LIBERAL))
+        self.policies = [chance.choice(("always", "everysec", "everysec", "no"))] * plan.regions
+        if chance.random() < 0.3:
+            self.policies = [chance.choice(("always", "everysec", "no")) for _ in self.policies]
+        skew = chance.choice((0, 0, 50, 5000, 3 * HOUR_MS))
+        self.regions: Final[dict[int, Region]] = {}
+        for number in range(1, plan.regions + 1):
+            settings = self._settings(number, chance)
+            region = Region(
+                number,
+                root / f"r{number}",
+                self.time,
+                chance.randint(-skew, skew),
+                settings,
+                self.ledger,
+            )
+            self.regions[number] = region
+        self.network: Final = Network(self.events, dict(self.regions), chance)
+        for region in self.regions.values():
+            region.network = self.network
+        self.workload: Final = Workload(chance, self.mode, True)
+        self.renames = self.workload.weights["rename"] > 0
+        self.forgets_pairs = True
+        self.clocks_set = False
+        self.disks_lost = False
+        self.checks: Final = Checks(self)
+        self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
+        self._pace_ms = chance.choice((1, 5, 30, 200))
+        self._rates: Final = {
+            name: rate * 10 ** chance.uniform(-1.0, 0.5) if chance.random() < 0.7 else 0.0
+            for name, rate in FAULTS.items()
+            if name not in plan.without
+        }
+
+    def _settings(self, number: int, chance: random.Random) -> dict[str, bytes]:
+        peers = [
+            f"{other} 127.0.0.1 {7400 + other}"
+            for other in range(1, self.plan.regions + 1)
+            if other != number
+        ]
+        return {
+            "aa-region-id": b"%d" % number,
+            "aa-database": b"simulated",
+            "aa-peers": ", ".join(peers).encode(),
+            "aa-xadd-id-mode": self.mode.encode(),
+            "aa-other-keys": b"local",
+            "appendfsync": self.policies[number - 1].encode(),
+            "stream-node-max-entries": chance.choice((b"3", b"10", b"100")),
+            "auto-aof-rewrite-percentage": b"0",
+            "aa-ack-interval-ms": chance.choice((b"0", b"10", b"10")),
+            "aa-backlog-bytes": chance.choice((b"65536", b"16777216")),
+        }
+
+    # A run
+
+    def run(self) -> None:
+        """All of it.
+
+        Raises:
+            Violated: an invariant does not hold.
+        """
+        try:
+            for region in self.regions.values():
+                region.start()
+            self.heal()
+            self.steps(0, self.plan.steps, True)
+            self.heal()
+            self.checks.everything("after the run")
+            self.pass_time(5 * 1000)
+            self.meet()
+            self.checks.everything("after garbage")
+            self.forget()
+            self.steps(self.plan.steps, self.plan.steps + self.plan.steps // 4, False)
+            self.heal()
+            self.checks.everything("after clients went on")
+            self.checks.groups_end()
+            self.meet()
+            self.checks.everything("at the end")
+        finally:
+            self.tally.records = self.ledger.total
+            for region in self.regions.values():
+                if region.running:
+                    region.kill()
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def steps(self, first: int, last: int, faults: bool) -> None:
+        """Steps of clients and of what befalls the regions."""
+        for number in range(first, last):
+            if number in self.plan.skipped:
+                continue
+            chance = random.Random(self.plan.seed * 1_000_003 + number)
+            self.pass_time(int(chance.expovariate(1) * self._pace_ms))
+            if faults:
+                for name, rate in self._rates.items():
+                    if chance.random() < rate:
+                        self.fault(name, chance)
+            self.ask(chance)
+            if number % 20 == 19:
+                self.checks.pairs()
+
+    def ask(self, chance: random.Random) -> None:
+        """A client of some region asks for something."""
+        ready = [region for region in self.regions.values() if region.ready]
+        if not ready:
+            return
+        region = chance.choice(ready)
+        self.workload.chance = chance  # type: ignore[misc]
+        sight = Sight(region.view, self.time.now_ms + region.skew_ms)
+        asked = self.workload.next(sight)
+        self.tally.operations += len(asked.requests)
+        self.checks.ask(region, asked)
+
+    def pass_time(self, ms: int) -> None:
+        """Let time go by, with what happens meanwhile."""
+        until_ms = self.time.now_ms + ms
+        while True:
+            next_ms = min([until_ms, *[r.next_ms() for r in self.regions.values() if r.running]])
+            self.events.run_until(max(next_ms, self.time.now_ms))
+            for region in self.regions.values():
+                if region.running:
+                    self.guarded(region, region.go_on)
+            if self.time.now_ms >= until_ms:
+                break
+
+    def guarded(self, region: Region, what: Callable[[], None]) -> None:
+        """Let something happen in a region that no client asked for, and look what it did."""
+        try:
+            what()
+        except Died as died:
+            raise Violated(f"region {region.number} stopped: {died}") from None
+        self.checks.happened(region)
+
+    # Faults
+
+    def tell(self, text: str) -> None:
+        """Show what happens, if somebody wants to see it."""
+        if self.plan.told:
+            print(f"{self.time.now_ms - START_MS:8} {text}", flush=True)
+
+    def fault(self, name: str, chance: random.Random) -> None:
+        """Something goes wrong."""
+        self.tell(f"--- {name}")
+        done = getattr(self, "_" + name)(chance)
+        if done:
+            self.tally.fault(name)
+
+    def _some(self, chance: random.Random, running: bool) -> Region | None:
+        found = [region for region in self.regions.values() if region.running == running]
+        return chance.choice(found) if found else None
+
+    def end(self, region: Region, how: Callable[[], None]) -> None:
+        """A process ends."""
+        self.network.ended(region.number)
+        how()
+
+    def _kill(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        if region.ready:
+            before = self.checks.local_state(region)
+            region.check_ready = lambda: self.checks.same_local_state(region, before)
+        self.end(region, region.kill)
+        if chance.random() < 0.7:
+            self.guarded(region, region.start)
+        return True
+
+    def _stop(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        self.end(region, region.stop)
+        if chance.random() < 0.5:
+            self.guarded(region, region.start)
+        return True
+
+    def _power(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        self.end(region, lambda: region.power_cut(chance))
+        region.check_ready = None
+        self._burn()
+        if chance.random() < 0.7:
+            self.guarded(region, region.start)
+        return True
+
+    def _begin(self, chance: random.Random) -> bool:
+        region = self._some(chance, False)
+        if region is None:
+            return False
+        self.guarded(region, region.start)
+        return True
+
+    def _lose(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None or self.plan.regions < 2:
+            return False
+        self.end(region, region.kill)
+        region.lose_disk()
+        region.check_ready = None
+        self.disks_lost = True
+        self._burn()
+        self.time.now_ms += REPAIR_MS
+        self.checks.lost(region)
+        self.guarded(region, region.start)
+        return True
+
+    def _burn(self) -> None:
+        """Something is lost: of some records there may be no trace any more."""
+        known = [region.known for region in self.regions.values()]
+        self.ledger.forget(known)
+        for number, names in self._kept.items():  # a copy that has some is another life by now
+            region = self.regions[number]
+            names[:] = [name for name in names if self._is_known(region.kept_numbers(name))]
+
+    def _is_known(self, numbers: dict[bytes, int]) -> bool:
+        records = self.ledger.records
+        return all(len(records.get(origin, [])) >= count for origin, count in numbers.items())
+
+    def _keep(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        name = f"kept{region.number}.{chance.randrange(2)}"
+        region.keep(name)
+        if name not in self._kept[region.number]:
+            self._kept[region.number].append(name)
+        return True
+
+    def _restore(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None or not self._kept[region.number] or self.plan.regions < 2:
+            return False
+        self.end(region, region.kill)
+        region.check_ready = None
+        region.restore(chance.choice(self._kept[region.number]))
+        self._burn()
+        self.time.now_ms += REPAIR_MS
+        self.checks.lost(region)
+        self.guarded(region, region.start)
+        return True
+
+    def _partition(self, chance: random.Random) -> bool:
+        numbers = list(self.regions)
+        kind = chance.random()
+        down: set[tuple[int, int]] = set()
+        if kind < 0.5:  # two sides
+            side = {number for number in numbers if chance.random() < 0.5}
+            down = {(a, b) for a in numbers for b in numbers if (a in side) != (b in side)}
+        elif kind < 0.8:  # any links, in one direction
+            down = {(a, b) for a in numbers for b in numbers if a != b and chance.random() < 0.5}
+        self.network.partition(down)
+        return bool(down)
+
+    def _heal_links(self, chance: random.Random) -> bool:
+        self.network.partition(set())
+        return False
+
+    def _rewrite(self, chance: random.Random) -> bool:
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        self.guarded(region, region.rewrite)
+        return True
+
+    def _leap(self, chance: random.Random) -> bool:
+        """Time goes by, or a clock is set."""
+        if chance.random() < 0.5:
+            self.pass_time(chance.choice((1000, 3000, 11_000)))
+            return False
+        region = self._some(chance, True)
+        if region is None:
+            return False
+        self.clocks_set = True
+        region.set_skew(region.skew_ms + chance.choice((-HOUR_MS, -500, 500, HOUR_MS)))
+        self.tell(f"--- the clock of region {region.number} is {region.skew_ms} ms ahead")
+        return True
+
+    # Healing
+
+    def heal(self) -> None:
+        """All run, all links carry, and what each of them knows has to meet.
+
+        Raises:
+            Violated: I13.
+        """
+        self.network.partition(set())
+        for region in self.regions.values():
+            if not region.running:
+                self.guarded(region, region.start)
+        self.meet()
+
+    def meet(self) -> None:
+        """Let time go by until all know the same, and take writes."""
+        begun_ms = self.time.now_ms
+        while not self._have_met():
+            if self.time.now_ms - begun_ms > MOST_HEALING_MS:
+                state = {r.number: (r.trouble(), r.known) for r in self.regions.values()}
+                raise Violated(f"I13: what the regions know does not meet: {state}")
+            self.pass_time(HEALING_STEP_MS)
+
+    def forget(self) -> None:
+        """Let time go by until nothing is left to be remembered.
+
+        Raises:
+            Violated: I6.
+        """
+        begun_ms = self.time.now_ms
+        while self.time.now_ms - begun_ms < MOST_FORGETTING_MS:
+            if not any(region.garbage() for region in self.regions.values()):
+                break
+            self.pass_time(1000)
+        self.checks.no_garbage()
+        self.meet()
+        self.checks.everything("after garbage is gone")
+
+    def _have_met(self) -> bool:
+        regions = list(self.regions.values())
+        first = regions[0].known
+        return all(
+            region.known == first and not region.obstacle() for region in regions
+        ) and not any(region.is_waiting() for region in regions)
+
+
+FAULTS: Final = {
+    "kill": 0.006,
+    "stop": 0.003,
+    "power": 0.006,
+    "begin": 0.05,
+    "lose": 0.001,
+    "keep": 0.004,
+    "restore": 0.002,
+    "partition": 0.02,
+    "heal_links": 0.03,
+    "rewrite": 0.004,
+    "leap": 0.01,
+}
