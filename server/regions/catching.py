@@ -2,6 +2,9 @@
 
 That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
 with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over.
+
+A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
+the base that is written says so, with a nonce that ends as that of a region which joins the others.
 """
 
 from __future__ import annotations
@@ -34,7 +37,14 @@ def refusal_of(region: Region) -> bytes:
     """Why a region takes no writes, as its files have it; empty where it does."""
     if region.nonce == region.caught:
         return b""
+    if region.caught == replaced_nonce(region):
+        return AASYNCING
     return _ENDS.get(region.nonce[-1:], b"")
+
+
+def replaced_nonce(region: Region) -> bytes:
+    """With what a region has caught up, once a copy has replaced what its files hold."""
+    return region.nonce[:-1] + b"j"
 
 
 @local(_CAUGHT)
@@ -60,7 +70,7 @@ class Catching:
     """
 
     def __init__(self, region: Region, refusal: bytes) -> None:
-        self.refusal: Final = refusal
+        self.refusal = refusal
         self._region: Final = region
         self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
 

@@ -17,11 +17,13 @@ from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import NewFile
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.worker import Task, Worker
+from headrace.server.regions.catching import refusal_of, replaced_nonce
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.copier import Copier, Receptacle
 from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.joining import COPY_PREFIX, COPY_SUFFIX, Joining, is_copy
 from headrace.server.regions.peers import Peer
+from headrace.server.regions.replaying import Replaying
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -99,11 +101,12 @@ class Copying:
 
     Args:
         converse: begins a conversation with a peer, with a copier.
-        joined: is called when a copy has been joined.
+        moved: is called when there is something to do, or something was done.
+        replaced: is called when a copy is about to replace what is here, and when it has.
 
     Attributes:
         peer: whose copy is being taken; None while none is.
-        joining: the copy that is being joined.
+        joining: the copy that is being joined, or has replaced what is here.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class Copying:
         worker: Worker,
         converse: Callable[[Peer, CopyFile], Conversation],
         moved: Callable[[], None],
+        replaced: Callable[[], None],
     ) -> None:
         self.peer: Peer | None = None
         self.joining: Joining | None = None
@@ -121,6 +125,9 @@ class Copying:
         self._worker: Final = worker
         self._converse: Final = converse
         self._moved: Final = moved
+        self._replaced: Final = replaced
+        self._replaying: Replaying | None = None
+        self._is_written = True
         self._file: CopyFile | None = None
         self._refused_before = b""
         self._old_base = -1  # the number of the base that is to be replaced; -1: no copy is left
@@ -182,7 +189,11 @@ class Copying:
         joining = self.joining
         file = self._file
         peer = self.peer
-        if joining is None or file is None or peer is None:
+        if joining is None or file is None or peer is None or not self._is_written:
+            return
+        if self._replaying is not None:
+            if not self._replaying.step(budget_ns):
+                self._write_replaced()
             return
         try:
             if joining.step(budget_ns):
@@ -191,21 +202,60 @@ class Copying:
             self._stop_joining(joining)
             self._give_up(str(error))
             return
+        log_of = self._durability.files.log
+        assert log_of is not None
+        if joining.replaces:
+            self._replaying = Replaying(self._server, log_of, joining.lost())
+            return
         self._stop_joining(joining)
         self._server.changes.record(0, joining.record())
-        log_of = self._durability.files.log
-        if log_of is not None:
-            for origin, number in joining.raised.items():
-                log_of.backlog.begin(origin, number + 1)
+        for origin, number in joining.raised.items():
+            log_of.backlog.begin(origin, number + 1)
+        self._end(peer)
+        log.warning("Region %d: its copy has been joined", peer.region)
+        self.write_anew()
+        self._moved()
+
+    def _end(self, peer: Peer) -> None:
         peer.copies += 1
         peer.is_copied = False
         peer.behind = False
         peer.try_now()
         self.peer = None
         self._file = None
-        log.warning("Region %d: its copy has been joined", peer.region)
+
+    def _write_replaced(self) -> None:
+        """A copy has replaced what is here: nothing else happens before that is in the files."""
+        region = region_of(self._server)
+        log_of = self._durability.files.log
+        assert log_of is not None
+        region.caught = replaced_nonce(region)
+        for origin, number in region.known().items():
+            log_of.backlog.begin(origin, number + 1)
+        self._replaying = None
+        self._is_written = False
         self.write_anew()
-        self._moved()
+
+    def _look_at_files(self, base_seq: int) -> None:
+        """Go on once the files have been written anew; try again where that has failed."""
+        peer = self.peer
+        joining = self.joining
+        if self._is_written or peer is None or joining is None:
+            return
+        if base_seq > self._old_base:
+            self._is_written = True
+            self._refused_before = AASYNCING
+            self._stop_joining(joining)
+            self._end(peer)
+            log.warning("Region %d: its copy has replaced what was here", peer.region)
+            self._replaced()
+        elif self._durability.files.job is None:
+            self._durability.rewriting.rewrite_soon()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether ``step`` is to be called."""
+        return self.joining is not None and self._is_written
 
     def write_anew(self) -> None:
         """Have the files written anew, so that no copy is needed to load them."""
@@ -214,15 +264,18 @@ class Copying:
             return
         base = directory.manifest.base
         self._old_base = 0 if base is None else base.seq
+        if self._durability.rewriting.is_running():  # what it writes is of an earlier moment
+            self._old_base += 1
         self._durability.rewriting.rewrite_soon()
 
     def _clean(self) -> None:
         """Delete copies that are of no use, because the files have been written anew since."""
         directory = self._durability.files.directory
-        if self._old_base < 0 or directory is None or self.peer is not None:
+        if self._old_base < 0 or directory is None:
             return
         base = directory.manifest.base
-        if base is None or base.seq <= self._old_base:
+        self._look_at_files(0 if base is None else base.seq)
+        if base is None or base.seq <= self._old_base or self.peer is not None:
             return
         self._old_base = -1
         for name in os.listdir(directory.path):
@@ -244,12 +297,15 @@ class Copying:
             self._stop_joining(self.joining)
 
     def _begin_to_join(self, file: CopyFile) -> None:
+        region = region_of(self._server)
+        replaces = refusal_of(region) == AASTART
         try:
-            self.joining = Joining(self._server, file.file.path)
+            self.joining = Joining(self._server, file.file.path, replaces)
         except PersistenceError as error:
             self._give_up(str(error))
             return
-        region = region_of(self._server)
+        if replaces:
+            self._replaced()
         self._refused_before = region.refusal
         refuse_writes(self._server, AASYNCING)
         self._moved()

@@ -252,6 +252,11 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+        """Let what is here of a key give way to a copy, which knows ``theirs``."""
+        raise NotImplementedError
+
+    @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
@@ -334,6 +339,11 @@ def join_key(
 ) -> None:
     """Make of what is here of a key, and of a copy, what knows all that either does."""
     _types.get().join(server, key, copy, mine, theirs)
+
+
+def replace_key(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+    """Let what is here of a key give way to a copy; what is local stays."""
+    _types.get().replace(server, key, copy, theirs)
 
 
 def shared_state(value: Replicated) -> list[bytes]:

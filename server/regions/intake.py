@@ -78,6 +78,11 @@ class Intake(Inlet):
         self._places[piece.origin] = piece.last
         self._queue.append(_Waiting(piece, giver))
 
+    def drop_all(self) -> None:
+        """Forget what waits; nobody is told."""
+        self._queue.clear()
+        self._places.clear()
+
     def step(self, budget_ns: int) -> bool:
         """Apply what waits, for about so long; whether more waits."""
         server = self._server

@@ -1,10 +1,14 @@
-"""A full copy is joined with what is here, so that nothing of either is lost.
+"""A full copy is joined with what is here, so that nothing of either is lost; or it replaces that.
 
 The copy is another region's base. It is loaded beside the data, and then joined key by key, in
 slices between clients' requests. Meanwhile this region takes no writes, and nothing of others:
 what is known does not change. At the end all numbers rise at once, and one record says which file
 was joined. A start that comes to it does the same again. When the files have been written anew, the
 copy is of no use any more.
+
+Where the files here are of an earlier time, what is here gives way to the copy. Records that are in
+the log here, and that the copy does not know, are applied again. Nothing says so in the file: until
+it has been written anew, a start finds what was there before, and takes another copy.
 """
 
 from __future__ import annotations
@@ -16,7 +20,14 @@ from typing import Final
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.server.regions.effects import EffectError, Words, join_key, local, region_of
+from headrace.server.regions.effects import (
+    EffectError,
+    Words,
+    join_key,
+    local,
+    region_of,
+    replace_key,
+)
 from headrace.server.state import Server
 from headrace.storage.expiring import Expiring
 from headrace.storage.keyspace import Keyspace
@@ -37,17 +48,21 @@ class Joining:
         raised: the origins of which more is known by the copy, and how much.
     """
 
-    def __init__(self, server: Server, path: bytes) -> None:
+    def __init__(self, server: Server, path: bytes, replaces: bool) -> None:
         """Open it.
+
+        Args:
+            replaces: what is here gives way to it.
 
         Raises:
             PersistenceError: it cannot be read.
         """
         self.raised: Numbers = {}
+        self.replaces: Final = replaces
         self._server: Final = server
         self._name: Final = os.path.basename(path)
         self._region: Final = region_of(server)
-        self._mine: Final[Numbers] = self._region.known()
+        self._mine: Numbers = self._region.known()
         unused = server.data.unused
         self._there: Final = Keyspace(0, [], unused, Expiring())
         self._graves: Final = Keyspace(1, [], unused, Expiring())
@@ -74,7 +89,7 @@ class Joining:
                 if not self._loader.step():
                     self._loaded()
             elif self._keys:
-                self._join_some(self._keys)
+                self._take_some(self._keys)
             else:
                 self._learn()
                 return False
@@ -112,19 +127,34 @@ class Joining:
             raise PersistenceError("the copy does not say what its region knew")
         return found
 
-    def _join_some(self, keys: list[bytes]) -> None:
+    def _take_some(self, keys: list[bytes]) -> None:
         theirs = self._copy().known()
         for _ in range(min(KEYS, len(keys))):
             key = keys.pop()
             found = self._there.entries.get(key) or self._graves.entries.get(key)
             value = None if found is None else found.value
-            join_key(self._server, key, value, self._mine, theirs)
+            if self.replaces:
+                replace_key(self._server, key, value, theirs)
+            else:
+                join_key(self._server, key, value, self._mine, theirs)
+
+    def lost(self) -> Numbers:
+        """What was known here and is not known to a copy that has replaced it."""
+        theirs = self._copy().known()
+        mine = self._mine
+        return {origin: mine[origin] for origin in mine if mine[origin] > theirs.get(origin, 0)}
 
     def _learn(self) -> None:
-        """Know what both knew."""
+        """Know what both knew, or what the copy knows."""
         own = self._region
         copy = self._copy()
         known = own.known()
+        if self.replaces:
+            self._mine = known
+            known = copy.known()
+            own.numbers = {origin: known[origin] for origin in known if origin != own.origin}
+            own.count = known.get(own.origin, 0)
+            self.raised = known
         raise_numbers(known, copy.known())
         for origin in sorted(known, key=origin_key):
             if known[origin] > own.number_of(origin):
@@ -148,7 +178,7 @@ def join_again(server: Server, words: Words) -> None:
     config = server.config
     folder = os.path.join(os.path.abspath(config.dir), config.appenddirname)
     try:
-        joining = Joining(server, os.path.join(folder, words[2]))
+        joining = Joining(server, os.path.join(folder, words[2]), False)
     except PersistenceError as error:
         raise EffectError(str(error)) from None
     try:

@@ -86,7 +86,12 @@ class Regions(Neighbours):
         self.callers: Final = Callers(server, self.region, records, self.checks)
         self.giving: Final = Giving(server, dispatcher.durability, self.callers.worker)
         self.copying: Final = Copying(
-            server, dispatcher.durability, self.callers.worker, self._copy_from, self._apply_soon
+            server,
+            dispatcher.durability,
+            self.callers.worker,
+            self._copy_from,
+            self._apply_soon,
+            self._begin_anew,
         )
         self.intake: Final = Intake(dispatcher)
         self.resting = ""
@@ -165,6 +170,14 @@ class Regions(Neighbours):
             peer.leave()
             peer.try_now()
 
+    def _begin_anew(self) -> None:
+        """Forget what the others have sent: what is here is another state than it was."""
+        self.reconnect()
+        self.intake.drop_all()
+        self._synced.restart()
+        if self.catching is not None:
+            self.catching.refusal = self.region.refusal
+
     def tick(self) -> None:
         """Do what time asks for."""
         now_ms = self._server.clock.monotonic_ms()
@@ -174,7 +187,8 @@ class Regions(Neighbours):
         if not self._is_open:
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:
-            self._synced.look()
+            if self.copying.joining is None:
+                self._synced.look()
             self._stability.look(now_ms)
             finish(self._server, self._dispatcher.call, None)
             look_at_promises(self._dispatcher)
@@ -196,7 +210,7 @@ class Regions(Neighbours):
 
     def _look_at_catching(self, catching: Catching) -> None:
         """Take writes again once all is here that the others know, or nearly."""
-        if catching.lacking():
+        if catching.lacking() or self.copying.joining is not None:
             return
         most_ms = self._server.config.aa_join_lag_ms
         for peer in self.peers.values():
@@ -359,13 +373,14 @@ class Regions(Neighbours):
         server = self._server
         if server.stopping:
             return
-        if self.copying.joining is not None:
+        if self.copying.has_work:
             self.copying.step(SLICE_NS)
             finish(server, self._dispatcher.call, None)
             if server.blocking.ready:
                 serve_ready(self._dispatcher)
-            if self.copying.joining is not None:
+            if self.copying.has_work:
                 self._apply_soon()
+            if self.copying.joining is not None:
                 return
         self.rest_or_go_on()
         if self.resting:

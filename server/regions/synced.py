@@ -36,6 +36,11 @@ class SyncedNumbers:
         self._marks: list[_Mark] = []  # oldest first
         region.synced = region.known()  # what was loaded is there
 
+    def restart(self) -> None:
+        """What was known is known no more."""
+        self._marks = []
+        self._region.synced = {}
+
     def look(self) -> None:
         """See how far the disk has come. No command is under way."""
         aof = self._files.aof

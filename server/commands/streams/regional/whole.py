@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from headrace.compat.stream_ids import format_id
 from headrace.server.changes.changes import Expiries
+from headrace.server.changes.events import DELETED
 from headrace.server.commands.streams.events import XADDED
 from headrace.server.commands.streams.regional.grouping import publish_waiting
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
@@ -23,6 +24,7 @@ from headrace.storage.stream.regional.fingerprint import fingerprint, shared_sta
 from headrace.storage.stream.regional.garbage import collect
 from headrace.storage.stream.regional.join import join
 from headrace.storage.stream.regional.places import places_of
+from headrace.storage.stream.regional.replacing import keep_local
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Value
@@ -98,6 +100,25 @@ class StreamReplication(Replication):
             region.garbage[key] = None
         settle(server, key, stream)
         server.changes.report(0, key, XADDED, None, 1, True)
+
+    def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
+        """See ``Replication``."""
+        data = server.data
+        mine = known_state(server, key)
+        fresh = RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
+        if isinstance(copy, RegionalStream):
+            join(fresh, copy, {}, theirs, data.node_limits)
+        elif mine is None:
+            return
+        if mine is not None:
+            keep_local(fresh, mine)
+            for keyspace in (data.dbs[0], data.graves):
+                data.free_later(keyspace.remove(key))
+            server.changes.report(0, key, DELETED, None, 1, False)
+        if fresh.has_garbage():
+            region_of(server).garbage[key] = None
+        if settle(server, key, fresh):
+            server.changes.report(0, key, XADDED, None, 1, True)
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""

@@ -1,0 +1,40 @@
+"""The state of a stream gives way to another region's, and what is local stays.
+
+This is for a region whose files are of an earlier time. What the others have forgotten since then
+rests on what it had told them. So a stream that was joined would have entries again that were
+deleted; what is here has to go altogether.
+"""
+
+from __future__ import annotations
+
+from headrace.storage.stream.regional.places import Interval, acknowledged, places_of
+from headrace.storage.stream.regional.stream import RegionalStream
+
+
+def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
+    """Let ``fresh`` have the places, consumers, pending entries and iids of ``mine``.
+
+    A group keeps them if the create on which they hang still lives. ``mine`` is of no use
+    afterwards.
+    """
+    limits = (mine.idmp_duration_s, mine.idmp_maxsize)
+    if limits == (fresh.idmp_duration_s, fresh.idmp_maxsize):
+        fresh.idmp = mine.idmp
+        fresh.iids_added = mine.iids_added
+        fresh.iids_duplicates = mine.iids_duplicates
+        mine.idmp = None
+    for name, group in list(mine.groups.items()):
+        births = fresh.births.get(name)
+        places = places_of(group)
+        if births is None or births.create(places.anchor) is None:
+            continue
+        del mine.groups[name]
+        places.births = births
+        places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
+        group.max_pending = births.max_pending()
+        fresh.groups[name] = group
+        acked: list[Interval] = []
+        for create in births.creates:
+            for lane, intervals in create.intervals.items():
+                acked.extend((lane, after, upto) for after, upto in intervals.pairs())
+        acknowledged(fresh, group, acked)
