@@ -26,6 +26,19 @@ _BEATS: Final = 10  # between two fingerprints that are told
 Check = tuple[bytes, bytes]  # a key, and its fingerprint
 
 
+class _Turn:
+    """What another region is told next.
+
+    Attributes:
+        next_ms: not before this moment, of the clock that only measures.
+        place: of the key that was looked at last.
+    """
+
+    def __init__(self) -> None:
+        self.next_ms = 0
+        self.place = 0
+
+
 class Checking:
     """What this region tells and hears of fingerprints.
 
@@ -40,24 +53,25 @@ class Checking:
         self.mismatches = 0
         self.key = b""
         self._server: Final = server
-        self._next_ms = 0
-        self._place = 0  # of the key that is looked at next
+        self._turns: Final[dict[int, _Turn]] = {}
 
-    def told(self, given_away: Numbers) -> list[object]:
+    def told(self, peer: int, given_away: Numbers) -> list[object]:
         """What is added to an answer that says up to where the log goes; mostly nothing.
 
         Args:
+            peer: the region that is answered.
             given_away: what the answer says is known here.
         """
         server = self._server
+        turn = self._turns.setdefault(peer, _Turn())
         now_ms = server.clock.monotonic_ms()
-        if now_ms < self._next_ms or given_away != region_of(server).known():
+        if now_ms < turn.next_ms or given_away != region_of(server).known():
             return []
-        self._next_ms = now_ms + _BEATS * server.config.aa_beat_ms
+        turn.next_ms = now_ms + _BEATS * server.config.aa_beat_ms
         slots = server.data.dbs[0].slots
         for _ in range(min(len(slots), _KEYS_LOOKED_AT)):
-            self._place = (self._place + 1) % len(slots)
-            entry = slots[self._place]
+            turn.place = (turn.place + 1) % len(slots)
+            entry = slots[turn.place]
             if isinstance(entry.value, Replicated):
                 return [entry.key, fingerprint(entry.value, NEWEST)]
         return []

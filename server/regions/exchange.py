@@ -204,7 +204,7 @@ class Source:
         numbers = given_away(self._log)
         end: list[object] = [END, encode_numbers(numbers), promise_ms]
         if checks is not None:
-            end += checks.told(numbers)
+            end += checks.told(self.hello.region, numbers)
         return [*items, end]
 
     def _take_read(self) -> list[Piece]:
