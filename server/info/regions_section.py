@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from headrace.compat.errors import LOADING
 from headrace.persistence.errors import shown
 from headrace.server.durability.files import Files
-from headrace.server.gate import REGION_REFUSES, WRITES_REFUSED
+from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions
 from headrace.server.state import Server
@@ -32,7 +33,9 @@ def active_active(server: Server, files: Files) -> list[bytes]:
 def _identity(server: Server, region: Region, files: Files) -> list[bytes]:
     reasons = server.gate.reasons
     refusal = b""
-    if reasons & REGION_REFUSES:
+    if reasons & LOADING_DATA:
+        refusal = LOADING
+    elif reasons & REGION_REFUSES:
         refusal = region.refusal
     elif reasons & WRITES_REFUSED:
         refusal = files.write_error
