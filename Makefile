@@ -52,13 +52,13 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo judges test check lint types test-compiled test-pure fuzz torture region-faults simulate bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure fuzz torture region-faults simulate bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  HEADRACE_PURE=1 installs without compiling; SPARK=1 installs and tests the Spark part too"
-	@echo "  PORT=, ARGS= (run, demo), TESTS=, PYTEST_ARGS= (test)"
+	@echo "  PORT=, ARGS= (run, demo, demo-regions), TESTS=, PYTEST_ARGS= (test)"
 
 run: $(STAMP) ## install into .venv what running needs, start on port 6379, keep the data in ./data
 	@mkdir -p data
@@ -68,6 +68,9 @@ install: $(STAMP) $(CONNECTOR_STAMP) $(TO_LINT) ## install headrace and all tool
 
 demo: $(STAMP) $(VENV)/requirements-demo.txt ## Rocket Rides: a unified log for a minute, with all its failures (needs PostgreSQL)
 	@PYTHONPATH=examples $(VENV)/bin/python -P -m rocket_rides.demo $(ARGS)
+
+demo-regions: $(STAMP) $(VENV)/requirements-demo.txt ## three regions write to one stream for a minute, and every plug is pulled
+	@PYTHONPATH=examples $(VENV)/bin/python -P -m two_regions.demo $(ARGS)
 
 # Fetched once for all; the script says where they come from.
 judges: | $(VENV)/bin/python ## fetch the real servers that tests compare with into .judges (Debian 12 and 13)
