@@ -197,6 +197,13 @@ class Births:
             found.unite(intervals)
         return found
 
+    def not_acked(self, lane: bytes, after: ID, upto: ID) -> list[tuple[ID, ID]]:
+        """What of an interval is not acknowledged: first and last ID of each stretch."""
+        intervals = self.intervals(lane)
+        if intervals is None:
+            intervals = Intervals()
+        return [(start, min(end, upto)) for start, end in intervals.gaps(after) if start <= upto]
+
     def is_idle(self) -> bool:
         """Whether nothing has to be remembered of it."""
         return not (self.creates or self.tombstones or self.acks or self.mode.settings)

@@ -7,7 +7,8 @@ news. Likewise of groups, by the numbers that either state knows: what is known,
 has gone.
 
 Joining gives what exchanging the records would have given. It is commutative, and twice is as good
-as once. Places, consumers and what is pending stay what they are here.
+as once. Places, consumers and what is pending stay what they are here, but for what the other side
+knows to be acknowledged.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.lane import Lane
+from headrace.storage.stream.regional.places import ALL_IDS, acknowledged
 from headrace.storage.stream.regional.registers import Register
 from headrace.storage.stream.regional.removals import Top
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -60,6 +62,8 @@ def join(
             mine.awaited.append(one)
     mine.remove_awaited()
     mine.restored()
+    for group in mine.groups.values():
+        acknowledged(mine, group, ALL_IDS)
 
 
 def _join_lane(mine: Lane, copy: Lane, limits: NodeLimits) -> None:

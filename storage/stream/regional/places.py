@@ -31,6 +31,7 @@ from headrace.storage.stream.regional.start import Start
 
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
 
+ALL_IDS: Final[list[tuple[ID, ID]]] = [(NO_ID, GREATEST)]
 _PLACES_BYTES: Final = 500  # about
 _PLACE_BYTES: Final = 200
 _EVER: Final = 2**62  # a moment that never comes
@@ -207,16 +208,22 @@ def new_group(name: bytes, births: Births, create: Create) -> Group:
     return group
 
 
-def acknowledged(stream: Lanes, group: Group, intervals: list[Interval]) -> int:
+def acknowledged(stream: Lanes, group: Group, ranges: list[tuple[ID, ID]]) -> int:
     """Take what has been acknowledged elsewhere out of what is pending; how many that was.
 
     An ID that several entries have stays pending until all of them are acknowledged.
+
+    Args:
+        ranges: first and last ID of each stretch in which entries of some lane may have been
+            acknowledged; ``ALL_IDS`` looks at all that is pending.
     """
+    if not stream.length:
+        return 0
     places = places_of(group)
+    first = stream.first_id()  # what is pending below has no entry any more
     cleared = 0
-    for _, after, upto in intervals:
-        start = following(after[0], after[1])
-        for nack in group.pel.between(start, upto, group.pel.size, _EVER):
+    for start, end in ranges:
+        for nack in group.pel.between(max(start, first), end, group.pel.size, _EVER):
             entry_id = (nack.ms, nack.seq)
             holders = stream.holders(nack.ms, nack.seq)
             if not holders:

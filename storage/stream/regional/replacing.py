@@ -7,7 +7,7 @@ deleted; what is here has to go altogether.
 
 from __future__ import annotations
 
-from headrace.storage.stream.regional.places import Interval, acknowledged, places_of
+from headrace.storage.stream.regional.places import ALL_IDS, acknowledged, places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 
 
@@ -33,8 +33,4 @@ def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
         places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
         group.max_pending = births.max_pending()
         fresh.groups[name] = group
-        acked: list[Interval] = []
-        for create in births.creates:
-            for lane, intervals in create.intervals.items():
-                acked.extend((lane, after, upto) for after, upto in intervals.pairs())
-        acknowledged(fresh, group, acked)
+        acknowledged(fresh, group, ALL_IDS)

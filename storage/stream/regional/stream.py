@@ -419,6 +419,9 @@ class RegionalStream(OwnLanes, Replicated):
         """
         births = self.births_of(name)
         news = False
+        ranges: list[tuple[ID, ID]] = []
+        for lane, after, upto in intervals:
+            ranges.extend(births.not_acked(lane, after, upto))
         for dot in dots:
             come = self.region.knows(dot)
             for lane, after, upto in intervals:
@@ -427,7 +430,7 @@ class RegionalStream(OwnLanes, Replicated):
         group = self.groups.get(name)
         if group is None and births.is_idle():
             del self.births[name]
-        return 0 if group is None or not news else acknowledged(self, group, intervals)
+        return 0 if group is None or not news else acknowledged(self, group, ranges)
 
     # Settings
 

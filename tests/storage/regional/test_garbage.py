@@ -283,3 +283,17 @@ def test_removals_that_wait_for_an_entry_are_joined() -> None:
         assert not stream.contains(2, 2)
     empty = joined(second, third)
     assert len(empty.awaited) == 1
+
+
+def test_what_the_other_side_acknowledged_is_pending_no_more() -> None:
+    first, second, _ = three()
+    for ms in (1, 2, 3):
+        first.add(ms)
+    first.create(b"g")
+    sync(first, second)
+    assert second.read() == [(1, 1), (2, 1), (3, 1)]
+    second.delete(3, 1)
+    first.read()
+    first.ack(1, 1)
+    second.join(first)
+    assert second.pending() == [(2, 1), (3, 1)], "one is open, and one has no entry any more"
