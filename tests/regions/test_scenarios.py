@@ -11,7 +11,8 @@ from support.scenes import play
 NEEDS_CLOCK = frozenset(("clock", "pass"))
 
 
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if not SCENARIOS[name].needs])
+# Stable IDs rise by beats, which take their time: see test_strangers.py.
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "S21"])
 def test_scenario(name: str) -> None:
     scenario = SCENARIOS[name]
     words = {line.partition(" ")[0] for line in scenario.steps.splitlines()}

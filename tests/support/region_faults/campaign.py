@@ -54,6 +54,7 @@ class Campaign:
         self.policies: Final = {n: chosen or self._chance.choice(POLICIES) for n in numbers}
         self.small_logs: Final = self._chance.random() < 0.3
         options = ["--aa-start-wait-ms", "500"]  # some of the others may be down, or cut off
+        options += ["--stream-idmp-maxsize", "10000"]  # more than is added while links are cut
         options += ["--aa-ack-interval-ms", self._chance.choice(("0", "10"))]
         options += SMALL_LOGS if self.small_logs else ()
         self.mesh: Final = FaultyMesh(self.count, *options)
