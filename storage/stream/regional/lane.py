@@ -14,7 +14,7 @@ from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.stream import Stream
 
-LANE_BYTES: Final = 700  # what a lane takes beside its entries, about
+LANE_BYTES: Final = 950  # what a lane takes beside its entries, as tracemalloc counts it
 
 
 class LaneError(Exception):

@@ -453,7 +453,7 @@ def test_a_covered_lane_keeps_nothing_but_where_it_has_got_to() -> None:
     before = stream.used_bytes(0)
     freed = stream.cover(stream.seen())
     assert freed[0].effort() > 9
-    assert stream.used_bytes(0) < 1200 < before
+    assert stream.used_bytes(0) < 1500 < before
     assert stream.lanes[0].last() == (5, 1 + 16 * 999)
     assert not stream.is_idle() or stream.lanes[0].is_dead()
     assert stream.entries_added == 0
