@@ -132,7 +132,6 @@ class Copying:
         self._refused_before = b""
         self._old_base = -1  # the number of the base that is to be replaced; -1: no copy is left
         self._next_ms = 0
-        self._told = False
 
     def begin(self, peer: Peer, now_ms: int) -> None:
         """Take a copy from a peer, unless one is being taken."""
@@ -140,15 +139,6 @@ class Copying:
         if self.peer is not None or directory is None or now_ms < self._next_ms:
             return
         self._next_ms = now_ms + RETRY_MS
-        if region_of(self._server).refusal == AASTART:
-            if not self._told:
-                self._told = True
-                log.critical(
-                    "Region %d: its log begins later than the old files of this region end. A copy "
-                    "would bring back what was deleted since: start with an empty folder",
-                    peer.region,
-                )
-            return
         name = b"%b%d-%d%b" % (
             COPY_PREFIX,
             peer.region,
