@@ -20,6 +20,10 @@ from headrace.storage.regions.vectors import Numbers
 
 AA: Final = b"AA"
 
+# Errors of a peer that pass. AAAHEAD is one of them: a peer that has lost something begins another
+# epoch.
+_PASSING: Final = (b"LOADING", b"AANOLOG", b"AANOBASE", b"AANOCOPY", b"AAAHEAD")
+
 # How far it has come
 STARTING: Final = 0
 CHALLENGED: Final = 1
@@ -189,12 +193,10 @@ class Asker(Giver):
         code = line.partition(b" ")[0]
         if code == b"AABEHIND":
             self.behind = True
-        elif code == b"AAAHEAD":
-            self.ahead = True
         elif code == b"AATWIN":
             self.twin = line == errors.aa_twin(self._region.origin)
             self.rival = not self.twin
             self.refused = True
-        elif code not in (b"LOADING", b"AANOLOG", b"AANOBASE", b"AANOCOPY"):
+        elif code not in _PASSING:
             self.refused = True
         self.fail(line.decode("utf-8", "replace"))

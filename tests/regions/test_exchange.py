@@ -415,7 +415,8 @@ def test_who_knows_more_of_a_region_than_it_does_is_told() -> None:
     two.log.records[b"2.0"] = two.log.records[b"2.0"][:4]
     two.region.count = 4
     pipe = refused(one, two)
-    assert pipe.puller.ahead
+    assert pipe.puller.failure.startswith("AAAHEAD")
+    assert not pipe.puller.ahead  # nobody knows more of this one
     assert not pipe.puller.refused
     pipe = refused(two, one)  # and it finds out itself
     assert pipe.puller.ahead
