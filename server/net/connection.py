@@ -46,6 +46,7 @@ log: Final = logging.getLogger("headrace")
 OUTPUT_AHEAD_BYTES: Final = 16 * 1024 * 1024  # of unread replies at which running pauses
 LARGE_READ_BYTES: Final = 4096  # a longer read may complete what is over the limit
 FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one in the same turn
+MOST_REGIONS: Final = 256  # connections of other regions
 PIECE: Final = 512  # requests that are run between two looks at the time
 TURN_NS: Final = 4_000_000  # after which running makes way for others
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
@@ -96,7 +97,7 @@ class Connection(Peer):
             return
         now_ms = server.clock.refresh()
         server.statistics.counters.connections_received += 1
-        if len(server.clients.sessions) >= server.config.maxclients:
+        if self._is_one_too_many():
             server.statistics.counters.rejected_connections += 1
             transport.write(encode(ErrorReply(errors.TOO_MANY_CLIENTS)))
             transport.close()
@@ -121,6 +122,14 @@ class Connection(Peer):
             self._parser.trusted = False
         self.session = session
         server.clients.sessions[session.id] = session
+
+    def _is_one_too_many(self) -> bool:
+        """Whether there is no room for it. Clients leave other regions theirs."""
+        sessions = self._server.clients.sessions
+        if not self._of_region:
+            return len(sessions) >= self._server.config.maxclients
+        others = [session for session in sessions.values() if session.special & OF_REGION]
+        return len(others) >= MOST_REGIONS
 
     def data_received(self, data: bytes) -> None:
         """Parse and run what arrived."""

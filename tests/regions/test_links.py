@@ -159,6 +159,44 @@ def test_connections_that_break_again_and_again(two_regions: Mesh) -> None:
     assert one.ids("s") == added
 
 
+def test_what_has_left_memory_is_sent_from_files() -> None:
+    with Mesh(2, "--aa-backlog-bytes", "64kb") as mesh:
+        one, two = mesh[1], mesh[2]
+        one.wait_for_peer(2, b"up")
+        one.call("AA", "PAUSE", "ALL")
+        added: list[bytes] = []
+        with two.client() as client:
+            for number in range(40):
+                client.send(encode("XADD", "s", "*", "f", "x" * 10_000) * 10)
+                added += [read_id(client) for _ in range(10)]
+                client.call("XADD", "other", "*", "number", number)
+        one.call("AA", "RESUME", "ALL")
+        wait_until(lambda: one.ids("s") == added, one)
+        assert one.info("activeactive")["aa_numbers"] == "2.0=440"
+        assert "gaps=0,damaged=0" in one.info("activeactive")["aa_peer2"]
+
+
+def read_id(client: RawClient) -> bytes:
+    found = client.read_parsed()
+    assert isinstance(found, bytes)
+    return found
+
+
+def test_what_is_long_is_compressed() -> None:
+    with Mesh(2, "--aa-compress", "yes") as mesh:
+        one, two = mesh[1], mesh[2]
+        one.wait_for_peer(2, b"up")
+        one.call("AA", "PAUSE", "ALL")
+        with two.client() as client:
+            client.send(encode("XADD", "s", "*", "f", "x" * 10_000) * 100)
+            added = [read_id(client) for _ in range(100)]
+        before = mesh.proxies[1, 2].carried_bytes
+        one.call("AA", "RESUME", "ALL")
+        wait_until(lambda: one.ids("s") == added, one)
+        assert mesh.proxies[1, 2].carried_bytes - before < 300_000
+        assert "received_bytes=10" in one.info("activeactive")["aa_peer2"]  # a million and more
+
+
 def test_a_region_that_is_killed_and_comes_back(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     first = [one.xadd("s") for _ in range(10)]
@@ -409,6 +447,21 @@ def test_the_port_takes_little(region: RegionProcess) -> None:
     with region.client() as client:
         for words in (("AA", "HELLO", *"12345678"), ("AA", "PULL", "1"), ("AA", "AUTH", "x")):
             assert client.call(*words).startswith(b"-ERR only another region may ask for that")
+
+
+def test_clients_leave_other_regions_their_room(region: RegionProcess) -> None:
+    region.call("CONFIG", "SET", "maxclients", "1")
+    with region.client() as client:
+        assert client.call("PING") == b"+PONG\r\n"
+        with region.client() as refused:
+            assert refused.read().startswith(b"-ERR max number of clients reached")
+        with RawClient(region.aa_port) as asking:
+            assert asking.call("PING") == b"+PONG\r\n"
+        assert client.call("CONFIG", "SET", "maxclients", "100") == b"+OK\r\n"
+    others = [RawClient(region.aa_port) for _ in range(257)]
+    assert others[-1].read().startswith(b"-ERR max number of clients reached")
+    for each in others:
+        each.close()
 
 
 def test_a_server_that_is_no_region(client: RawClient) -> None:
