@@ -426,6 +426,7 @@ class AofDirectory:
                 break
             with contextlib.suppress(OSError):
                 total -= os.stat(path).st_size
+            log.let_go += log.is_needed(file.last)
             log.remove(path)
             manifest.drop_kept(file)
             dropped = True

@@ -9,6 +9,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.server.config.kinds import PeerAddress
+from headrace.server.regions.advice import advice
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.exchange import Puller, PullerStatistics
 from headrace.server.regions.hello import Hello
@@ -125,6 +126,8 @@ class Peer:
         if conversation is not self.conversation:
             return
         if conversation.is_up:
+            if (self.refused or self.behind) and not (puller is not None and puller.is_level):
+                return  # it has answered before, and then it was of no use
             if self.failure or not self._told:
                 log.info("Region %d answers", self.region)
             self._told = "it answers"
@@ -149,7 +152,11 @@ class Peer:
         self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
         if conversation.reason != self._told and not self.paused:
             self._told = conversation.reason
-            log.warning("Region %d: %s", self.region, conversation.reason)
+            what_to_do = advice(conversation.reason)
+            if what_to_do:
+                log.warning("Region %d: %s. %s", self.region, conversation.reason, what_to_do)
+            else:
+                log.warning("Region %d: %s", self.region, conversation.reason)
 
     def leave(self) -> None:
         """End the conversation with it, if there is one."""

@@ -522,7 +522,8 @@ class Regions(Neighbours):
         if told_ms is None or now_ms - told_ms >= LAG_TOLD_EVERY_MS:
             self._lag_told_ms[peer.region] = now_ms
             log.warning(
-                "Region %d: this region is %d seconds behind it (%s)",
+                "Region %d: this region is %d seconds behind it (%s). Nothing is lost; look at "
+                "that server and at the link",
                 peer.region,
                 self.lag_ms(peer) // 1000,
                 peer.state.decode("utf-8", "replace"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
+from headrace.persistence.aof.kept import KeptLog
 from headrace.server.durability.durability import Durability
 from headrace.server.regions.callers import Callers
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers, raise_numbers
+
+log: Final = logging.getLogger("headrace")
 
 LOOK_MS: Final = 1000
 
@@ -20,16 +24,34 @@ class Retention:
         self._durability: Final = durability
         self._callers: Final = callers
         self._next_ms = 0
+        self._told = 0  # files that have gone
 
     def look(self, now_ms: int) -> None:
         """See what they have, if it is time; now_ms is monotonic."""
-        log = self._durability.files.log
-        if log is None or now_ms < self._next_ms:
+        kept = self._durability.files.log
+        if kept is None or now_ms < self._next_ms:
             return
         self._next_ms = now_ms + LOOK_MS
         others = [member for member in self._region.members() if member != self._region.id]
-        log.is_kept = bool(others)
+        kept.is_kept = bool(others)
         self._durability.keeping.acknowledged(least([self._of(member) for member in others]))
+        if kept.let_go > self._told:
+            self._told = kept.let_go
+            self._tell(kept, others)
+
+    def _tell(self, kept: KeptLog, others: list[int]) -> None:
+        """The log has become too long: say who will need a full copy."""
+        own = self._region.origin
+        for member in others:
+            if self._of(member).get(own, 0) + 1 < kept.reach(own):
+                log.warning(
+                    "Region %d will need a full copy when it returns: the log for it is longer "
+                    "than aa-log-max-bytes (%d), so the oldest has gone. Nothing is lost. If it "
+                    "will never return: AA FORGET %d",
+                    member,
+                    kept.most_bytes,
+                    member,
+                )
 
     def _of(self, member: int) -> Numbers:
         """What a region has on its disk, as it said on a connection or in its log."""

@@ -79,8 +79,14 @@ class RegionProcess(ServerProcess):
                 return found
         raise AssertionError(peers)
 
+    def state_of(self, number: int) -> bytes:
+        """How another region is, seen from here."""
+        state = self.peer(number)[b"state"]
+        assert isinstance(state, bytes)
+        return state
+
     def wait_for_peer(self, number: int, state: bytes) -> None:
-        wait_until(lambda: self.peer(number)[b"state"] == state, self)
+        wait_until(lambda: self.state_of(number) == state, self)
 
     def xadd(self, key: str, entry_id: str = "*", *fields: Argument) -> bytes:
         found = self.call("XADD", key, entry_id, *(fields or ("f", "v")))

@@ -1,0 +1,35 @@
+"""What a person can do about a link that is of no use: it stands behind the reason in the log."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_BY_CODE: Final = {
+    "AASECRET": "Give both the same aa-secret",
+    "AADATABASE": "One of the two belongs elsewhere: look at aa-peers and aa-database",
+    "AAVERSION": "Install the same version in both. The link rests until then; nothing is lost",
+    "AATWIN": (
+        "Two servers are one region, or a copy of its folder runs besides. End one of them; it may "
+        "come back with an empty folder and another aa-region-id"
+    ),
+    "AAFORGOTTEN": "Start that region with an empty folder, to let it take part again",
+}
+_BY_TEXT: Final = {
+    "cannot be applied": (
+        "The link rests, and no data is passed over. Install the newer version of both in both; if "
+        "they have it, keep a copy of both folders and report this"
+    ),
+    "answers instead of region": "Look at aa-peers here, and at aa-region-id there",
+    "aa-allow-plaintext": "Set that if the network between the two is protected by other means",
+}
+
+
+def advice(reason: str) -> str:
+    """What to do about it; empty where it will mend by itself, or the reason says all."""
+    found = _BY_CODE.get(reason.partition(" ")[0], "")
+    if found:
+        return found
+    for text, sentence in _BY_TEXT.items():
+        if text in reason:
+            return sentence
+    return ""
