@@ -161,6 +161,7 @@ class Peer:
     def leave(self) -> None:
         """End the conversation with it, if there is one."""
         conversation = self.conversation
+        self.conversation = None  # so that its end is no failure
         if conversation is not None:
             conversation.end("it is left alone")
 

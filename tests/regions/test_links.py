@@ -57,6 +57,7 @@ def test_sync_goes_through_paused_links(two_regions: Mesh) -> None:
     assert third not in two.ids("s")
     two_regions.resume()
     wait_until(lambda: third in two.ids("s"), two)
+    assert "left alone" not in two.log()
 
 
 def test_one_peer_is_paused(three_regions: Mesh) -> None:
