@@ -1,8 +1,10 @@
 """Lanes merged when they are read: parts of all of them as one ascending list.
 
 From the lane whose next entry has the lowest ID come all entries below the next one of the other
-lanes, as one part. Equal IDs come in the order of their lanes. A lane is asked for a portion of
-what is wanted, and for more when that is used up: nothing is decoded that may not be needed.
+lanes, as one part. Where such stretches are short, entries of two lanes are copied into a part of
+their own, because a part costs more than some entries. Equal IDs come in the order of their lanes.
+A lane is asked for a portion of what is wanted, and for more when that is used up: nothing is
+decoded that may not be needed.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
-from headrace.storage.regions.vectors import ID
+from headrace.storage.regions.vectors import ID, LaneVector
 from headrace.storage.stream.ids import ID_MAX, following, is_below
 from headrace.storage.stream.part import Part, Stretch, nth_live
 from headrace.storage.stream.ranks import id_of_rank
@@ -19,6 +21,7 @@ from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.run import NO_NAMES, Run
 
 _SPARE: Final = 4  # entries that a lane is asked for beyond its share
+_SHORT: Final = 4  # entries, or fewer, make a stretch that is copied
 _AROUND: Final = 100  # entries that are looked at for one rank
 
 
@@ -33,6 +36,33 @@ class LanePart(Part):
     def until(self, high: int) -> Part:
         """See ``Part``."""
         return LanePart(self.run, self.dead, self.low, high, self.lane)
+
+    def lane_at(self, number: int) -> Lane:
+        """The lane of an entry."""
+        return self.lane
+
+
+@mypyc_attr(acyclic=True)
+class MixedPart(LanePart):
+    """A part with entries of several lanes, which are copies.
+
+    Attributes:
+        lanes: the lane of each entry.
+        kinds: how many lanes those are, at most.
+    """
+
+    def __init__(self, run: Run, low: int, high: int, lanes: list[Lane], kinds: int) -> None:
+        super().__init__(run, None, low, high, lanes[low])
+        self.lanes: Final = lanes
+        self.kinds: Final = kinds
+
+    def until(self, high: int) -> Part:
+        """See ``Part``."""
+        return MixedPart(self.run, self.low, high, self.lanes, self.kinds)
+
+    def lane_at(self, number: int) -> Lane:
+        """See ``LanePart``."""
+        return self.lanes[number]
 
 
 @mypyc_attr(acyclic=True)
@@ -69,6 +99,10 @@ class _Cursor:
         self._dead: bytearray | None = None
         self._low = 0
         self._high = 0
+
+    def run(self) -> Run:
+        """The entries of the part at hand."""
+        return self._run
 
     def next_part(self, portion: int) -> bool:
         """Go on to the next part; False when there is none.
@@ -158,6 +192,29 @@ class _Cursor:
                 self._low = self._high if found < 0 else found
         return LanePart(self._run, dead, low, high, self._lane)
 
+    def is_short_before(self, other: _Cursor) -> bool:
+        """Whether few entries come before the next one of ``other``."""
+        place = self._low + _SHORT
+        run = self._run
+        return place >= self._high or is_below(other.ms, other.seq, run.ms[place], run.seq[place])
+
+    def copy_to(self, mix: _Mix) -> bool:
+        """Copy the entry that is read next, and go on; False where the part at hand is used up."""
+        number = self._low
+        mix.add(self._run, number, self._lane)
+        number += 1
+        dead = self._dead
+        if dead is not None:
+            number = dead.find(0, number, self._high)
+            if number < 0:
+                number = self._high
+        self._low = number
+        if number >= self._high:
+            return False
+        self.ms = self._run.ms[number]
+        self.seq = self._run.seq[number]
+        return True
+
     def _bound(self, other: _Cursor, is_first: bool) -> int:
         """Where the entries of the part at hand end (in reverse: begin) that come before ``other``.
 
@@ -194,6 +251,45 @@ class _Cursor:
         return True
 
 
+class _Mix:
+    """Entries of several lanes that are being copied into one run."""
+
+    def __init__(self) -> None:
+        self._run = Run(None)
+        self._lanes: list[Lane] = []
+        self._width = -1
+
+    def takes(self, run: Run) -> bool:
+        """Whether entries of a run may be added: all have to have the same names."""
+        names = run.names
+        if names is None:
+            return False
+        return not self._lanes or names is self._run.names or names == self._run.names
+
+    def add(self, run: Run, number: int, lane: Lane) -> None:
+        """Add an entry."""
+        names = run.names
+        assert names is not None
+        if not self._lanes:
+            self._run = Run(names)
+            self._width = len(names)
+        own = self._run
+        own.ms.append(run.ms[number])
+        own.seq.append(run.seq[number])
+        width = self._width
+        if width == 1:
+            own.flat.append(run.flat[number])
+        else:
+            own.flat.extend(run.flat[number * width : number * width + width])
+        self._lanes.append(lane)
+
+    def flush(self, found: list[Part], kinds: int) -> None:
+        """Put what there is into a part."""
+        if self._lanes:
+            found.append(MixedPart(self._run, 0, len(self._lanes), self._lanes, kinds))
+            self._lanes = []
+
+
 def _nth_from_end(dead: bytearray, low: int, high: int, wanted: int) -> int:
     number = high
     for _ in range(wanted):
@@ -220,8 +316,18 @@ def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
             cursors.append(cursor)
     found: list[Part] = []
     left = max(0, count)
+    mix = _Mix()
     while cursors:
         first, second = _next_two(cursors, reverse)
+        if not reverse and second is not None and _is_fine(first, second, mix):
+            left, is_done = _interleave(first, second, _third(cursors, first, second), mix, left)
+            if is_done:
+                break
+            for cursor in (first, second):
+                if cursor.is_used_up() and not cursor.next_part(portion):
+                    cursors.remove(cursor)
+            continue
+        mix.flush(found, len(sources))
         part = first.take(second, left)
         found.append(part)
         if count > 0:
@@ -231,7 +337,71 @@ def merged(sources: list[Source], count: int, reverse: bool) -> list[Part]:
             portion = min(portion, left)
         if not first.go_on(portion):
             cursors.remove(first)
+    mix.flush(found, len(sources))
     return found
+
+
+def reached_by(parts: list[Part]) -> LaneVector:
+    """The last entry of each lane in these parts, which ``merged`` has given."""
+    reached: LaneVector = {}
+    for part in parts:
+        run = part.run
+        last = part.high - 1
+        if not isinstance(part, MixedPart):
+            reached[cast("LanePart", part).lane.name] = (run.ms[last], run.seq[last])
+            continue
+        met: list[Lane] = []
+        while last >= part.low and len(met) < part.kinds:
+            lane = part.lanes[last]
+            if lane not in met:
+                met.append(lane)
+                reached[lane.name] = (run.ms[last], run.seq[last])
+            last -= 1
+    return reached
+
+
+def _is_fine(first: _Cursor, second: _Cursor, mix: _Mix) -> bool:
+    """Whether it pays to copy entries of the two lanes that are read next."""
+    if not (mix.takes(first.run()) and mix.takes(second.run())):
+        return False
+    if first.run().names != second.run().names:
+        return False
+    return first.is_short_before(second)
+
+
+def _third(cursors: list[_Cursor], first: _Cursor, second: _Cursor) -> _Cursor | None:
+    """The cursor whose entry is read after those of two others."""
+    found: _Cursor | None = None
+    for cursor in cursors:
+        if cursor is first or cursor is second:
+            continue
+        if found is None or _comes_before(cursor, found, False):
+            found = cursor
+    return found
+
+
+def _interleave(
+    first: _Cursor, second: _Cursor, bound: _Cursor | None, mix: _Mix, left: int
+) -> tuple[int, bool]:
+    """Copy entries of two lanes in order, until one is used up or ``bound`` comes first.
+
+    Args:
+        left: how many are still wanted; 0 is all.
+
+    Returns: how many are wanted afterwards, and whether there is no more to be done.
+    """
+    while True:
+        if bound is not None and _comes_before(bound, first, False):
+            return left, False
+        more = first.copy_to(mix)
+        if left:
+            left -= 1
+            if not left:
+                return 0, True
+        if not more:
+            return left, False
+        if _comes_before(second, first, False):
+            first, second = second, first
 
 
 def _next_two(cursors: list[_Cursor], reverse: bool) -> tuple[_Cursor, _Cursor | None]:
@@ -300,6 +470,6 @@ def _id_at(lanes: list[Lane], rank: int) -> ID:
     raise AssertionError("a rank that no entry has")
 
 
-def lane_of(part: Part) -> Lane:
-    """The lane of a part that ``merged`` has given."""
-    return cast("LanePart", part).lane
+def lane_of(part: Part, number: int) -> Lane:
+    """The lane of an entry in a part that ``merged`` has given."""
+    return cast("LanePart", part).lane_at(number)

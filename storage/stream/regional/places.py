@@ -26,7 +26,7 @@ from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.intervals import GREATEST
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
-from headrace.storage.stream.regional.merged import Source, lane_of, merged
+from headrace.storage.stream.regional.merged import Source, merged, reached_by
 from headrace.storage.stream.regional.start import Start
 
 Interval = tuple[bytes, ID, ID]  # a lane, after which ID, up to which
@@ -139,9 +139,9 @@ class Places(Position):
 
     def deliver(self, parts: list[Part]) -> None:
         """See ``Position``."""
-        for part in parts:
-            number = part.high - 1
-            self.put(lane_of(part).name, (part.run.ms[number], part.run.seq[number]))
+        reached = reached_by(parts)
+        for name in reached:
+            self.put(name, reached[name])
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
         """See ``Position``; an ID that is not there is to come if it is above all places."""

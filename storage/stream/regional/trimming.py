@@ -200,9 +200,9 @@ def _nodes(stream: Lanes) -> Iterator[list[LaneEntry]]:
     while True:
         node: list[LaneEntry] = []
         for part in stream.parts(start, _LAST, _NODE_ENTRIES, False):
-            name = lane_of(part).name
             for number in range(part.low, part.high):
                 if part.dead is None or not part.dead[number]:
+                    name = lane_of(part, number).name
                     node.append((name, (part.run.ms[number], part.run.seq[number])))
         if not node:
             return

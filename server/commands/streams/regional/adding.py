@@ -266,7 +266,7 @@ def apply_xadd(found: Effect) -> bool:
     at = 2
     if len(words) < 5:
         raise EffectError("an XADD without an entry")
-    if not 0x30 <= words[2][:1][0] <= 0x39:
+    if not words[2][:1].isdigit():
         try:
             options = _Options(words)
         except IndexError:

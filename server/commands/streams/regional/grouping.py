@@ -38,7 +38,7 @@ from headrace.storage.regions.vectors import (
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.part import Part
 from headrace.storage.stream.regional.births import Create
-from headrace.storage.stream.regional.merged import lane_of
+from headrace.storage.stream.regional.merged import reached_by
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import Setting
 from headrace.storage.stream.regional.removals import Tombstone
@@ -218,12 +218,8 @@ def parts_to_come(stream: Stream, group: Group, count: int) -> list[Part]:
 
 def place_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
     """The record of how far a group has come that has been given these parts."""
-    reached: dict[bytes, ID] = {}
-    for part in parts:
-        last = part.high - 1
-        reached[lane_of(part).name] = (part.run.ms[last], part.run.seq[last])
     words = [AA, b"PLACE", key, group.name]
-    for lane, entry_id in reached.items():
+    for lane, entry_id in reached_by(parts).items():
         words += [lane, b"%d-%d" % entry_id]
     return words
 
