@@ -9,21 +9,23 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from headrace.compat import errors
 from simulator.scenarios import Scenario
 from support.build import ROOT
 from support.client import RawClient
 from support.clock import can_be_set
-from support.mesh import wait_until
+from support.mesh import Mesh, wait_until
 from support.process import ServerProcess, claim_port
 from support.scenes import play
 
 PAGE: Final = (ROOT / "docs/active-active.md").read_text()
 MODES: Final = ("semi-strict", "liberal")
-SETTINGS: Final = "CONFIG GET"
+SIZES: Final = {"16777216": "16mb", "4294967296": "4gb", "67108864": "64mb", "": ""}
 
 # What stands in italics in a cell, as steps of a scenario; REGION is that of its column.
 HAPPENINGS: Final = {
     "sync": "sync",
+    "the links are there": "resume",
     "its clock shows": "clock REGION MS",
     "what it wrote is on the disk": "fsync REGION",
     "loses power, and starts again": "power REGION\nsettle REGION",
@@ -153,6 +155,51 @@ def test_tables(table: Table) -> None:
     if "clock" in played.steps and not can_be_set():
         pytest.skip("there is no C compiler, or this is no Linux")
     play(played)
+
+
+def column(heading: str, number: int) -> list[str]:
+    """The words in backticks of one column of the first table below a heading."""
+    section = PAGE.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    found = [re.findall(r"`([^`]+)`", row.split("|")[number]) for row in rows[2:]]
+    return [" ".join(words) for words in found]
+
+
+def test_parameters_and_their_defaults(two_regions: Mesh) -> None:
+    names, defaults = column("## Parameters", 1), column("## Parameters", 2)
+    server = ServerProcess()
+    told = dict(zip(names, defaults, strict=True))
+    with server:
+        reply = server.call("CONFIG", "GET", "aa-*")
+        assert isinstance(reply, list)
+        there = {
+            key.decode(): value.decode() for key, value in zip(*[iter(reply)] * 2, strict=True)
+        }
+    assert told.keys() == there.keys()
+    for name, default in told.items():
+        shown = there[name]
+        assert default in (shown, SIZES.get(shown, shown)), name
+
+
+def test_fields_of_info(two_regions: Mesh) -> None:
+    info = two_regions[1].info("activeactive")
+    names = {name for cell in column("### What to watch", 1) for name in cell.split()}
+    names -= {"aa_peerN", "aa_warning"}  # one for each peer; only where something is wrong
+    assert len(names) > 8
+    assert sorted(names - info.keys()) == []
+    facts = info["aa_peer2"].replace("=", ",").split(",")
+    for name in ("state", "lag_ms", "missing_records", "unacknowledged_records", "full_copies"):
+        assert name in facts
+
+
+def test_the_codes_in_the_log_are_those_that_there_are() -> None:
+    lines = [value for value in vars(errors).values() if isinstance(value, bytes)]
+    made = [errors.aa_version(1), errors.aa_database(b"d"), errors.aa_twin(b"1.0")]
+    made += [errors.aa_forgotten(1, 0), errors.aa_behind(b"1.0", 1)]
+    codes = {line.split(b" ")[0].decode() for line in lines + made}
+    told = set(re.findall(r"\b(AA[A-Z]{4,})\b", PAGE)) - {"AADELTA"}
+    assert len(told) > 5
+    assert told <= codes
 
 
 def configurations() -> list[str]:
