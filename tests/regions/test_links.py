@@ -280,6 +280,9 @@ def test_regions_are_compared(two_regions: Mesh) -> None:
     assert any(line.startswith(b"create g") for line in lines)
     assert one.call("AA", "STREAM", "none") is None
     assert one.call("AA", "DIGEST", "none") is None
+    one.xadd("gone")
+    one.call("DEL", "gone")  # it is remembered until both have seen that
+    assert one.call("AA", "DIGEST", "gone") is None
     one.call("CONFIG", "SET", "aa-other-keys", "local")
     one.call("SET", "k", "v")
     with pytest.raises(WireError, match="WRONGTYPE"):

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from support.client import RawClient
+from support.faults import Rule
+from support.faulty_mesh import FaultyMesh, forget_boot
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import claim_port
 
@@ -109,6 +111,33 @@ def test_a_copy_whose_original_is_gone_goes_on(two_regions: Mesh) -> None:
     two_regions.sync()
     assert one.ids("s") == two.ids("s") == [first, later, last]
     assert one.info("activeactive")["aa_generation"] == "1"
+
+
+def test_who_knows_more_than_a_region_that_lost_its_tail_goes_on() -> None:
+    with FaultyMesh(2, "--aa-start-wait-ms", "1500") as mesh:
+        one, two = mesh.faulty(1), mesh.faulty(2)
+        first = one.xadd("s")
+        one.kill()
+        one.start_again()  # what was loaded is on the disk
+        one.wait_until_writable()
+        one.play(Rule("fdatasync", delay_s=30.0))
+        more = [one.xadd("s") for _ in range(3)]
+        two.sync()
+        mesh.proxies[1, 2].cut()  # so that it does not learn at once what the other one knows
+        one.kill()
+        one.play()
+        one.disk.cut_power()
+        forget_boot(next(one.files.glob("*.incr.aof")))
+        one.spawn_again()
+        two.wait_for_log("AAAHEAD")
+        one.wait_until_ready()
+        mesh.heal()
+        mesh.sync()
+        assert one.ids("s") == two.ids("s") == [first, *more]
+        assert is_writable(one)
+        assert is_writable(two)
+        one.check_log()
+        two.check_log()
 
 
 def test_what_is_read_as_stable_is_never_late(two_regions: Mesh) -> None:

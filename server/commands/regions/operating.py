@@ -41,6 +41,7 @@ NEWEST_MOST: Final = 2**32
 SYNC_MS: Final = 10_000
 SYNC_MOST_MS: Final = 3_600_000
 _FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
+_NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # SHA-1 of no line
 _KEY: Final = KeySpec("RO ACCESS", begin=2)
 
 
@@ -144,7 +145,8 @@ def aa_digest(call: Call) -> object:
 
     What they still remember of what is gone does not matter.
 
-    Reply: a fingerprint of a stream, nil for none; without a key one of all that is there.
+    Reply: a fingerprint of a stream, nil where regions share nothing under that key; without a key
+        one of all that is there.
     """
     argv = call.argv
     if len(argv) not in (2, 3, 5) or (len(argv) == 5 and argv[3].upper() != b"NEWEST"):
@@ -155,7 +157,8 @@ def aa_digest(call: Call) -> object:
     regions_of(call.server)
     if len(argv) > 2:
         value = _replicated(call, argv[2])
-        return None if value is None else fingerprint(value, newest).hex().encode()
+        found = _NOTHING if value is None else fingerprint(value, newest)
+        return None if found == _NOTHING else found.hex().encode()
     parts: list[bytes] = []
     for key in sorted(call.db.entries):
         each = call.db.entries[key].value
