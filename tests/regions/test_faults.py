@@ -15,6 +15,7 @@ from support.region_faults.checker import Checker, Entries, Findings
 from support.region_faults.history import (
     CUT,
     DONE,
+    DRAINER,
     KEPT,
     KEYS,
     LOG,
@@ -66,7 +67,7 @@ class Case:
         self.first = self.add(LOG, b"1-1", b"first", 10.0)
         self.history.deliveries.append(Delivery(b"first", b"1-1", 1, "alice", 11.0, True, 11.0))
         self.history.deliveries.append(Delivery(b"first", b"1-1", 2, "bob", 12.0, True, 12.0))
-        self.history.acks.append(Ack([b"1-1"], 1, 12.0, DONE))
+        self.history.acks.append(Ack([b"1-1"], 1, "alice", 12.0, DONE))
         self.history.reads.append(Read(LOG, 1, 12.5, 12.6, {b"first"}))
 
     def add(self, key: str, entry_id: bytes, value: bytes, at_s: float, twin: bytes = b"") -> Add:
@@ -124,7 +125,9 @@ def test_an_entry_is_doubled() -> None:
     case = Case()
     case.final[LOG].append((b"1-2", b"first"))
     for region in (1, 2):
-        case.history.deliveries.append(Delivery(b"first", b"1-2", region, "c", 13.0, True, 13.0))
+        case.history.deliveries.append(
+            Delivery(b"first", b"1-2", region, DRAINER, 13.0, True, 13.0)
+        )
     assert case.judge() == ["another ID", "doubled"]
 
 
@@ -204,9 +207,23 @@ def test_a_read_in_its_region_misses_an_entry() -> None:
 def test_an_entry_is_skipped() -> None:
     case = Case()
     case.history.acks.clear()
+    for region in (1, 2):
+        last = Delivery(b"first", b"1-1", region, DRAINER, 13.0, False, 13.0)
+        case.history.deliveries.append(last)
+    assert case.judge() == []
+    del case.history.deliveries[3]
     assert case.judge() == []
     del case.history.deliveries[1]
     assert case.judge() == ["skipped"]
+
+
+def test_what_was_pending_is_forgotten() -> None:
+    case = Case()
+    case.history.acks.clear()
+    assert case.judge() == ["pending, and forgotten"]
+    case.history.disasters.append(Disaster("disk", 1, 12.5, 0.0, "always"))
+    case.history.disasters.append(Disaster("disk", 2, 12.5, 0.0, "always"))
+    assert case.judge() == []
 
 
 def test_an_entry_is_given_twice_in_a_region() -> None:

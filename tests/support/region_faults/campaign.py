@@ -25,7 +25,17 @@ from support.region_faults.clients import (
     take,
 )
 from support.region_faults.faults import Faults
-from support.region_faults.history import GROUP, KEYS, LOG, History, now_s
+from support.region_faults.history import (
+    DRAINER,
+    GROUP,
+    KEYS,
+    LOG,
+    MIXED,
+    OTHER_MIXED,
+    History,
+    now_s,
+)
+from support.region_faults.mixer import Mixer
 
 POLICIES: Final = ("always", "everysec", "no")
 SMALL_LOGS: Final = ("--aa-log-max-bytes", "1mb", "--aa-backlog-bytes", "64kb")
@@ -122,6 +132,7 @@ class Campaign:
                 client.join()
         self._settle()
         self._drain()
+        self._look_at_all()
         self._settle()
         final = self._compare()
         checker = Checker(self.history, began_s, self.findings)
@@ -137,8 +148,9 @@ class Campaign:
             region.check_log()
 
     def _clients(self) -> list[Client]:
-        kinds: list[type[Client]] = [Writer] * self.count + [Retrier, Retrier, Deleter, Reader]
-        kinds += [Worker, Worker, Worker]
+        kinds: list[type[Client]] = [Writer] * self.count
+        kinds += [Retrier, Retrier, Deleter, Reader]
+        kinds += [Worker, Worker, Worker, Mixer]
         regions = self.mesh.regions
         return [kind(regions, self.history, Random(self._chance.random())) for kind in kinds]
 
@@ -161,6 +173,8 @@ class Campaign:
         tokens: set[object] = set()
         for number, region in self.mesh.regions.items():
             if not region.running:
+                if self.faults.start_ended(number):
+                    return False
                 raise Failure(f"region {number} has ended by itself:\n{region.log()[-4000:]}")
             try:
                 facts = region.info("activeactive")
@@ -187,11 +201,17 @@ class Campaign:
         for number in self.mesh.regions:
             worker = Worker({number: self.mesh[number]}, self.history, self._chance)
             while True:
-                ids = claim(worker, "drainer", 0, 1000) + take(worker, "drainer", 1000, ">")
+                ids = claim(worker, DRAINER, 0, 1000) + take(worker, DRAINER, 1000, ">")
                 if not ids:
                     break
-                acknowledge(worker, ids)
+                acknowledge(worker, DRAINER, ids)
             worker.disconnect()
+
+    def _look_at_all(self) -> None:
+        """Let what has expired go, which may leave a record."""
+        for region in self.mesh.regions.values():
+            for key in (MIXED, OTHER_MIXED):
+                region.call("EXISTS", key)
 
     def _compare(self) -> Entries:
         """What is there, the same in all regions. Raises: Failure."""
@@ -199,7 +219,7 @@ class Campaign:
         entries: Entries = {}
         for number, region in self.mesh.regions.items():
             with region.client(timeout_s=30) as client:
-                for key in KEYS:
+                for key in (*KEYS, MIXED, OTHER_MIXED):
                     found = _look(client, key)
                     expected = first.setdefault(key, found)
                     if found != expected:

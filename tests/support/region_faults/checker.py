@@ -14,6 +14,7 @@ from typing import Final
 from support.region_faults.history import (
     CUT,
     DONE,
+    DRAINER,
     KEPT,
     KEYS,
     LOG,
@@ -238,7 +239,33 @@ class Checker:
             for region, ids in given.items():
                 if entry_id not in ids and entry_id not in acked:
                     self._findings.blame("skipped", f"{entry_id!r} {value!r} in region {region}")
+        self._check_pending(min(given))
         self._check_again()
+
+    def _check_pending(self, first: int) -> None:
+        """What was given, and acknowledged by no worker, is pending: so it was taken at the end.
+
+        Args:
+            first: the region where all was taken first. In the others it may have been acknowledged
+                from there before it was taken.
+        """
+        taken: dict[bytes, set[int]] = {}
+        for each in self._history.deliveries:
+            if each.consumer == DRAINER:
+                taken.setdefault(each.entry_id, set()).add(each.region)
+        acked = {
+            entry_id
+            for ack in self._history.acks
+            for entry_id in ack.entry_ids
+            if ack.consumer != DRAINER
+        }
+        for each in self._history.deliveries:
+            if each.at_s < self._began_s or each.consumer == DRAINER or each.entry_id in acked:
+                continue
+            regions = taken.get(each.entry_id, set())
+            is_kept = first in regions if each.region == first else bool(regions)
+            if not is_kept and not self._lost_since(each.region, each.at_s):
+                self._findings.blame("pending, and forgotten", f"{each}")
 
     def _check_again(self) -> None:
         counts = self._findings.counts

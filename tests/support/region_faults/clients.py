@@ -257,7 +257,7 @@ class Worker(Client):
         if ids:
             if self.chance.random() < 0.3:
                 self.chance.shuffle(ids)
-            acknowledge(self, ids)
+            acknowledge(self, self._name, ids)
         if self.chance.random() < 0.02:
             self.move_anywhere()
 
@@ -289,9 +289,9 @@ def claim(client: Client, consumer: str, idle_ms: int, count: int) -> list[bytes
     return _delivered(client, consumer, reply[1], False, asked_s)
 
 
-def acknowledge(client: Client, ids: list[bytes]) -> None:
+def acknowledge(client: Client, consumer: str, ids: list[bytes]) -> None:
     """Acknowledge entries."""
-    ack = Ack(ids, client.region, now_s())
+    ack = Ack(ids, client.region, consumer, now_s())
     client.history.acks.append(ack)
     reply = client.ask("XACK", LOG, GROUP, *ids)
     ack.outcome = DONE if isinstance(reply, int) else REFUSED

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -10,6 +13,7 @@ from random import Random
 from typing import Final
 
 from support.client import WireError
+from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
 from support.region_faults.history import Disaster, History, now_s
 
@@ -42,6 +46,8 @@ class Faults:
         self._policies: Final = policies
         self._copies: Final = copies
         self._kept_s: dict[int, float] = {}  # when a copy was made
+        self._failing: dict[int, Disaster] = {}  # regions whose disk takes nothing
+        self._may_end: set[int] = set()  # those whose disk did, so that they end by themselves
         kinds: list[tuple[Callable[[int], None], int]] = [
             (self._kill, 6),
             (self._shut_down, 1),
@@ -53,6 +59,8 @@ class Faults:
             (self._partition, 3),
             (self._heal_links, 3),
             (self._rewrite, 4),
+            (self._fail_disk, 2),
+            (self._pause_peer, 2),
             (self._pause_a_little, 4),
         ]
         if disasters:
@@ -77,9 +85,22 @@ class Faults:
         self._mesh.heal()
         for proxy in self._mesh.proxies.values():
             proxy.delay(0)
+        for number in sorted(self._failing):
+            self._mend_disk(number)
+        for region in self._mesh.regions.values():
+            with contextlib.suppress(OSError, ValueError, WireError):  # it is down, or starts
+                region.call("AA", "RESUME", "ALL")
         for number in sorted(self._mesh.regions):
             if not self._mesh[number].running:
                 self._start(number)
+
+    def start_ended(self, number: int) -> bool:
+        """Start a region again that has ended because its disk failed; whether that is why."""
+        if number not in self._may_end:
+            return False
+        self._may_end.discard(number)
+        self._start(number)
+        return True
 
     # Processes
 
@@ -132,13 +153,41 @@ class Faults:
         """One disaster at a time: two of them at once may cost what only these two had."""
         return all(self._mesh[other].running for other in self._mesh.regions if other != number)
 
+    def _fail_disk(self, number: int) -> None:
+        """Its disk takes nothing; what was acknowledged meanwhile is in memory only."""
+        if number in self._failing:
+            self._mend_disk(number)
+            return
+        error = self._chance.choice((errno.ENOSPC, errno.EIO))
+        call = self._chance.choice(("write", "fdatasync"))
+        self._note(f"{call} of {number} fails: {os.strerror(error)}")
+        policy = self._policies[number]
+        since_s = 1e18 if policy == "always" else now_s() - ONE_SECOND_S
+        disaster = Disaster("failing", number, 1e18, since_s, policy)
+        self._history.disasters.append(disaster)
+        self._failing[number] = disaster
+        self._may_end.add(number)
+        self._mesh.faulty(number).play(Rule(call, ".incr.aof", error=error))
+
+    def _mend_disk(self, number: int) -> None:
+        self._note(f"mend the disk of {number}")
+        self._mesh.faulty(number).play()
+        self._failing.pop(number).at_s = now_s() + ONE_SECOND_S
+
+    def _pause_peer(self, number: int) -> None:
+        other = self._chance.choice([each for each in self._mesh.regions if each != number])
+        word = self._chance.choice(("PAUSE", "RESUME"))
+        with contextlib.suppress(OSError, ValueError, WireError):  # it is down, or starts
+            self._mesh[number].call("AA", word, other)
+            self._note(f"{word} {other} in {number}")
+
     def _rewrite(self, number: int) -> None:
         region = self._mesh[number]
         if region.running:
             self._note(f"rewrite {number}")
             try:
                 region.call("BGREWRITEAOF")
-            except (OSError, WireError):  # it is loading, or at it already
+            except (OSError, ValueError, WireError):  # it is loading, or at it already
                 self._note("  refused")
 
     # Links

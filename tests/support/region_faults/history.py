@@ -16,10 +16,14 @@ PAIRED_TOO: Final = "paired-too"
 ONCE: Final = "once"  # added to with IDMP, retried in any region
 CUT: Final = "cut"  # entries are deleted one by one, and sometimes all of them
 TRIMMED: Final = "trimmed"  # trimmed to a length
+MIXED: Final = "mixed"  # goes through everything, and is only compared; so does the other one
+OTHER_MIXED: Final = "other-mixed"
 KEYS: Final = (LOG, PAIRED, PAIRED_TOO, ONCE, CUT, TRIMMED)
 GROUP: Final = "group"  # of LOG
 
 KEPT: Final = 300  # entries that trims of TRIMMED leave
+
+DRAINER: Final = "drainer"  # the consumer that takes all in the end, in each region
 
 UNKNOWN: Final = "unknown"  # no reply has come
 DONE: Final = "done"
@@ -99,6 +103,7 @@ class Delivery:
 class Ack:
     entry_ids: list[bytes]
     region: int
+    consumer: str
     began_s: float
     outcome: str = UNKNOWN
 
