@@ -195,6 +195,15 @@ def _handler_of(words: Words) -> EffectHandler:
 # Keys, whatever they hold
 
 
+class KeyJoin:
+    """A key on its way to be joined with a copy of it."""
+
+    @abstractmethod
+    def step(self) -> bool:
+        """Do the next piece, about a millisecond's work; False when nothing is left."""
+        raise NotImplementedError
+
+
 class Replication:
     """What a type of values does so that all regions have the same."""
 
@@ -242,12 +251,14 @@ class Replication:
     @abstractmethod
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
-    ) -> None:
+    ) -> KeyJoin | None:
         """Make of what is here of a key, and of a copy, what knows all that either does.
 
         Args:
             copy: it is of no use afterwards; None where the other side has nothing of the key.
             mine, theirs: what both sides know.
+
+        Returns: what does that; None where there is nothing to do.
         """
         raise NotImplementedError
 
@@ -336,9 +347,9 @@ def collect(server: Server, key: bytes, stable: Numbers) -> bool:
 
 def join_key(
     server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
-) -> None:
-    """Make of what is here of a key, and of a copy, what knows all that either does."""
-    _types.get().join(server, key, copy, mine, theirs)
+) -> KeyJoin | None:
+    """What makes of a key here, and of a copy, what knows all that either does; see ``join``."""
+    return _types.get().join(server, key, copy, mine, theirs)
 
 
 def replace_key(server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:

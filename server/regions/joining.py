@@ -22,6 +22,7 @@ from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.regions.effects import (
     EffectError,
+    KeyJoin,
     Words,
     join_key,
     local,
@@ -37,14 +38,12 @@ from headrace.storage.regions.vectors import Numbers, origin_key, raise_numbers
 
 COPY_PREFIX: Final = b"copy-"
 COPY_SUFFIX: Final = b".hrs"
-KEYS: Final = 16  # that are joined between two looks at the time
 
 
 class Joining:
     """One copy on its way into the data.
 
     Attributes:
-        keys_left: how many keys are still to be joined, once the copy has been loaded.
         raised: the origins of which more is known by the copy, and how much.
     """
 
@@ -70,12 +69,8 @@ class Joining:
         decoder.accept_region(None)
         self._decoder: Final = decoder
         self._loader: Final = SnapshotLoader(path, decoder)
-        self._keys: list[bytes] | None = None
-
-    @property
-    def keys_left(self) -> int:
-        """How many keys are left."""
-        return 0 if self._keys is None else len(self._keys)
+        self._walk: _Walk | None = None
+        self._key_join: KeyJoin | None = None
 
     def step(self, budget_ns: int) -> bool:
         """Go on for about so long; whether more is to be done.
@@ -85,12 +80,10 @@ class Joining:
         """
         until_ns = perf_counter_ns() + budget_ns
         while perf_counter_ns() < until_ns:
-            if self._keys is None:
+            if self._walk is None:
                 if not self._loader.step():
                     self._loaded()
-            elif self._keys:
-                self._take_some(self._keys)
-            else:
+            elif not self._go_on(self._walk):
                 self._learn()
                 return False
         return True
@@ -111,10 +104,7 @@ class Joining:
         if copy.known().get(own.origin, 0) > own.count:
             raise PersistenceError("the copy knows more of this region than it does itself")
         data = self._server.data
-        keys = dict.fromkeys(self._there.entries)
-        for each in (self._graves, data.dbs[0], data.graves):
-            keys.update(dict.fromkeys(each.entries))
-        self._keys = list(keys)
+        self._walk = _Walk(self._there, self._graves, data.dbs[0], data.graves)
 
     def _copy(self) -> Region:
         """Who the copy is of.
@@ -127,16 +117,20 @@ class Joining:
             raise PersistenceError("the copy does not say what its region knew")
         return found
 
-    def _take_some(self, keys: list[bytes]) -> None:
+    def _go_on(self, walk: _Walk) -> bool:
+        """Go on with a key, or with the next one; False after the last."""
+        if self._key_join is not None:
+            if not self._key_join.step():
+                self._key_join = None
+            return True
+        if not walk.next():
+            return False
         theirs = self._copy().known()
-        for _ in range(min(KEYS, len(keys))):
-            key = keys.pop()
-            found = self._there.entries.get(key) or self._graves.entries.get(key)
-            value = None if found is None else found.value
-            if self.replaces:
-                replace_key(self._server, key, value, theirs)
-            else:
-                join_key(self._server, key, value, self._mine, theirs)
+        if self.replaces:
+            replace_key(self._server, walk.key, walk.value, theirs)
+        else:
+            self._key_join = join_key(self._server, walk.key, walk.value, self._mine, theirs)
+        return True
 
     def lost(self) -> Numbers:
         """What was known here and is not known to a copy that has replaced it."""
@@ -168,6 +162,51 @@ class Joining:
             later = mine is None or (mine.epoch, mine.promise_ms) < (beat.epoch, beat.promise_ms)
             if later and member != own.id:
                 own.beats[member] = beat
+
+
+class _Walk:
+    """Goes through the keys of both sides, and through each once.
+
+    The keys of the copy are taken out of it. Those that are here alone come last, from the last
+    slot to the first: what is joined meanwhile may bring others, but those have been met.
+
+    Attributes:
+        key: the one at hand; value: what the copy has of it, or None.
+    """
+
+    def __init__(
+        self, there: Keyspace, graves: Keyspace, mine: Keyspace, my_graves: Keyspace
+    ) -> None:
+        self.key = b""
+        self.value: object | None = None
+        self._theirs: Final = [there, graves]
+        self._mine: Final = [mine, my_graves]
+        self._met: Final[set[bytes]] = set()
+        self._position = len(mine.slots)
+
+    def next(self) -> bool:
+        """Turn to the next key; False after the last."""
+        while self._theirs:
+            slots = self._theirs[0].slots
+            if slots:
+                self.key = slots[-1].key
+                self.value = self._theirs[0].remove(self.key)
+                self._met.add(self.key)
+                return True
+            self._theirs.pop(0)
+        while self._mine:
+            slots = self._mine[0].slots
+            self._position = min(self._position, len(slots))
+            while self._position > 0:
+                self._position -= 1
+                self.key = slots[self._position].key
+                if self.key not in self._met:
+                    self.value = None
+                    self._met.add(self.key)
+                    return True
+            self._mine.pop(0)
+            self._position = len(self._mine[0].slots) if self._mine else 0
+        return False
 
 
 @local(JOINED)

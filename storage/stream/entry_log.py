@@ -249,6 +249,21 @@ class EntryLog(Value):
             self.index.add(tail)
         self.tail = None
 
+    def take_block(self, block: Block) -> None:
+        """Append a block of another log, which has no use for it any more, as it is.
+
+        All its entries have to be above the last ID; ``entries_added`` is left alone.
+        """
+        if self.tail is not None:
+            self._seal_tail()
+        if block.is_open():
+            self.tail = block
+        else:
+            self.index.add(block)
+        self.length += block.live
+        self.last_ms = block.last_ms
+        self.last_seq = block.last_seq
+
     # Reading
 
     def first_id(self) -> tuple[int, int]:

@@ -13,6 +13,8 @@ knows to be acknowledged.
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.storage.regions.vectors import ID, NO_ID, Dot, Numbers, covers
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
@@ -25,8 +27,77 @@ from headrace.storage.stream.regional.removals import Top
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
-_PAGE = 1000  # entries looked at together
-_LAST: ID = (ID_MAX, ID_MAX)
+_BLOCKS: Final = 32  # that are looked at in one piece
+_LAST: Final[ID] = (ID_MAX, ID_MAX)
+
+
+class Join:
+    """Two states on their way to become one, in pieces between which the stream can be read.
+
+    Nothing else may change it meanwhile. A key that one side has not got is to be joined, too, with
+    an empty stream: what the other side knows of it may have gone.
+
+    Args:
+        mine: becomes the join of both.
+        copy: of no use afterwards.
+        my_numbers, copy_numbers: what the sides know.
+        limits: when a lane starts a new node.
+    """
+
+    def __init__(
+        self,
+        mine: RegionalStream,
+        copy: RegionalStream,
+        my_numbers: Numbers,
+        copy_numbers: Numbers,
+        limits: NodeLimits,
+    ) -> None:
+        self._mine: Final = mine
+        self._copy: Final = copy
+        self._my_numbers: Final = my_numbers
+        self._copy_numbers: Final = copy_numbers
+        self._limits: Final = limits
+        self._next_lane = 0
+        self._lanes: _LaneJoin | None = None
+
+    def step(self) -> bool:
+        """Do the next piece, about a millisecond's work; False when nothing is left."""
+        mine = self._mine
+        lanes = self._copy.lanes
+        if self._lanes is not None:
+            if not self._lanes.step():
+                self._lanes = None
+        elif self._next_lane < len(lanes):
+            lane = lanes[self._next_lane]
+            self._next_lane += 1
+            self._lanes = _LaneJoin(mine.lane(lane.name), lane, self._limits)
+        else:
+            self._join_rest()
+            return False
+        mine.recount()
+        return True
+
+    def _join_rest(self) -> None:
+        """All lanes are joined."""
+        mine = self._mine
+        copy = self._copy
+        _join_current(mine, copy, self._my_numbers, self._copy_numbers)
+        _join_removals(mine, copy, self._my_numbers, self._copy_numbers)
+        for name in copy.births:
+            mine.births_of(name)
+        nothing = Births()
+        for name in list(mine.births):
+            other = copy.births.get(name, nothing)
+            _join_births(mine, mine.births[name], other, self._my_numbers, self._copy_numbers)
+            mine.settle_group(name)
+        known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
+        for one in copy.awaited:
+            if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
+                mine.awaited.append(one)
+        mine.remove_awaited()
+        mine.restored()
+        for group in mine.groups.values():
+            acknowledged(mine, group, ALL_IDS)
 
 
 def join(
@@ -36,56 +107,83 @@ def join(
     copy_numbers: Numbers,
     limits: NodeLimits,
 ) -> None:
-    """Make ``mine`` the join of both; ``copy`` is of no use afterwards.
-
-    A key that one side has not got is to be joined, too, with an empty stream: what the other side
-    knows of it may have gone.
-
-    Args:
-        my_numbers, copy_numbers: what the sides know.
-        limits: when a lane starts a new node.
-    """
-    for lane in copy.lanes:
-        _join_lane(mine.lane(lane.name), lane, limits)
-    _join_current(mine, copy, my_numbers, copy_numbers)
-    _join_removals(mine, copy, my_numbers, copy_numbers)
-    for name in copy.births:
-        mine.births_of(name)
-    nothing = Births()
-    for name in list(mine.births):
-        other = copy.births.get(name, nothing)
-        _join_births(mine, mine.births[name], other, my_numbers, copy_numbers)
-        mine.settle_group(name)
-    known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
-    for one in copy.awaited:
-        if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
-            mine.awaited.append(one)
-    mine.remove_awaited()
-    mine.restored()
-    for group in mine.groups.values():
-        acknowledged(mine, group, ALL_IDS)
+    """Make ``mine`` the join of both at once; see ``Join``."""
+    joining = Join(mine, copy, my_numbers, copy_numbers, limits)
+    while joining.step():
+        pass
 
 
-def _join_lane(mine: Lane, copy: Lane, limits: NodeLimits) -> None:
-    my_last = mine.last()
-    last = max(my_last, copy.last())
-    both = min(my_last, copy.last())
-    if not mine.log.length:
-        _take_over(mine, copy, my_last)
-    else:
-        _drop_those_gone(mine.log, copy.log, both)
-        _append_news(mine.log, copy.log, my_last, limits)
-    if copy.last() > my_last:
-        mine.log.entries_added = copy.log.entries_added
-    mine.log.last_ms, mine.log.last_seq = last
-    mine.manual |= copy.manual
-    early = mine.early | copy.early
-    for entry_id in early:
-        if entry_id <= last:
-            mine.log.discard(*entry_id)
-    mine.early = {entry_id for entry_id in early if entry_id > last}
-    mine.trim(max(mine.trimmed, copy.trimmed))
-    mine.cover(max(mine.deleted, copy.deleted))
+class _LaneJoin:
+    """Two states of one lane on their way to become one."""
+
+    def __init__(self, mine: Lane, copy: Lane, limits: NodeLimits) -> None:
+        self._mine: Final = mine
+        self._copy: Final = copy
+        self._limits: Final = limits
+        self._my_last: Final = mine.last()
+        self._both: Final = min(mine.last(), copy.last())
+        self._place: ID | None = NO_ID  # in ``mine``, up to where those gone have been dropped
+        self._start = mine.last()  # up to where news has been appended
+        if not mine.log.length:
+            _take_over(mine, copy, self._my_last)
+            self._place = None
+            self._start = _LAST
+
+    def step(self) -> bool:
+        """Do the next piece; False when nothing is left."""
+        if self._place is not None:
+            self._place = _drop_those_gone(self._mine.log, self._copy.log, self._place, self._both)
+        elif self._start < self._copy.log.last_entry_id():
+            self._append_news()
+        else:
+            self._end()
+            return False
+        return True
+
+    def _append_news(self) -> None:
+        """Append what the other side has beyond where this one has come: some blocks of it.
+
+        A block that lies beyond as a whole comes as it is.
+        """
+        mine = self._mine.log
+        copy = self._copy.log
+        for _ in range(_BLOCKS):
+            if self._start >= copy.last_entry_id():
+                break
+            ms, seq = following(self._start[0], self._start[1])
+            block = copy.block_from(ms, seq)
+            assert block is not None
+            end = (block.last_ms, block.last_seq)
+            if (block.first_ms, block.first_seq) > self._start:
+                mine.take_block(block)
+            else:
+                self._append_some((ms, seq), end)
+            self._start = end
+
+    def _append_some(self, start: ID, end: ID) -> None:
+        mine = self._mine.log
+        for part in self._copy.log.parts(start, end, 0, False):
+            run = part.run
+            for number in range(part.low, part.high):
+                if part.dead is None or not part.dead[number]:
+                    row = run.row(number)
+                    mine.append(run.ms[number], run.seq[number], row, 0, self._limits)
+
+    def _end(self) -> None:
+        mine = self._mine
+        copy = self._copy
+        last = max(self._my_last, copy.last())
+        if copy.last() > self._my_last:
+            mine.log.entries_added = copy.log.entries_added
+        mine.log.last_ms, mine.log.last_seq = last
+        mine.manual |= copy.manual
+        early = mine.early | copy.early
+        for entry_id in early:
+            if entry_id <= last:
+                mine.log.discard(*entry_id)
+        mine.early = {entry_id for entry_id in early if entry_id > last}
+        mine.trim(max(mine.trimmed, copy.trimmed))
+        mine.cover(max(mine.deleted, copy.deleted))
 
 
 def _take_over(mine: Lane, copy: Lane, my_last: ID) -> None:
@@ -99,44 +197,37 @@ def _take_over(mine: Lane, copy: Lane, my_last: ID) -> None:
     mine.log = log
 
 
-def _drop_those_gone(mine: Stream, copy: Stream, both: ID) -> None:
-    """Remove what the other side lacks, up to where both have come.
+def _drop_those_gone(mine: Stream, copy: Stream, start: ID, both: ID) -> ID | None:
+    """Remove what the other side lacks, up to where both have come: some blocks from ``start`` on.
 
     Blocks that are alike on both sides, as most are, are not decoded.
+
+    Returns: from where on to go on; None at the end.
     """
     gone: list[ID] = []
-    block = mine.block_from(0, 0)
-    while block is not None and (block.first_ms, block.first_seq) <= both:
+    following_id: ID | None = start
+    for _ in range(_BLOCKS):
+        if following_id is None:
+            break
+        block = mine.block_from(following_id[0], following_id[1])
+        if block is None or (block.first_ms, block.first_seq) > both:
+            following_id = None
+            break
         other = copy.block_from(block.first_ms, block.first_seq)
         if other is None or not _are_alike(block, other):
             for entry_id in block.live_ids():
                 if entry_id <= both and not copy.contains(*entry_id):
                     gone.append(entry_id)
         last = (block.last_ms, block.last_seq)
-        if last == _LAST:
-            break
-        ms, seq = following(last[0], last[1])
-        block = mine.block_from(ms, seq)
+        following_id = None if last == _LAST else following(last[0], last[1])
     for entry_id in gone:
         mine.discard(*entry_id)
+    return following_id
 
 
 def _are_alike(block: Block, other: Block) -> bool:
     """Whether two sealed blocks are known to have the same live entries."""
     return bool(block.payload) and block.payload == other.payload and block.dead == other.dead
-
-
-def _append_news(mine: Stream, copy: Stream, my_last: ID, limits: NodeLimits) -> None:
-    """Append what the other side has beyond where this one has come."""
-    start = my_last
-    while start < copy.last_entry_id():
-        ms, seq = following(start[0], start[1])
-        for part in copy.parts((ms, seq), _LAST, _PAGE, False):
-            run = part.run
-            for number in range(part.low, part.high):
-                if part.dead is None or not part.dead[number]:
-                    start = (run.ms[number], run.seq[number])
-                    mine.append(*start, run.row(number), 0, limits)
 
 
 def _join_current(

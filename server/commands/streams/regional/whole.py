@@ -6,25 +6,21 @@ from typing import Final, cast
 
 from headrace.compat.stream_ids import format_id
 from headrace.server.changes.changes import Expiries
-from headrace.server.changes.events import DELETED
-from headrace.server.commands.streams.events import XADDED
 from headrace.server.commands.streams.regional.grouping import publish_waiting
+from headrace.server.commands.streams.regional.joining import begin_to_join, replace
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
 from headrace.server.commands.streams.regional.state import known_state, settle
-from headrace.server.regions.effects import Replication, emit, region_of, replicates
+from headrace.server.regions.effects import KeyJoin, Replication, emit, region_of, replicates
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
-from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
-from headrace.storage.stream.regional.join import join
 from headrace.storage.stream.regional.places import places_of
-from headrace.storage.stream.regional.replacing import keep_local
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 from headrace.storage.value import Value
@@ -83,42 +79,13 @@ class StreamReplication(Replication):
 
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
-    ) -> None:
-        """See ``Replication``. A value that is no stream is not the other region's to give."""
-        if copy is not None and not isinstance(copy, RegionalStream):
-            return
-        region = region_of(server)
-        stream = known_state(server, key)
-        if stream is None:
-            if copy is None:
-                return
-            stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
-        if copy is None:
-            copy = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
-        join(stream, copy, mine, theirs, server.data.node_limits)
-        if stream.has_garbage():
-            region.garbage[key] = None
-        settle(server, key, stream)
-        server.changes.report(0, key, XADDED, None, 1, True)
+    ) -> KeyJoin | None:
+        """See ``Replication``."""
+        return begin_to_join(server, key, copy, mine, theirs)
 
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
         """See ``Replication``."""
-        data = server.data
-        mine = known_state(server, key)
-        fresh = RegionalStream(region_of(server), IDMP_DURATION_S, IDMP_MAXSIZE)
-        if isinstance(copy, RegionalStream):
-            join(fresh, copy, {}, theirs, data.node_limits)
-        elif mine is None:
-            return
-        if mine is not None:
-            keep_local(fresh, mine)
-            for keyspace in (data.dbs[0], data.graves):
-                data.free_later(keyspace.remove(key))
-            server.changes.report(0, key, DELETED, None, 1, False)
-        if fresh.has_garbage():
-            region_of(server).garbage[key] = None
-        if settle(server, key, fresh):
-            server.changes.report(0, key, XADDED, None, 1, True)
+        replace(server, key, copy, theirs)
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""
