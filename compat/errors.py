@@ -45,6 +45,9 @@ ID_BELOW_PROMISE: Final = (
     b"ERR the stream has IDs that this region made, and this one is not above those that other "
     b"regions were promised (aa-stable-ids)"
 )
+GROUP_ON_ITS_WAY: Final = (
+    b"AAMOVED group is on its way to this region: some of what it has read has not arrived"
+)
 NO_STABLE_IDS: Final = (
     b"ERR the stream has no stable IDs, because callers gave it IDs that may come late"
 )
@@ -491,6 +494,7 @@ AA_NO_COPY: Final = b"AANOCOPY there is no such copy, or not so much of it; begi
 AA_NO_SUCH_PEER: Final = b"ERR there is no such peer (aa-peers)"
 AA_NO_SUCH_EFFECT: Final = b"ERR there is no such effect"
 AA_BAD_TOKEN: Final = b"ERR that is no token"
+AA_NO_MEMBER: Final = b"ERR that region does not take part (aa-peers, AA JOIN)"
 AA_OWN_REGION: Final = b"ERR that is this region itself"
 AASTART: Final = (
     b"AASTART the files of this region may be older than what it has told the others: it takes no "
@@ -533,6 +537,11 @@ def aa_ahead(origin: bytes, number: int) -> bytes:
         origin,
         number,
     )
+
+
+def group_moved(region: int) -> bytes:
+    """For readers of a group that is read in another region."""
+    return b"AAMOVED group reads in region %d" % region
 
 
 def aa_behind(origin: bytes, number: int) -> bytes:

@@ -268,6 +268,15 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+        """Have a group of readers read in another region, or with 0 in all.
+
+        Raises:
+            CommandError: it cannot be moved.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
     def publish(self, server: Server) -> None:
         """Make the effects that have waited for ``aa-ack-interval-ms``."""
         raise NotImplementedError
@@ -338,6 +347,15 @@ def rebuild(server: Server, key: bytes, value: object) -> None:
 def set_deadline(server: Server, key: bytes, moment_ms: int) -> None:
     """Give a key that is there a deadline in all regions; -1 takes it away."""
     _types.get().set_deadline(server, key, moment_ms)
+
+
+def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+    """Have a group of readers read in another region, or with 0 in all.
+
+    Raises:
+        CommandError: it cannot be moved.
+    """
+    _types.get().move_group(server, key, name, to, force)
 
 
 def collect(server: Server, key: bytes, stable: Numbers) -> bool:

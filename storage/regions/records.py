@@ -23,6 +23,8 @@ EFFECTS: Final = frozenset(
         b"TTL",
         b"LIMITS",
         b"MODE",
+        b"MOVE",
+        b"HAND",
         b"BEAT",
         b"JOIN",
         b"FORGET",

@@ -26,6 +26,8 @@ from headrace.storage.stream.pel import GONE, IN_ZONE, NacksById, NacksByTime
 Named = TypeVar("Named")
 UNKNOWN: Final = -1
 NEVER: Final = -1
+HERE: Final = 0  # where a group is read; else it is the number of a region
+ON_ITS_WAY: Final = -1
 UNLIMITED: Final = -1
 MOSTLY_IDLE: Final = 2000  # entries up to which those that are idle are looked at by time
 # What one of these takes beside what it holds, about.
@@ -78,6 +80,10 @@ class Position:
 
     def is_to_come(self, log: EntryLog, ms: int, seq: int) -> bool:
         """Whether the group has still to be given an entry that is there."""
+        raise NotImplementedError
+
+    def elsewhere(self, log: EntryLog) -> int:
+        """The region where the group is read instead; ``HERE``, or ``ON_ITS_WAY`` to this one."""
         raise NotImplementedError
 
     def copy(self) -> Position:

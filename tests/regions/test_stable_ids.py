@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.near_regions import START_MS, Link, NearRegion, linked, replayed, sync
+from support.mesh import Mesh
+from support.near_regions import START_MS, NearRegion, linked, named, replayed, sync
 
 ID_MAX = 2**64 - 1
 
@@ -21,11 +22,6 @@ def regions_at(folder: Path, *clocks_ms: int) -> list[NearRegion]:
         region.clock.ms = START_MS + ms
         found.append(region)
     return found
-
-
-def named(links: list[Link]) -> dict[tuple[int, int], Link]:
-    """Them by source and target."""
-    return {(link.source.region.id, link.target.region.id): link for link in links}
 
 
 def as_id(text: object) -> tuple[int, int]:
@@ -315,3 +311,30 @@ def test_nothing_comes_at_or_below_what_was_stable(tmp_path: Path, seed: int) ->
         for _ in range(len(observer.ids())):
             observer.look()
         assert observer.read == observer.ids()
+
+
+def test_regions_that_are_processes(two_regions: Mesh) -> None:
+    """A blocked reader is given what has become stable; a promise outlives the process."""
+    one, two = two_regions[1], two_regions[2]
+    with one.client() as reader:
+        reader.send_command("XREAD", "BLOCK", 0, "STABLE", "STREAMS", "s", 0)
+        early = one.xadd("s")
+        assert ids_of(reader.read_parsed()) == [early]
+        two_regions.partition({1}, {2})
+        late = two.xadd("s")
+        last = one.xadd("s")
+        reader.send_command("XREAD", "BLOCK", 0, "STABLE", "STREAMS", "s", early)
+        assert one.call("XREAD", "BLOCK", 300, "STABLE", "STREAMS", "s", early) is None
+        two_regions.heal()
+        read = ids_of(reader.read_parsed())
+        while len(read) < 2:
+            reader.send_command("XREAD", "BLOCK", 0, "STABLE", "STREAMS", "s", read[-1])
+            read += ids_of(reader.read_parsed())
+        assert read == sorted(
+            (late, last), key=as_id
+        )  # in one millisecond the lower region is first
+    told = two.info("activeactive")["aa_promise_ms"]
+    assert int(told) > 0
+    two.restart(crash=True)
+    two.wait_until_writable()
+    assert int(two.info("activeactive")["aa_promise_ms"]) >= int(told)

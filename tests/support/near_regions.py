@@ -22,6 +22,7 @@ from headrace.server.clock import Clock
 from headrace.server.config.config import Config
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import execute
+from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.replayer import Replayer
 from headrace.server.regions.asker import Giver
@@ -38,6 +39,7 @@ from headrace.server.state import Server
 from headrace.storage.regions.records import AA, FROM, is_numbered
 from headrace.storage.regions.region import MODES
 from headrace.storage.regions.vectors import Numbers
+from headrace.storage.regions.vectors import region_of as region_in
 from support.client import Argument
 
 Words = list[bytes]
@@ -105,11 +107,16 @@ class Letter:
 
 
 class Link:
-    """What one region is told by another, in order."""
+    """What one region is told by another, in order.
+
+    Attributes:
+        relays: also of what the source has from others.
+    """
 
     def __init__(self, source: NearRegion, target: NearRegion) -> None:
         self.source = source
         self.target = target
+        self.relays = True
         self._places: Numbers = {}
         self._letters: deque[Letter] = deque()
 
@@ -117,10 +124,13 @@ class Link:
         """The source says what it has now."""
         source = self.source
         region = source.region
+        source.publish()
         source.look_at_promises()
         source.write()
         batches: list[Batch] = []
         for origin in source.backlog.origins():
+            if not self.relays and region_in(origin) != region.id:
+                continue
             number = self._places.get(origin, 0)
             while (batch := source.backlog.after(origin, number, 1 << 20)) is not None:
                 batches.append(batch)
@@ -184,6 +194,7 @@ class NearRegion:
     def open_file(self) -> None:
         """Record to a new file from now on."""
         path = self._folder / f"{self.region.id}-{next(_files)}.aof"
+        self.path = path
         self.paths.append(path)
         self.journal = Journal(bytes(path), 0, 0, self.region, self.backlog)
         self.durability.files.record_to(self.journal)
@@ -199,6 +210,10 @@ class NearRegion:
 
     def look_at_promises(self) -> None:
         look_at_promises(self.dispatcher)
+
+    def serve(self) -> None:
+        """Run the requests of clients whose keys are ready."""
+        serve_ready(self.dispatcher)
 
     def publish(self) -> None:
         """Make the effects that were put off."""
@@ -234,6 +249,11 @@ def linked(regions: list[NearRegion]) -> list[Link]:
     return [Link(one, other) for one in regions for other in regions if one is not other]
 
 
+def named(links: list[Link]) -> dict[tuple[int, int], Link]:
+    """Them by the numbers of source and target."""
+    return {(link.source.region.id, link.target.region.id): link for link in links}
+
+
 def sync(links: list[Link]) -> None:
     """Deliver all there is, until nobody has anything new."""
     while True:
@@ -257,6 +277,7 @@ def replayed(region: NearRegion, folder: Path, keeps_backlog: bool = True) -> Ne
     twin.region.mode = region.region.mode
     twin.region.peers = region.region.peers.copy()
     twin.clock.ms = region.clock.ms
+    twin.clock.refresh()
     twin.durability.files.record_to(None)
     replayer = Replayer(twin.server, twin.durability)
     for path in region.paths:

@@ -71,6 +71,14 @@ DOCS: Final[dict[str, Doc]] = {
         "Lets a region take part that aa-peers does not name.",
         "region:integer",
     ),
+    "aa|move": Doc(
+        _GROUP,
+        _SINCE,
+        "O(N) for N pending entries",
+        "Has a group read in another region, where its readers go on without reading anything "
+        "twice, or with * in all regions.",
+        "key group region [FORCE]",
+    ),
     "aa|pause": Doc(
         _GROUP,
         _SINCE,

@@ -24,7 +24,7 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.dispatch.timeouts import deadline_of
-from headrace.server.regions.effects import emit, fingerprint, shared_state
+from headrace.server.regions.effects import emit, fingerprint, move_group, shared_state
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
@@ -42,6 +42,7 @@ SYNC_MS: Final = 10_000
 SYNC_MOST_MS: Final = 3_600_000
 _FLAGS: Final = ADMIN | NOSCRIPT | NO_MULTI
 _NOTHING: Final = bytes.fromhex("da39a3ee5e6b4b0d3255bfef95601890afd80709")  # SHA-1 of no line
+_MOVED: Final = KeySpec("RW UPDATE", begin=2)
 _KEY: Final = KeySpec("RO ACCESS", begin=2)
 
 
@@ -120,6 +121,31 @@ def aa_wait(call: Call) -> object:
         raise CommandError(errors.AA_BAD_TOKEN) from None
     deadline_ms = deadline_of(call.argv[3], call.now_ms)
     return regions.wait(call.session, call.argv, numbers, deadline_ms)
+
+
+@command("AA|MOVE", arity=-5, flags=_FLAGS | WRITE, keys=(_MOVED,))
+def aa_move(call: Call) -> object:
+    """Have a group read in another region, with its places and what is pending; ``*`` in all.
+
+    Reply: OK. Raises: AAMOVED where it is read elsewhere, unless FORCE is said.
+    """
+    argv = call.argv
+    force = len(argv) == 6 and argv[5].upper() == b"FORCE"
+    if len(argv) > 6 or (len(argv) == 6 and not force):
+        raise CommandError(errors.SYNTAX)
+    region = call.server.data.region
+    if region is None:
+        raise CommandError(errors.AA_NO_REGION)
+    to = 0
+    if argv[4] != b"*":
+        number = parse_integer(argv[4])
+        if number is None or not 0 < number <= REGION_MAX:
+            raise CommandError(errors.not_between(1, REGION_MAX))
+        if number not in region.members():
+            raise CommandError(errors.AA_NO_MEMBER)
+        to = number
+    move_group(call.server, argv[2], argv[3], to, force)
+    return OK
 
 
 @command("AA|COUNT", arity=3, flags=_FLAGS)

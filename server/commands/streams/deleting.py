@@ -13,6 +13,7 @@ from headrace.server.commands.streams.args import (
 )
 from headrace.server.commands.streams.events import PENDING_CHANGED, XDELETED
 from headrace.server.commands.streams.regional.deleting import ack_and_delete, delete_by_mode
+from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.references import (
@@ -77,6 +78,7 @@ def xackdel(call: Call) -> object:
         return [MISSING] * len(texts)
     ids = strict_ids(texts)
     if group.places is not None:
+        refuse_elsewhere(call, stream, group)
         return ack_and_delete(call, argv[1], stream, group, mode, ids)
     reply: list[object] = []
     acknowledged = 0

@@ -38,6 +38,7 @@ from headrace.server.commands.streams.regional.grouping import (
     parts_to_come,
     place_record,
 )
+from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import BLOCKING, MOVABLEKEYS, WRITE, KeySpec, command
@@ -165,6 +166,8 @@ def _sources(call: Call, options: ReadOptions) -> list[_Source]:
             after = strict_id(text)
             if after == GREATEST:  # which is what ``>`` stands for
                 after = None
+        if after is None and group.places is not None:
+            refuse_elsewhere(call, stream, group)
         sources.append(_Source(key, stream, group, after))
     return sources
 

@@ -18,7 +18,7 @@ from headrace.server.waiting.arrivals import Arrivals
 from headrace.server.waiting.blocking import Blocking
 from headrace.server.waiting.waiters import Alarm, ExclusiveLine, Interest, Line, Queue, Waiter
 from headrace.storage.stream.delivery import claimable_since, has_new
-from headrace.storage.stream.groups import NEVER, Group
+from headrace.storage.stream.groups import HERE, NEVER, Group
 from headrace.storage.stream.stream import Stream
 
 
@@ -95,6 +95,8 @@ class GroupReaders(ExclusiveLine):
         group = None if stream is None else stream.groups.get(self._group)
         if stream is None or group is None or has_new(stream, group):
             return self._arrivals.first()
+        if group.places is not None and group.places.elsewhere(stream) != HERE:
+            return self._arrivals.first()  # it is told so
         if not self._claimers:
             return None
         since_ms = claimable_since(stream, group)

@@ -30,6 +30,7 @@ from headrace.server.commands.streams.regional.grouping import (
     destroy_everywhere,
     set_place,
 )
+from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.commands.streams.writing import new_stream
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
@@ -159,6 +160,7 @@ def xgroup_setid(call: Call) -> object:
     if argv[4] != b"$":
         position = bound_id(argv[4])
     if group.places is not None:
+        refuse_elsewhere(call, stream, group)
         set_place(stream, group, None if argv[4] == b"$" else position)
         call.changed(key, GROUP_ID_SET, argv)
         return OK

@@ -21,6 +21,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.server.commands.streams.args import integer, stream_at, strict_ids
 from headrace.server.commands.streams.events import PENDING_RELEASED
 from headrace.server.commands.streams.group_args import group_of
+from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 from headrace.storage.stream.groups import Group
@@ -53,6 +54,7 @@ def xnack(call: Call) -> object:
     """
     argv = call.argv
     stream, group = group_of(stream_at(call, argv[1]), argv[1], argv[2])
+    refuse_elsewhere(call, stream, group)
     options = _read(argv)
     released = 0
     for ms, seq in strict_ids(options.ids):

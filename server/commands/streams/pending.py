@@ -36,6 +36,7 @@ from headrace.server.commands.streams.group_args import (
     note_purge,
 )
 from headrace.server.commands.streams.regional.grouping import note_acknowledged
+from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.dispatch.rows import (
@@ -49,7 +50,7 @@ from headrace.server.dispatch.rows import (
     lengthy,
 )
 from headrace.storage.stream.delivery import Claim
-from headrace.storage.stream.groups import Consumer, Group, by_name
+from headrace.storage.stream.groups import HERE, Consumer, Group, by_name
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.lookup import Lookup
 from headrace.storage.stream.nack import Nack
@@ -74,6 +75,8 @@ def xack(call: Call) -> object:
     group = None if stream is None else stream.groups.get(argv[2])
     if group is None:
         return 0
+    if group.places is not None:
+        refuse_elsewhere(call, stream, group)
     acknowledged = 0
     if len(argv) == 4:
         ms, seq = strict_id(argv[3])
@@ -105,6 +108,8 @@ class _Acknowledgement(LengthyIds):
         stream = stream_to_read(call, self.argv[1])
         if stream is not None:
             self._group = stream.groups.get(self.argv[2])
+            if self._group is not None:
+                refuse_elsewhere(call, stream, self._group)
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Acknowledge some."""
@@ -155,6 +160,8 @@ def xack_alike(
     name = words[2]
     group = found.value.groups.get(name)
     if group is None or group.max_pending:  # then others wait for what is acknowledged
+        return NONE_ALIKE, NO_REPLIES
+    if group.places is not None and group.places.elsewhere(found.value) != HERE:
         return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
     records: list[list[bytes]] = []
@@ -353,6 +360,7 @@ def xclaim(call: Call) -> object:
     argv = call.argv
     key = argv[1]
     stream, group = group_to_use(call, key, argv[2])
+    refuse_elsewhere(call, stream, group)
     min_idle_ms = _number(argv[4], errors.XCLAIM_MIN_IDLE)
     ids: list[tuple[int, int]] = []
     for word in argv[5:]:
@@ -463,6 +471,7 @@ def xautoclaim(call: Call) -> object:
     if value is not None and not isinstance(value, Stream):
         raise CommandError(errors.WRONGTYPE)
     stream, group = group_of(value, key, argv[2])
+    refuse_elsewhere(call, stream, group)
     made = argv[3] not in group.consumers
     consumer = consumer_seen(call, key, group, argv[3])
     latest_ms = call.now_ms - options.min_idle_ms if options.min_idle_ms > 0 else ANY_TIME_MS

@@ -24,6 +24,7 @@ from headrace.storage.stream.regional.registers import Register, Setting
 from headrace.storage.stream.regional.removals import DEL, Removal, Tombstone
 from headrace.storage.stream.regional.start import Start
 
+ANYWHERE: Final = 0
 _CREATE_BYTES: Final = 400  # about
 _INTERVALS_BYTES: Final = 250
 _SMALL_BYTES: Final = 200
@@ -66,6 +67,18 @@ class Create:
         return twin
 
 
+class Home(Setting):
+    """A group was moved to a region.
+
+    Attributes:
+        creates: those that lived where it was moved; a group that was made anew is another one.
+    """
+
+    def __init__(self, dot: Dot, version: int, region: int, creates: list[Dot]) -> None:
+        super().__init__(dot, version, region)
+        self.creates: Final = creates
+
+
 def _intervals_in(of_lanes: dict[bytes, Intervals], lane: bytes) -> Intervals:
     found = of_lanes.get(lane)
     if found is None:
@@ -86,6 +99,7 @@ class Births:
         tombstones: when it was destroyed, as far as not everybody is known to have seen that.
         acks: what is acknowledged for creates that have not come.
         mode: the most pending entries, as XGROUP SETMODE sets it.
+        home: where it has been moved.
     """
 
     def __init__(self) -> None:
@@ -93,6 +107,7 @@ class Births:
         self.tombstones: list[Tombstone] = []
         self.acks: dict[Dot, dict[bytes, Intervals]] = {}
         self.mode = Register()
+        self.home = Register()
 
     # What comes
 
@@ -125,21 +140,30 @@ class Births:
         dot = tombstone.dot
         self.creates = [create for create in self.creates if covers(create.numbers, dot)]
         self.mode.drop_seen(tombstone.numbers)
+        self.home.drop_seen(tombstone.numbers)
 
     def add_removal(self, removal: Removal) -> None:
         """The key was deleted, or has expired."""
         self.creates = [create for create in self.creates if create.survives(removal)]
         self.mode.drop_seen(removal.numbers)
+        self.home.drop_seen(removal.numbers)
 
     def add_mode(self, setting: Setting, removals: list[Removal]) -> None:
         """Its mode was set."""
+        self._set(self.mode, setting, removals)
+
+    def add_home(self, setting: Home, removals: list[Removal]) -> None:
+        """It has moved to a region."""
+        self._set(self.home, setting, removals)
+
+    def _set(self, register: Register, setting: Setting, removals: list[Removal]) -> None:
         for tombstone in self.tombstones:
             if covers(tombstone.numbers, setting.dot):
                 return
         for removal in removals:
             if removal.has_seen(setting.dot):
                 return
-        self.mode.add(setting)
+        register.add(setting)
 
     def acknowledge(self, dot: Dot, lane: bytes, after: ID, upto: ID, come: bool) -> bool:
         """Entries are acknowledged for a create; whether that is news of one that lives.
@@ -180,6 +204,18 @@ class Births:
         setting = self.mode.winner()
         return 0 if setting is None else setting.first
 
+    def home_region(self) -> int:
+        """The region where it is read, or ``ANYWHERE``."""
+        if not self.home.settings:
+            return ANYWHERE
+        living = set(self.dots())
+        moves: list[Setting] = []
+        for setting in self.home.settings.values():
+            if isinstance(setting, Home) and not living.isdisjoint(setting.creates):
+                moves.append(setting)
+        found = self.home.best(moves)
+        return ANYWHERE if found is None else found.first
+
     def intervals(self, lane: bytes) -> Intervals | None:
         """What is acknowledged of a lane, for any of the creates; not to be changed."""
         found: Intervals | None = None
@@ -206,11 +242,16 @@ class Births:
 
     def is_idle(self) -> bool:
         """Whether nothing has to be remembered of it."""
-        return not (self.creates or self.tombstones or self.acks or self.mode.settings)
+        return not (self.creates or self.tombstones or self.acks or self.has_settings())
+
+    def has_settings(self) -> bool:
+        """Whether something was set that stands."""
+        return bool(self.mode.settings or self.home.settings)
 
     def used_bytes(self) -> int:
         """About how much memory it takes."""
-        total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + len(self.mode.settings))
+        settings = len(self.mode.settings) + len(self.home.settings)
+        total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + settings)
         for create in self.creates:
             total += _CREATE_BYTES + _INTERVALS_BYTES * len(create.intervals)
         return total
@@ -222,6 +263,7 @@ class Births:
         twin.tombstones = self.tombstones.copy()
         twin.acks = {dot: _copied(of_lanes) for dot, of_lanes in self.acks.items()}
         twin.mode = self.mode.copy()
+        twin.home = self.home.copy()
         return twin
 
 

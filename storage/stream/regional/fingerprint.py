@@ -126,6 +126,7 @@ def _births_lines(
         of_dot = b"early acks %b %b" % (name, encode_dots([dot]))
         lines.extend(_interval_lines(stream, of_dot, births.acks[dot], with_garbage))
     lines.extend(_register_lines(b"mode %b" % name, births.mode))
+    lines.extend(_register_lines(b"home %b" % name, births.home))
     if with_garbage:
         for tombstone in births.tombstones:
             numbers = encode_numbers(tombstone.numbers)

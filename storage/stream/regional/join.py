@@ -304,10 +304,12 @@ def _join_births(
     for removal in stream.removals:
         mine.add_removal(removal)
     _join_register(mine.mode, copy.mode, my_numbers, copy_numbers)
-    for tombstone in mine.tombstones:
-        mine.mode.drop_seen(tombstone.numbers)
-    for removal in stream.removals:
-        mine.mode.drop_seen(removal.numbers)
+    _join_register(mine.home, copy.home, my_numbers, copy_numbers)
+    for register in (mine.mode, mine.home):
+        for tombstone in mine.tombstones:
+            register.drop_seen(tombstone.numbers)
+        for removal in stream.removals:
+            register.drop_seen(removal.numbers)
     for create in copy.creates:
         if create.dot not in ours and not covers(my_numbers, create.dot):
             mine.add_create(create.copy(), stream.removals)

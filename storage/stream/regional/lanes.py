@@ -31,11 +31,13 @@ class Lanes(Stream):
 
     Attributes:
         lanes: in the order of their keys.
+        region_id: whose copy of the stream this is.
     """
 
     def __init__(self, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__(idmp_duration_s, idmp_maxsize)
         self.lanes: list[Lane] = []
+        self.region_id = 0
         self._named: Final[dict[bytes, Lane]] = {}
         self._filled: list[Lane] = []  # those that have entries
 

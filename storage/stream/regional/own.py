@@ -43,6 +43,7 @@ class OwnLanes(Lanes):
     def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__(idmp_duration_s, idmp_maxsize)
         self.region: Final = region
+        self.region_id = region.id
         self.current: dict[bytes, Lane] = {}
         self.own: Lane | None = None
         self.began = 0

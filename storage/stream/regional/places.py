@@ -19,10 +19,10 @@ from typing import Final, cast
 
 from headrace.storage.regions.vectors import ID, NO_ID, Dot, LaneVector
 from headrace.storage.stream.entry_log import EntryLog
-from headrace.storage.stream.groups import UNKNOWN, Group, Position
+from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import Part
-from headrace.storage.stream.regional.births import Births, Create
+from headrace.storage.stream.regional.births import ANYWHERE, Births, Create
 from headrace.storage.stream.regional.intervals import GREATEST
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
@@ -48,6 +48,7 @@ class Places(Position):
         begun: above which ID entries of a lane were first given.
         again: up to where acknowledged entries are given all the same, as XGROUP SETID may say.
         births: the creates of the group.
+        is_whole: all is known to be here that the places say was given.
     """
 
     def __init__(self, births: Births, create: Create) -> None:
@@ -57,6 +58,7 @@ class Places(Position):
         self.begun: LaneVector = {}
         self.again: LaneVector = {}
         self.births = births
+        self.is_whole = False
 
     def floor(self, lane: bytes) -> ID:
         """The ID of a lane up to which there is nothing to be given."""
@@ -72,6 +74,13 @@ class Places(Position):
         self.place = {}
         self.begun = {}
         self.again = again
+
+    def is_unread(self) -> bool:
+        """Whether nothing was given, and reading begins where the group was made to begin."""
+        if self.place or self.again:
+            return False
+        create = self.births.create(self.anchor)
+        return create is not None and create.start.encode() == self.start.encode()
 
     def put(self, lane: bytes, entry_id: ID) -> None:
         """Entries of a lane up to an ID have been given."""
@@ -156,6 +165,26 @@ class Places(Position):
         highest = max(self.start.highest(), max(self.place.values(), default=NO_ID))
         return entry_id > highest
 
+    def elsewhere(self, log: EntryLog) -> int:
+        """See ``Position``.
+
+        Where the group has come to may be known before all that it has come past: what was given in
+        another region, and is pending, may still have to arrive.
+        """
+        if not self.births.home.settings:
+            return HERE
+        stream = _lanes(log)
+        home = self.births.home_region()
+        if home not in (ANYWHERE, stream.region_id):
+            return home
+        if not self.is_whole:
+            for name, entry_id in self.place.items():
+                lane = stream.find_lane(name)
+                if lane is None or max(lane.last(), lane.deleted) < entry_id:
+                    return ON_ITS_WAY
+            self.is_whole = True
+        return HERE
+
     # Acknowledgements
 
     def prefix(self, stream: Lanes, group: Group) -> list[Interval]:
@@ -167,7 +196,7 @@ class Places(Position):
             if lane is None or lane.is_covered():  # nothing of it is there
                 continue
             after = self.begun[lane_name]
-            upto = self.place[lane_name]
+            upto = min(self.place[lane_name], lane.last())  # it may have read more elsewhere
             if lowest is not None and lowest <= upto:
                 upto = lane.log.last_before(lowest)
             if upto <= after:
@@ -185,6 +214,7 @@ class Places(Position):
         twin.place = self.place.copy()
         twin.begun = self.begun.copy()
         twin.again = self.again.copy()
+        twin.is_whole = self.is_whole
         return twin
 
     def used_bytes(self) -> int:

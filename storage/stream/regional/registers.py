@@ -63,8 +63,12 @@ class Register:
 
     def winner(self) -> Setting | None:
         """The setting that stands, or None where nothing was set."""
+        return self.best(list(self.settings.values()))
+
+    def best(self, settings: list[Setting]) -> Setting | None:
+        """Which of some settings would stand."""
         found: Setting | None = None
-        for setting in self.settings.values():
+        for setting in settings:
             if found is None or self._rank(setting) > self._rank(found):
                 found = setting
         return found

@@ -31,7 +31,7 @@ from headrace.storage.stream.entry_log import (
 from headrace.storage.stream.idempotence import IdmpMap
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.iids import iid_of
-from headrace.storage.stream.regional.births import Births, Create
+from headrace.storage.stream.regional.births import Births, Create, Home
 from headrace.storage.stream.regional.frozen import FrozenRegionalStream
 from headrace.storage.stream.regional.intervals import GREATEST
 from headrace.storage.stream.regional.lane import Lane, LaneError
@@ -457,6 +457,11 @@ class RegionalStream(OwnLanes, Replicated):
     def add_mode(self, name: bytes, setting: Setting) -> None:
         """The most pending entries of a group were set."""
         self.births_of(name).add_mode(setting, self.removals)
+        self.settle_group(name)
+
+    def add_home(self, name: bytes, setting: Home) -> None:
+        """A group has moved to a region."""
+        self.births_of(name).add_home(setting, self.removals)
         self.settle_group(name)
 
     def _is_removed(self, setting: Setting) -> bool:

@@ -17,16 +17,19 @@ from msgspec.msgpack import Encoder as Packer
 from headrace.storage.regions.vectors import (
     ID,
     NUMBER_MAX,
+    REGION_MAX,
     Dot,
     check_lane,
     check_origin,
+    decode_dots,
     decode_lanes,
     decode_numbers,
+    encode_dots,
     encode_lanes,
     encode_numbers,
 )
 from headrace.storage.stream.ids import ID_MAX
-from headrace.storage.stream.regional.births import Births, Create
+from headrace.storage.stream.regional.births import ANYWHERE, Births, Create, Home
 from headrace.storage.stream.regional.frozen import FrozenRegionalStream
 from headrace.storage.stream.regional.intervals import Intervals
 from headrace.storage.stream.regional.places import Places
@@ -57,6 +60,7 @@ _Births = tuple[
     list[tuple[bytes, int, bytes]],  # tombstones: dot, numbers
     list[tuple[bytes, int, _OfLanes]],  # intervals of creates that have not come
     list[_Setting],  # modes
+    list[tuple[bytes, int, int, int, bytes]],  # homes: dot, version, region, creates
 ]
 _Places = tuple[bytes, int, bytes, bytes, bytes, bytes]
 
@@ -137,12 +141,12 @@ def births_document(births: Births) -> bytes:
         (*tombstone.dot, encode_numbers(tombstone.numbers)) for tombstone in births.tombstones
     ]
     acks = [(*dot, _of_lanes(intervals)) for dot, intervals in births.acks.items()]
-    return _pack((creates, tombstones, acks, _settings(births.mode)))
+    return _pack((creates, tombstones, acks, _settings(births.mode), _homes(births)))
 
 
 def read_births(document: bytes) -> Births:
     """What a document knows of the creates of a group."""
-    creates, tombstones, acks, mode = _births(document)
+    creates, tombstones, acks, mode, home = _births(document)
     births = Births()
     for origin, number, start, numbers, of_lanes in creates:
         create = Create(_dot(origin, number), decode_start(start), decode_numbers(numbers))
@@ -153,6 +157,11 @@ def read_births(document: bytes) -> Births:
     for origin, number, of_lanes in acks:
         births.acks[_dot(origin, number)] = _read_of_lanes(of_lanes)
     _put_settings(births.mode, mode)
+    for origin, number, version, region, dots in home:
+        if not 0 <= version <= NUMBER_MAX or not ANYWHERE <= region <= REGION_MAX:
+            raise ValueError("a group was moved nowhere")
+        setting = Home(_dot(origin, number), version, region, decode_dots(dots))
+        births.home.settings[origin] = setting
     return births
 
 
@@ -185,6 +194,14 @@ def _settings(register: Register) -> list[tuple[bytes, int, int, int, int]]:
     return [
         (*setting.dot, setting.version, setting.first, setting.second)
         for setting in register.settings.values()
+    ]
+
+
+def _homes(births: Births) -> list[tuple[bytes, int, int, int, bytes]]:
+    return [
+        (*setting.dot, setting.version, setting.first, encode_dots(setting.creates))
+        for setting in births.home.settings.values()
+        if isinstance(setting, Home)
     ]
 
 

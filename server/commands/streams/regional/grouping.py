@@ -13,6 +13,7 @@ from headrace.server.commands.streams.events import (
     GROUP_MODE_SET,
     PENDING_CHANGED,
 )
+from headrace.server.commands.streams.regional.moving import hand_on
 from headrace.server.commands.streams.regional.settings import number_of, set_first_limits
 from headrace.server.commands.streams.regional.state import settle, state_of
 from headrace.server.dispatch.call import Call
@@ -150,7 +151,7 @@ def publish_waiting(server: Server) -> None:
         found = server.data.dbs[0].entries.get(key)
         if found is not None and isinstance(found.value, RegionalStream):
             group = found.value.groups.get(name)
-            if group is not None:
+            if group is not None and not hand_on(server, key, found.value, group):
                 publish(server, key, found.value, group)
 
 

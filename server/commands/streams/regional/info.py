@@ -12,6 +12,7 @@ from headrace.storage.regions.promises import NO_STABLE_MS
 from headrace.storage.regions.vectors import ID, NO_ID
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.regional.births import ANYWHERE
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -23,6 +24,7 @@ _LENGTH: Final = Constant(b"length")
 _LAST_ID: Final = Constant(b"last-id")
 _REMOVED_UP_TO: Final = Constant(b"removed-up-to")
 _PLACES: Final = Constant(b"places")
+_HOME: Final = Constant(b"home")
 
 
 def lane_figures(stream: Stream) -> int:
@@ -67,10 +69,16 @@ def stable_id(server: Server, stream: RegionalStream) -> ID | None:
 
 
 def add_places(out: Packer, group: Group) -> None:
-    """Add how far a group has come in each lane."""
+    """Add how far a group has come in each lane, and the region where it is read."""
     places = places_of(group)
     out.constant(_PLACES)
     out.array(2 * len(places.place))
     for lane, entry_id in places.place.items():
         out.text(lane)
         out.id(*entry_id)
+    out.constant(_HOME)
+    home = places.births.home_region()
+    if home == ANYWHERE:
+        out.null()
+    else:
+        out.number(home)

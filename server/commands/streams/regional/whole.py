@@ -8,6 +8,7 @@ from headrace.compat.stream_ids import format_id
 from headrace.server.changes.changes import Expiries
 from headrace.server.commands.streams.regional.grouping import publish_waiting
 from headrace.server.commands.streams.regional.joining import begin_to_join, replace
+from headrace.server.commands.streams.regional.moving import move_group
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
 from headrace.server.commands.streams.regional.state import known_state, settle
@@ -15,11 +16,13 @@ from headrace.server.regions.effects import KeyJoin, Replication, emit, region_o
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
+from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect
+from headrace.storage.stream.regional.handing import has_read
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
@@ -74,7 +77,9 @@ class StreamReplication(Replication):
                 if stream.has_garbage():
                     region.garbage[entry.key] = None
                 for name, group in stream.groups.items():
-                    if places_of(group).prefix(stream, group):
+                    places = places_of(group)
+                    is_elsewhere = places.elsewhere(stream) > HERE and has_read(group)
+                    if is_elsewhere or places.prefix(stream, group):
                         region.unpublished[entry.key, name] = None
 
     def join(
@@ -86,6 +91,10 @@ class StreamReplication(Replication):
     def replace(self, server: Server, key: bytes, copy: object | None, theirs: Numbers) -> None:
         """See ``Replication``."""
         replace(server, key, copy, theirs)
+
+    def move_group(self, server: Server, key: bytes, name: bytes, to: int, force: bool) -> None:
+        """See ``Replication``."""
+        move_group(server, key, name, to, force)
 
     def publish(self, server: Server) -> None:
         """See ``Replication``."""
