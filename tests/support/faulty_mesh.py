@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from random import Random
+from types import TracebackType
 
 from support.faults import FaultyDisk, Rule
 from support.mesh import Mesh, RegionProcess
@@ -82,10 +83,49 @@ class FaultyRegion(RegionProcess):
 class FaultyMesh(Mesh):
     """Regions on faulty disks, with faulty links between them."""
 
+    _later: RegionProcess | None = None
+
     def region(
         self, number: int, aa_port: int, *options: str, environment: dict[str, str] | None
     ) -> RegionProcess:
         return FaultyRegion(number, aa_port, *options, environment=environment)
+
+    def begin_without(self, number: int) -> None:
+        """Let a region join later; nothing has been started so far."""
+        self._later = self.regions.pop(number)
+        for other, region in self.regions.items():
+            self._set_peers(region, self.peers_of(other, self.regions))
+
+    def join(self) -> int:
+        """Start the region that was left out, and tell the others of it. Returns: its number."""
+        assert self._later is not None
+        newcomer = self._later
+        self._later = None
+        newcomer.spawn()
+        self.regions[newcomer.number] = newcomer
+        for other, region in self.regions.items():
+            peers = self.peers_of(other, self.regions)
+            self._set_peers(region, peers)
+            if region is not newcomer:
+                region.wait_until_ready()
+                region.call("CONFIG", "SET", "aa-peers", peers)
+        return newcomer.number
+
+    @staticmethod
+    def _set_peers(region: RegionProcess, peers: str) -> None:
+        options = list(region.options)
+        options[options.index("--aa-peers") + 1] = peers
+        region.options = tuple(options)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._later is not None:
+            self._later.discard()
+        super().__exit__(kind, value, traceback)
 
     def faulty(self, number: int) -> FaultyRegion:
         region = self.regions[number]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -129,18 +129,21 @@ class Mesh:
                 if asking != asked:
                     self.proxies[asking, asked] = Proxy(claims[asked][0])
         for number in numbers:
-            peers = ", ".join(
-                f"{asked} 127.0.0.1 {self.proxies[number, asked].port}"
-                for asked in numbers
-                if asked != number
-            )
             self.regions[number] = self.region(
                 number,
                 claims[number][0],
                 *("--aa-start-wait-ms", "5000"),  # all begin together, however slow that is
-                *("--aa-peers", peers, *options),
+                *("--aa-peers", self.peers_of(number, numbers), *options),
                 environment=environments[number - 1] if environments else None,
             )
+
+    def peers_of(self, number: int, among: Iterable[int]) -> str:
+        """What ``aa-peers`` of a region is, where these take part."""
+        return ", ".join(
+            f"{asked} 127.0.0.1 {self.proxies[number, asked].port}"
+            for asked in among
+            if asked != number
+        )
 
     def region(
         self, number: int, aa_port: int, *options: str, environment: dict[str, str] | None

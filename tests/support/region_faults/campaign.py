@@ -76,12 +76,19 @@ class Campaign:
         self.faults: Final = Faults(
             self.mesh, self.history, self._chance, self.policies, self._copies, disasters
         )
+        self._rounds = 0
+        self._joins_in = 0  # the round in which one more region joins; 0 for never
+        if self.count > 2 and self._chance.random() < 0.3:
+            self._joins_in = self._chance.choice((1, 2))
+            self.mesh.begin_without(self.count)
         self._final: Entries = {}
         self._settled: set[bytes] = set()
 
     def __str__(self) -> str:
         policies = ", ".join(f"{n} {policy}" for n, policy in self.policies.items())
-        return f"{self.count} regions ({policies}){', small logs' if self.small_logs else ''}"
+        small = ", small logs" if self.small_logs else ""
+        later = f", one of them from round {self._joins_in} on" if self._joins_in else ""
+        return f"{self.count} regions ({policies}){small}{later}"
 
     def __enter__(self) -> Self:
         self.mesh.__enter__()
@@ -118,10 +125,16 @@ class Campaign:
     def round(self, seconds: float = ROUND_S) -> None:
         """Work, faults, healing, comparing. Raises: Failure."""
         began_s = now_s()
+        self._rounds += 1
         clients = self._clients()
         for client in clients:
             client.start()
         try:
+            if self._rounds == self._joins_in:
+                self.faults.play(0.3 * seconds)
+                self.faults.mend()
+                self.mesh.join()
+                self.faults.told.append(f"{now_s():.3f} join {self.count}")
             self.faults.play(seconds)
             self.faults.mend()
             time.sleep(0.3)  # so that they go on with what was healed
