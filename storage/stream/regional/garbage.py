@@ -8,6 +8,7 @@ nothing of that kind can come any more: it is *stable*.
 from __future__ import annotations
 
 from headrace.storage.regions.vectors import Numbers, covers
+from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 
@@ -35,14 +36,16 @@ def collect(stream: RegionalStream, stable: Numbers) -> int:
         stream.settle_group(name)
     stream.awaited = [each for each in stream.awaited if stream.is_awaiting(each)]
     if not stream.removals:
-        forgotten += _forget_lanes(stream)
+        dead = [lane for lane in stream.lanes if lane.is_dead()]
+        forget_lanes(stream, dead)
+        forgotten += len(dead)
     return forgotten
 
 
-def _forget_lanes(stream: RegionalStream) -> int:
-    dead = [lane for lane in stream.lanes if lane.is_dead()]
+def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
+    """Forget lanes of which nothing can live any more, and whatever names them."""
     if not dead:
-        return 0
+        return
     stream.remove_lanes(dead)
     names = [lane.name for lane in dead]
     writing = stream.current
@@ -54,4 +57,3 @@ def _forget_lanes(stream: RegionalStream) -> int:
     for group in stream.groups.values():
         places_of(group).forget(names)
     stream.restored()
-    return len(dead)

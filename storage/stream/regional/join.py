@@ -20,6 +20,7 @@ from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.births import Births, Create
+from headrace.storage.stream.regional.garbage import forget_lanes
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.places import ALL_IDS, acknowledged
 from headrace.storage.stream.regional.registers import Register
@@ -57,6 +58,7 @@ class Join:
         self._my_numbers: Final = my_numbers
         self._copy_numbers: Final = copy_numbers
         self._limits: Final = limits
+        self._has_begun = False
         self._next_lane = 0
         self._lanes: _LaneJoin | None = None
 
@@ -64,7 +66,10 @@ class Join:
         """Do the next piece, about a millisecond's work; False when nothing is left."""
         mine = self._mine
         lanes = self._copy.lanes
-        if self._lanes is not None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._forget_gone()
+        elif self._lanes is not None:
             if not self._lanes.step():
                 self._lanes = None
         elif self._next_lane < len(lanes):
@@ -76,6 +81,13 @@ class Join:
             return False
         mine.recount()
         return True
+
+    def _forget_gone(self) -> None:
+        """Take out what the other side has known and forgotten."""
+        gone_there = _gone(self._mine, self._copy, self._my_numbers, self._copy_numbers)
+        gone_here = _gone(self._copy, self._mine, self._copy_numbers, self._my_numbers)
+        forget_lanes(self._mine, gone_there)
+        forget_lanes(self._copy, gone_here)
 
     def _join_rest(self) -> None:
         """All lanes are joined."""
@@ -111,6 +123,25 @@ def join(
     joining = Join(mine, copy, my_numbers, copy_numbers, limits)
     while joining.step():
         pass
+
+
+def _gone(
+    stream: RegionalStream, other: RegionalStream, numbers: Numbers, other_numbers: Numbers
+) -> list[Lane]:
+    """Lanes that the other side has known and forgotten, so that nothing of them lives.
+
+    A lane that is here for a removal alone, which came before its entries, may be news to both.
+    """
+    found: list[Lane] = []
+    for lane in stream.lanes:
+        if other.find_lane(lane.name) is not None:
+            continue
+        origin = lane.origin
+        knows_all = other_numbers.get(origin, 0) >= numbers.get(origin, 0)
+        has_come = lane.last() != NO_ID and knows_all
+        if has_come or covers(other_numbers, (origin, max(1, lane.key[2]))):
+            found.append(lane)
+    return found
 
 
 class _LaneJoin:

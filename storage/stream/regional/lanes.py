@@ -63,7 +63,7 @@ class Lanes(Stream):
         self.recount()
 
     def remove_lanes(self, dead: list[Lane]) -> None:
-        """Forget lanes without entries."""
+        """Take lanes out, with what they hold."""
         for lane in dead:
             del self._named[lane.name]
         self.lanes = [lane for lane in self.lanes if lane.name in self._named]

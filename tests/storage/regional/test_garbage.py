@@ -297,3 +297,43 @@ def test_what_the_other_side_acknowledged_is_pending_no_more() -> None:
     first.ack(1, 1)
     second.join(first)
     assert second.pending() == [(2, 1), (3, 1)], "one is open, and one has no entry any more"
+
+
+def test_a_copy_of_an_earlier_time_brings_nothing_back() -> None:
+    first, second, third = three()
+    for ms in (1, 2, 3):
+        first.add(ms)
+    sync(first, second, third)
+    old = third.copy()
+    first.remove()
+    sync(first, second, third)
+    beat_and_collect([first, second, third])
+    assert not first.stream.lanes
+    for one, other in ((first, old), (old, first)):
+        fourth = Replica(4, 0, first.logs)
+        fourth.join(one)
+        assert fourth.stream.length == one.stream.length
+        fourth.join(other)
+        assert fourth.stream.length == 0
+        assert not fourth.stream.lanes
+        assert not fourth.stream.current
+    first.add(9)
+    late = first.copy()
+    late.join(old)
+    assert [lane.name for lane in late.stream.lanes] == [b"1.0.6"]
+    assert late.stream.length == 1
+
+
+def test_a_removal_that_came_early_outlives_a_join() -> None:
+    first, second, third = three()
+    first.add(1)
+    second.receive(b"1.0")
+    second.remove()
+    third.receive(b"2.0")  # it names a lane of which nothing has come
+    fourth = Replica(4, 0, first.logs)
+    fourth.join(third)
+    third.join(fourth)
+    for replica in (third, fourth):
+        assert replica.stream.find_lane(b"1.0.1") is not None
+        replica.receive(b"1.0")
+        assert replica.stream.length == 0
