@@ -178,6 +178,7 @@ class Asker(Giver):
             self.refused = True
             self.fail(line.decode("utf-8", "replace"))
             return
+        region.meet(hello.region, hello.epoch)
         self.known = hello.numbers
         if hello.numbers.get(region.origin, 0) > region.count:
             self.ahead = True

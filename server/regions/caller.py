@@ -89,6 +89,7 @@ class Caller:
         line = refusal(region, hello, self._nonces, region.count, True)
         if line:
             raise CommandError(line)
+        region.meet(hello.region, hello.epoch)
         reply = hello_of(region, region.known())
         reply.remembered = self._nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}

@@ -214,7 +214,7 @@ class Regions(Neighbours):
             return
         most_ms = self._server.config.aa_join_lag_ms
         for peer in self.peers.values():
-            if peer.region not in self.region.forgotten and self.lag_ms(peer) > most_ms:
+            if not self.region.is_forgotten(peer.region) and self.lag_ms(peer) > most_ms:
                 return
         self.catching = None
         refuse_writes(self._server, b"")

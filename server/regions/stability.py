@@ -126,6 +126,9 @@ def apply_forget(found: Effect) -> None:
     epoch = min(_number(words[3]), EPOCH_MAX)
     region = region_of(found.server)
     region.forgotten[number] = max(epoch, region.forgotten.get(number, 0))
+    beat = region.beats.get(number)
+    if beat is not None and beat.epoch <= epoch:
+        del region.beats[number]  # what it had on its disk says nothing of one that comes back
 
 
 def forget(server: Server, number: int) -> None:

@@ -48,6 +48,7 @@ class Region:
         promise_ms: every ID that will be made here has more milliseconds than this.
         peers, joined: the other regions, as configured, and as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
+        met: the latest epoch in which each region has introduced itself, since this start.
         beats: the latest of each region.
         kept_promise_ms: what its file says of that, which may be more: so not each promise is
             recorded.
@@ -83,6 +84,7 @@ class Region:
         self.peers: set[int] = set()
         self.joined: set[int] = set()
         self.forgotten: dict[int, int] = {}
+        self.met: dict[int, int] = {}
         self.beats: dict[int, Beat] = {}
         self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
@@ -123,7 +125,20 @@ class Region:
     def members(self) -> list[int]:
         """The regions that take part, this one included."""
         found = {self.id} | self.peers | self.joined
-        return sorted(found - set(self.forgotten))
+        return sorted([member for member in found if not self.is_forgotten(member)])
+
+    def meet(self, member: int, epoch: int) -> None:
+        """Another region has introduced itself."""
+        self.met[member] = max(epoch, self.met.get(member, -1))
+
+    def is_forgotten(self, member: int) -> bool:
+        """Whether a region takes part no more, and has not come back as a new one."""
+        epoch = self.forgotten.get(member)
+        if epoch is None:
+            return False
+        if member == self.id:
+            return self.epoch <= epoch
+        return max(self.met.get(member, -1), latest_epoch(self.numbers, member)) <= epoch
 
     def stable(self) -> Numbers:
         """What every member has on its disk, and all that is concurrent with it is here."""

@@ -1,0 +1,60 @@
+"""Who takes part: a region that was forgotten does not, until it comes back as a new one."""
+
+from __future__ import annotations
+
+import shutil
+
+from headrace.storage.regions.region import Region
+from support.mesh import Mesh, RegionProcess, wait_until
+
+
+def members(region: RegionProcess) -> str:
+    return region.info("activeactive")["aa_members"]
+
+
+def garbage(region: RegionProcess) -> int:
+    return int(region.info("activeactive")["aa_garbage_keys"])
+
+
+def test_a_forgotten_region_takes_part_again_in_a_later_epoch() -> None:
+    region = Region(1)
+    region.peers = {2, 3}
+    region.numbers = {b"3.5": 7}
+    region.forgotten = {3: 5}
+    assert region.members() == [1, 2]
+    region.meet(3, 5)
+    assert region.members() == [1, 2]
+    region.meet(3, 6)
+    assert region.members() == [1, 2, 3]
+    region.met.clear()
+    region.numbers[b"3.6"] = 1
+    assert region.members() == [1, 2, 3]
+    region.forgotten[1] = 0  # this region itself, in an earlier life
+    region.begin_epoch(9, 0, b"nonce")
+    assert region.members() == [1, 2, 3]
+
+
+def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    kept = three.xadd("s")
+    three_regions.wait_until_level()
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    for region in (one, two):
+        wait_until(lambda region=region: members(region) == "1,2", region)
+    shutil.rmtree(three.directory / "appendonlydir")
+    three.start_again()
+    wait_until(lambda: three.info("activeactive")["aa_writable"] == "1", three)
+    added = three.xadd("s")
+    assert three.ids("s") == [kept, added]
+    for region in (one, two, three):
+        wait_until(lambda region=region: members(region) == "1,2,3", region)
+        wait_until(lambda region=region: region.ids("s") == [kept, added], region)
+    # Nothing is forgotten before it has heard of it, and then it is.
+    three_regions.partition({3}, {1, 2})
+    one.call("DEL", "s")
+    wait_until(lambda: two.call("EXISTS", "s") == 0, two)
+    assert garbage(one) == 1
+    three_regions.heal()
+    for region in (one, two, three):
+        wait_until(lambda region=region: garbage(region) == 0, region)
