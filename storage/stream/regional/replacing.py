@@ -30,6 +30,7 @@ def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
             continue
         del mine.groups[name]
         places.births = births
+        places.is_whole = False  # less may be here than there was
         places.forget([lane for lane in places.begun if fresh.find_lane(lane) is None])
         group.max_pending = births.max_pending()
         fresh.groups[name] = group

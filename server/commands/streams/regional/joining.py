@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.streams.events import XADDED
+from headrace.server.commands.streams.regional.moving import note_groups_elsewhere
 from headrace.server.commands.streams.regional.state import known_state, settle
 from headrace.server.regions.effects import KeyJoin, region_of
 from headrace.server.state import Server
@@ -44,6 +45,7 @@ class StreamJoin(KeyJoin):
         if stream.has_garbage():
             region_of(server).garbage[key] = None
         settle(server, key, stream)
+        note_groups_elsewhere(server, key, stream)
         server.changes.report(0, key, XADDED, None, 1, True)
         return False
 
@@ -82,6 +84,7 @@ def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) ->
     if fresh.has_garbage():
         region_of(server).garbage[key] = None
     if settle(server, key, fresh):
+        note_groups_elsewhere(server, key, fresh)
         server.changes.report(0, key, XADDED, None, 1, True)
 
 

@@ -197,6 +197,12 @@ def note_elsewhere(server: Server, key: bytes, stream: RegionalStream, group: Gr
         server.host.publish_soon()
 
 
+def note_groups_elsewhere(server: Server, key: bytes, stream: RegionalStream) -> None:
+    """As ``note_elsewhere`` for all groups, because a copy may have said where they are read."""
+    for group in stream.groups.values():
+        note_elsewhere(server, key, stream, group)
+
+
 # Effects
 
 
