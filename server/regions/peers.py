@@ -19,6 +19,8 @@ log: Final = logging.getLogger("headrace")
 
 FIRST_DELAY_MS: Final = 100  # before a peer is tried again
 MOST_DELAY_MS: Final = 2000
+LOADING: Final = "LOADING "
+ANSWERS: Final = "it answers"
 REFUSED_DELAY_MS: Final = 5000  # where trying again will hardly mend it
 
 
@@ -128,9 +130,9 @@ class Peer:
         if conversation.is_up:
             if (self.refused or self.behind) and not (puller is not None and puller.is_level):
                 return  # it has answered before, and then it was of no use
-            if self.failure or not self._told:
+            if self._told != ANSWERS:
                 log.info("Region %d answers", self.region)
-            self._told = "it answers"
+            self._told = ANSWERS
             self.failure = ""
             self.refused = False
             self.behind = False
@@ -150,7 +152,9 @@ class Peer:
         delay_ms = REFUSED_DELAY_MS if puller.refused or puller.behind else self._delay_ms
         self._next_ms = now_ms + delay_ms
         self._delay_ms = min(2 * self._delay_ms, MOST_DELAY_MS)
-        if conversation.reason != self._told and not self.paused:
+        if self.paused or conversation.reason.startswith(LOADING):
+            return  # it will be over in a moment
+        if conversation.reason != self._told:
             self._told = conversation.reason
             what_to_do = advice(conversation.reason)
             if what_to_do:

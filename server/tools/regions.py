@@ -136,7 +136,8 @@ def _judge(look: Look, regions: list[tuple[Facts, Asker]], said: list[dict[bytes
                     f"{regions[number][0].name}, though both know the same changes. Keep a copy "
                     "of both folders, and compare what AA STREAM says in both"
                 )
-    look.compared = f"{len(compared)} streams compared between regions that know the same"
+    what = "1 stream" if len(compared) == 1 else f"{len(compared)} streams"
+    look.compared = f"{what} compared between regions that know the same"
     if not look.problems:
         look.compared += ": all are equal"
 
