@@ -160,12 +160,10 @@ class Demo:
         self.view.tell("billing moves from region 1 to region 2: its worker stops,")
         self.billing.rest()
         with client(self.home.port) as asking:
-            token = asking.execute_command("AA", "TOKEN")
-        with client(self.regions[1].port) as asking:
-            asking.execute_command("AA", "WAIT", token, 10_000)
+            asking.execute_command("AA", "MOVE", STREAM, BILLING, self.regions[1].number)
         self.home = self.regions[1]
         self.billing.go_on()
-        self.view.tell("... and starts in region 2 when all of region 1 is there (AA WAIT)")
+        self.view.tell("... AA MOVE carries what the group has read, and it goes on in region 2")
         self._pass(0.06)
 
     def _lose_disk(self) -> None:

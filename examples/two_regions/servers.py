@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import socket
@@ -21,6 +22,8 @@ START_TIMEOUT_S = 60.0
 # Errors that are over some time later: the region is away, or does not take writes yet.
 PASSING = (redis.ConnectionError, redis.TimeoutError, redis.ResponseError)
 
+_given: set[int] = set()  # ports of this run
+
 # redis-py types replies as those of its blocking and its asynchronous clients at once.
 Client = Any
 
@@ -29,11 +32,14 @@ def free_port() -> int:
     """A port that nobody listens on, and that no outgoing connection is given by chance."""
     while True:
         port = random.randint(15_000, 30_000)
+        if port in _given:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _given.add(port)
             return port
 
 
@@ -85,7 +91,7 @@ class Region:
                     *(sys.executable, "-P", "-m", "headrace"),
                     *("--port", str(self.port), "--dir", str(self.folder)),
                     *("--appendonly", "yes", "--save", ""),
-                    *("--aa-region-id", str(self.number), "--aa-database", "demo"),
+                    *("--aa-region-id", str(self.number), "--aa-database", f"demo-{os.getpid()}"),
                     *("--aa-port", str(self.aa_port), "--aa-peers", self._peers),
                     *("--aa-beat-ms", "100"),  # so they compare themselves every second
                 ],
