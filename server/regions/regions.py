@@ -190,6 +190,8 @@ class Regions(Neighbours):
             if self.copying.joining is None:
                 self._synced.look()
             self._stability.look(now_ms)
+            if self.region.unpublished:  # from before the start, or while no writes were taken
+                self._server.host.publish_soon()
             finish(self._server, self._dispatcher.call, None)
             look_at_promises(self._dispatcher)
         for peer in self.peers.values():
