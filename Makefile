@@ -52,7 +52,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure fuzz torture region-faults simulate bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure fuzz torture region-faults simulate mutants bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared 
 
 simulate: $(STAMP) $(TO_TEST) ## worlds of regions by chance, with all their faults, checked; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 PYTHONHASHSEED=0 $(VENV)/bin/python -m simulator $(ARGS)
+
+mutants: $(STAMP) $(TO_TEST) tree ## bugs planted in regions: what finds each of them? takes an hour; ARGS=--help
+	@PYTHONPATH=build/tree:tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m simulator.mutants $(ARGS)
 
 torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.torture $(ARGS)

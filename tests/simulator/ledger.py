@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from simulator.resp import Incomplete, Words, read_record
 
 Numbers = dict[bytes, int]
+Dot = tuple[bytes, int]
 EFFECTS: Final = frozenset(
     b"XDEL TRIM DEL EXPIRE GROUP UNGROUP ACK TOP TTL LIMITS MODE BEAT JOIN FORGET".split()
 )
@@ -51,6 +52,8 @@ class Ledger:
     def __init__(self) -> None:
         self.records: Final[dict[bytes, list[Record]]] = {}
         self.total = 0
+        self.unproven: Final[list[Record]] = []  # met elsewhere before they were met at their own
+        self._brackets: Final[dict[Dot, int]] = {}  # the first and the last number of each
 
     def met(self, record: Record) -> bool:
         """A record stands in a file; whether it is a new one.
@@ -73,6 +76,23 @@ class Ledger:
         known.append(record)
         self.total += 1
         return True
+
+    def wrote(self, records: list[Record]) -> None:
+        """Whoever made these wrote them in one piece."""
+        first, last = records[0], records[-1]
+        self._brackets[first.origin, first.number] = last.number
+
+    def check_whole(self, records: list[Record]) -> None:
+        """What was written in one piece is in one piece everywhere.
+
+        Raises:
+            Violated: some of it is missing.
+        """
+        have = {(record.origin, record.number) for record in records}
+        for origin, number in have:
+            last = self._brackets.get((origin, number), number)
+            if (origin, last) not in have:
+                raise Violated(f"I8: of {number} to {last} of {origin!r} came some: {records}")
 
     def forget(self, known: list[Numbers]) -> None:
         """Of each origin, nobody knows more than one of these does: the rest is nowhere any more.
@@ -168,6 +188,7 @@ class Shelf:
     """What one region has, by its files.
 
     Args:
+        number: of the region.
         applied: is called with each record that is new here.
         counted: what the server knows; where it has joined a copy nobody else can say it.
 
@@ -177,10 +198,12 @@ class Shelf:
 
     def __init__(
         self,
+        number: int,
         ledger: Ledger,
         applied: Callable[[Record], None],
         counted: Callable[[], Numbers],
     ) -> None:
+        self._number: Final = number
         self._ledger: Final = ledger
         self._applied: Final = applied
         self._counted: Final = counted
@@ -194,41 +217,72 @@ class Shelf:
 
     def follow(self, path: bytes, size: int) -> list[Record]:
         """Read what is new in the file that is written to; what it was."""
+        self.local = []
+        self.fresh = []
+        self.joined = False
+        found: list[Record] = []
         reader = self.reader
+        if reader is not None and reader.path != path:  # perhaps there is more at the end of it
+            try:
+                found = self._read(reader, os.stat(reader.path).st_size)
+            except FileNotFoundError:
+                self.joined = True
         if reader is None or reader.path != path:
             reader = self.reader = FileReader(path)
             self._marks = []
             self._before = self.known.copy()
+        return found + self._read(reader, size)
+
+    def _read(self, reader: FileReader, size: int) -> list[Record]:
         found: list[Record] = []
-        self.local = []
-        self.fresh = []
-        self.joined = False
         joined_at = 0
         for unit in reader.read(size):
             self.local += unit.local
             if any(words[:2] == [b"AA", b"JOINED"] for words in unit.local):
                 self.joined = True
                 joined_at = unit.end
+            self._check_unit(unit)
             for record in unit.records:
                 have = self.known.get(record.origin, 0)
-                if self.joined and record.number > have:
+                if self.joined and record.number != have + 1:
                     self._marks.append((joined_at, record.origin, record.number - 1))
                 elif record.number != have + 1:
                     raise Violated(
                         f"I16: record {record.number} of {record.origin!r} stands behind {have}"
                     )
                 if self._ledger.met(record):
+                    if region_of(record.origin) != self._number:
+                        self._ledger.unproven.append(record)
                     self.fresh.append(record)
                 self.known[record.origin] = record.number
                 self._marks.append((unit.end, record.origin, record.number))
                 self._applied(record)
                 found.append(record)
         if self.joined:
-            for origin, number in self._counted().items():
-                if number > self.known.get(origin, 0):
+            counted = self._counted()
+            for origin in {**self.known, **counted}:
+                number = counted.get(origin, 0)
+                if number != self.known.get(origin, 0):
                     self.known[origin] = number
                     self._marks.append((joined_at, origin, number))
         return found
+
+    def _check_unit(self, unit: Unit) -> None:
+        """What belongs together stands together."""
+        own = [record for record in unit.records if region_of(record.origin) == self._number]
+        others = [record for record in unit.records if region_of(record.origin) != self._number]
+        self._ledger.check_whole(unit.records)
+        if len(own) > 1 and own[0].origin == own[-1].origin:
+            self._ledger.wrote(own)
+        for record in own:
+            if record.words[1] == b"XDEL" and record.words[3] == b"FOR" and not others:
+                number = self.known.get(record.origin, 0)
+                if record.number > number and not self._is_old(record):
+                    raise Violated(f"I14: {record} is not of one piece with what it follows")
+
+    def _is_old(self, record: Record) -> bool:
+        """Whether it was met before: it has come back to whoever lost it."""
+        return record.number <= len(self._ledger.records.get(record.origin, []))
 
     def cut(self, size: int) -> bool:
         """The file has been cut to this length; whether records were lost."""

@@ -139,7 +139,11 @@ class Line(Link):
             self.network.events.after(self._delay(0), self._hang_up)
 
     def answered(self, wire: bytes) -> None:
-        self._carry(wire, 1, self._asking_gets)
+        kind = self._chance.random()
+        if kind >= self.network.lossy:
+            self._carry(wire, 1, self._asking_gets)
+        elif kind * 2 < self.network.lossy:
+            self._carry(wire + wire, 1, self._asking_gets)
 
     def broken(self) -> None:
         """The connection ends; the asking side hears of that."""
@@ -209,6 +213,7 @@ class Network:
     Attributes:
         delays_ms: from the shortest to the longest, of each direction of each pair.
         torn: how often bytes arrive in two pieces.
+        lossy: how often an answer is lost, or comes twice, though a connection is to see to that.
         down: the links, as (who asks, who is asked), that carry nothing.
     """
 
@@ -220,6 +225,7 @@ class Network:
         self.processes: Final = processes
         self.chance: Final = chance
         self.torn = chance.choice((0.0, 0.05, 0.5))
+        self.lossy = chance.choice((0.0, 0.0, 0.0, 0.02))
         self.delays_ms: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {}
         self.down: set[tuple[int, int]] = set()
         self._lines: list[Line] = []

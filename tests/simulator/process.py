@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
+from headrace.persistence.aof.file import AppendOnlyFile
 from headrace.server.clients.session import BLOCKED, CLOSING, HOLD, Peer, Session
 from headrace.server.config.config import Config
 from headrace.server.config.parameters import BY_NAME
@@ -61,6 +63,7 @@ class SteppedCommitter(Committer):
         self._clients = server.clients
         self._config = server.config
         self._open = files
+        self.is_full = False  # the disk
 
     def end_turn(self) -> None:
         aof = self._open.aof
@@ -72,6 +75,18 @@ class SteppedCommitter(Committer):
         if not self.failed:
             for session in self._clients.take_flushing():
                 session.peer.flush()
+
+    def _write(self, aof: AppendOnlyFile) -> bool:
+        if not self.is_full:
+            return super()._write(aof)
+        self._write_failed(OSError(errno.ENOSPC, "No space left on device"))
+        return False
+
+    def _on_timer(self) -> None:
+        """Try again what could not be written."""
+        self._timer = None
+        if not self.failed:
+            self._arm(0.2) if self.is_full else self.end_turn()
 
     def sync(self) -> None:
         """Sync what is written, as happens once a second."""

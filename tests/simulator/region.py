@@ -42,6 +42,13 @@ class Delivery:
         self.creates = creates
 
 
+Deliveries = dict[GroupName, list[Delivery]]
+
+
+def _copy(deliveries: Deliveries) -> Deliveries:
+    return {group: list(found) for group, found in deliveries.items()}
+
+
 class _Connector(Connector):
     """Makes connections in the simulated network."""
 
@@ -82,12 +89,14 @@ class Region(Process):
         self.number: Final = number
         self.ledger: Final = ledger
         self.view = View()
-        self.shelf = Shelf(ledger, self._applied, self._counted)
+        self.shelf = Shelf(number, ledger, self._applied, self._counted)
         self.delivered: dict[GroupName, list[Delivery]] = {}
         self.acked: dict[GroupName, list[Delivery]] = {}
         self.moved: dict[GroupName, list[Delivery]] = {}
+        self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
         self._kept: dict[str, Numbers] = {}
+        self._read: dict[str, tuple[Deliveries, Deliveries]] = {}
 
     def _applied(self, record: Record) -> None:
         self.view.apply(record)
@@ -247,18 +256,23 @@ class Region(Process):
 
     def lose_disk(self) -> None:
         super().lose_disk()
-        self.shelf = Shelf(self.ledger, self._applied, self._counted)
+        self.shelf = Shelf(self.number, self.ledger, self._applied, self._counted)
         self.view = View()
+        self.delivered = {}
+        self.moved = {}
 
     def keep(self, name: str) -> None:
         self.observe()
         super().keep(name)
         self._kept[name] = self.known.copy()
+        self._read[name] = (_copy(self.delivered), _copy(self.moved))
 
     def restore(self, name: str) -> None:
         super().restore(name)
-        self.shelf = Shelf(self.ledger, self._applied, self._counted)
+        self.shelf = Shelf(self.number, self.ledger, self._applied, self._counted)
         self.shelf.known = self._kept[name].copy()
+        delivered, moved = self._read[name]
+        self.delivered, self.moved = _copy(delivered), _copy(moved)
         self.view = view_of(self.ledger, self.known)
 
     def knows(self, name: bytes, group: bytes) -> Dots:
@@ -267,6 +281,12 @@ class Region(Process):
         if view is None:
             return frozenset()
         return frozenset(create.dot for create in view.living(group))
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether some of what it has answered could not be written so far."""
+        aof = self.durability.files.aof
+        return aof is not None and aof.pending
 
     def check_counts(self) -> None:
         """The server counts as its files say."""

@@ -24,11 +24,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from simulator import determinism
+from simulator.disks import folder
 from simulator.ledger import Violated
+from simulator.scenarios import SCENARIOS
+from simulator.stage import play
 from simulator.world import FAULTS, Plan, Tally, World
 
 CHUNK: Final = 4  # seeds that a process runs before it reports
-MEMORY: Final = Path("/dev/shm")
 SHRINK_S: Final = 120.0
 
 
@@ -63,11 +65,6 @@ def attempt(plan: Plan, tally: Tally | None = None) -> Failure | None:
         if world is not None and tally is not None:
             tally.add(world.tally)
     return None
-
-
-def folder() -> str | None:
-    """Where the simulated disks lie: in memory, where that can be."""
-    return str(MEMORY) if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
 
 
 def shrink(failure: Failure, budget_s: float) -> Failure:
@@ -220,15 +217,31 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
     parser.add_argument("--trace", action="store_true", help="show what happens, step by step")
     parser.add_argument("--verbose", action="store_true", help="show what the regions log")
+    parser.add_argument("--scenarios", action="store_true", help="run all scenarios instead")
     options = parser.parse_args(words)
     if options.seeds.endswith("-") and not options.minutes:
         options.minutes = 1.0
     logging.disable(logging.NOTSET if options.verbose else logging.CRITICAL)
     if options.verbose:
         logging.basicConfig(level=logging.INFO, format="%(message)s")
+    if options.scenarios:
+        return run_scenarios()
     summary = run(options)
     print(summary.text(), flush=True)
     return len(summary.failures)
+
+
+def run_scenarios() -> int:
+    """Run the scenarios; how many fail."""
+    failed = 0
+    for name, scenario in SCENARIOS.items():
+        try:
+            play(scenario)
+        except Exception as error:
+            failed += 1
+            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+    print(f"{len(SCENARIOS)} scenarios, {failed} failed")
+    return failed
 
 
 def run(options: argparse.Namespace) -> Summary:

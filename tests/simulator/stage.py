@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from simulator import determinism
+from simulator.disks import folder
 from simulator.ledger import Ledger
 from simulator.network import Events, Network
 from simulator.region import Region
 from simulator.resp import Words
-from simulator.run import folder
 from simulator.scenarios import WAITS, Failed, Regions, Scenario, run
 from simulator.virtual import Time
 from simulator.world import START_MS
@@ -39,6 +39,7 @@ class Stage(Regions):
         chance = random.Random(1)
         self.network: Final = Network(self.events, dict(self.regions), chance)
         self.network.torn = 0.0
+        self.network.lossy = 0.0
         for pair in self.network.delays_ms:
             self.network.delays_ms[pair] = ((1, 1), (1, 1))
         for region in self.regions.values():
@@ -120,6 +121,11 @@ class Stage(Regions):
         process = self.regions[region]
         self.network.ended(region)
         process.power_cut(None)
+        self.start(region)
+
+    def kill(self, region: int) -> None:
+        self.network.ended(region)
+        self.regions[region].kill()
         self.start(region)
 
     def stop(self, region: int) -> None:

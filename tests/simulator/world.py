@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.checks import Checks
-from simulator.ledger import Ledger, Violated
+from simulator.ledger import Ledger, Violated, region_of
 from simulator.network import Events, Network
 from simulator.process import Died
 from simulator.region import Region
@@ -102,7 +102,7 @@ class World:
             region.network = self.network
         self.workload: Final = Workload(chance, self.mode, True)
         self.renames = self.workload.weights["rename"] > 0
-        self.forgets_pairs = True
+        self.forgets_pairs = self.workload.weights["limits"] > 0
         self.clocks_set = False
         self.disks_lost = False
         self.checks: Final = Checks(self)
@@ -201,8 +201,21 @@ class World:
             for region in self.regions.values():
                 if region.running:
                     self.guarded(region, region.go_on)
+            self._prove()
             if self.time.now_ms >= until_ms:
                 break
+
+    def _prove(self) -> None:
+        """Nothing has been sent that is not in the file of whoever made it.
+
+        Raises:
+            Violated: I9.
+        """
+        for record in self.ledger.unproven:
+            made_by = self.regions[region_of(record.origin)]
+            if made_by.known.get(record.origin, 0) < record.number:
+                raise Violated(f"I9: {record} was sent before it was written")
+        self.ledger.unproven.clear()
 
     def guarded(self, region: Region, what: Callable[[], None]) -> None:
         """Let something happen in a region that no client asked for, and look what it did."""
@@ -239,7 +252,7 @@ class World:
         region = self._some(chance, True)
         if region is None:
             return False
-        if region.ready:
+        if region.ready and not region.unwritten:
             before = self.checks.local_state(region)
             region.check_ready = lambda: self.checks.same_local_state(region, before)
         self.end(region, region.kill)
@@ -249,7 +262,7 @@ class World:
 
     def _stop(self, chance: random.Random) -> bool:
         region = self._some(chance, True)
-        if region is None:
+        if region is None or region.committer.is_full:
             return False
         self.end(region, region.stop)
         if chance.random() < 0.5:
@@ -262,10 +275,19 @@ class World:
             return False
         self.end(region, lambda: region.power_cut(chance))
         region.check_ready = None
+        self.forgets_pairs = True
         self._burn()
         if chance.random() < 0.7:
             self.guarded(region, region.start)
         return True
+
+    def _full(self, chance: random.Random) -> bool:
+        """Some disk is full, or has room again."""
+        region = self._some(chance, True)
+        if region is None or region.server.config.appendfsync == b"always" or not region.ready:
+            return False
+        region.committer.is_full = not region.committer.is_full
+        return region.committer.is_full
 
     def _begin(self, chance: random.Random) -> bool:
         region = self._some(chance, False)
@@ -282,9 +304,9 @@ class World:
         region.lose_disk()
         region.check_ready = None
         self.disks_lost = True
+        self.forgets_pairs = True
         self._burn()
         self.time.now_ms += REPAIR_MS
-        self.checks.lost(region)
         self.guarded(region, region.start)
         return True
 
@@ -316,10 +338,10 @@ class World:
             return False
         self.end(region, region.kill)
         region.check_ready = None
+        self.forgets_pairs = True
         region.restore(chance.choice(self._kept[region.number]))
         self._burn()
         self.time.now_ms += REPAIR_MS
-        self.checks.lost(region)
         self.guarded(region, region.start)
         return True
 
@@ -368,7 +390,10 @@ class World:
             Violated: I13.
         """
         self.network.partition(set())
+        self.network.lossy = 0.0
         for region in self.regions.values():
+            if region.running:
+                region.committer.is_full = False
             if not region.running:
                 self.guarded(region, region.start)
         self.meet()
@@ -415,6 +440,7 @@ FAULTS: Final = {
     "restore": 0.002,
     "partition": 0.02,
     "heal_links": 0.03,
+    "full": 0.003,
     "rewrite": 0.004,
     "leap": 0.01,
 }

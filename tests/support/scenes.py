@@ -179,6 +179,11 @@ class Processes(Regions):
         files = sorted((self._mesh[region].directory / "appendonlydir").glob("*.incr.aof"))
         return files[-1]
 
+    def kill(self, region: int) -> None:
+        self._forget_clients(region)
+        self._mesh[region].kill()
+        self.start(region)
+
     def stop(self, region: int) -> None:
         self._forget_clients(region)
         self._mesh[region].stop()
