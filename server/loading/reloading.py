@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.errors import PersistenceError
@@ -13,6 +14,8 @@ from headrace.server.durability.rewriting import RewriteJob
 from headrace.server.loading.loader import SLICE_NS
 from headrace.server.loading.starting import directory_loader
 from headrace.server.state import Server
+
+ONLY_AT_START: Final = "a region loads its files when it starts, and only then"
 
 
 def reload_aof(server: Server, durability: Durability) -> None:
@@ -27,7 +30,7 @@ def reload_aof(server: Server, durability: Durability) -> None:
     aof = files.aof
     directory = files.directory
     if files.log is not None:
-        raise PersistenceError("a region loads its files when it starts, and only then")
+        raise PersistenceError(ONLY_AT_START)
     if durability.rewriting.recovery.recover_if_needed():
         raise PersistenceError("the append-only folder has vanished, and is written anew")
     if server.config.appendonly and (aof is None or not aof.named):
@@ -78,6 +81,8 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     Raises:
         PersistenceError: it cannot be read or trusted; the keyspace may be half loaded.
     """
+    if server.data.region is not None:
+        raise PersistenceError(ONLY_AT_START)
     now_ms = server.clock.refresh()
     decoder = Decoder(server.data.dbs, now_ms, now_ms)
     decoder.replaces = merge

@@ -18,6 +18,7 @@ from headrace.server.state import Server
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers, covers
+from headrace.storage.regions.vectors import region_of as number_of
 
 NONCE_BYTES: Final = 8
 _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
@@ -53,6 +54,15 @@ def apply_caught(server: Server, words: Words) -> None:
     if len(words) != 3:
         raise EffectError("CAUGHT has a nonce")
     region_of(server).caught = words[2]
+
+
+def safe_generation(region: Region) -> int:
+    """A generation that no earlier life of a region has had, as far as is known.
+
+    Each generation began with an epoch of its own.
+    """
+    lives = [origin for origin in region.numbers if number_of(origin) == region.id]
+    return max(region.generation, len(lives))
 
 
 def note_caught(server: Server) -> None:

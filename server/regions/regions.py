@@ -13,6 +13,7 @@ from typing import Final
 
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
+from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -29,7 +30,7 @@ from headrace.server.gate import (
 from headrace.server.regions.asker import MET, Asker
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.callers import TWIN_MS, Callers, FileLog
-from headrace.server.regions.catching import Catching, note_caught
+from headrace.server.regions.catching import Catching, note_caught, safe_generation
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.copier import PIECE_MAX_BYTES, Copier
@@ -218,11 +219,26 @@ class Regions(Neighbours):
         for peer in self.peers.values():
             if not self.region.is_forgotten(peer.region) and self.lag_ms(peer) > most_ms:
                 return
+        if not self._has_safe_generation():
+            return
         self.catching = None
         refuse_writes(self._server, b"")
         note_caught(self._server)
         finish(self._server, self._dispatcher.call, None)
         log.info("All is here that the other regions know: writes are taken")
+
+    def _has_safe_generation(self) -> bool:
+        """See that no earlier life has made the IDs that come; False when that has to wait."""
+        region = self.region
+        generation = safe_generation(region)
+        if generation <= region.generation:
+            return True
+        keeping = self._dispatcher.durability.keeping
+        try:
+            return keeping.begin_epoch(region.epoch, generation, region.nonce)
+        except (OSError, PersistenceError) as error:
+            log.warning("Writes are refused still, for the files cannot be written: %s", error)
+            return False
 
     # The backlog
 

@@ -14,6 +14,7 @@ from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.server.tools.progress import Progress
 from headrace.server.tools.workspace import DATABASES, empty_databases
+from headrace.storage.regions.vectors import encode_numbers
 
 
 def check_snapshot(path: bytes) -> int:
@@ -27,6 +28,11 @@ def check_snapshot(path: bytes) -> int:
     created = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found.created_ms / 1000))
     version = shown(found.version)
     print(f"  written by Headrace {version}, state of {created} UTC")
+    region = found.region
+    if region is not None:
+        origin = region.origin.decode()
+        print(f"  of region {region.id} of {shown(region.database)}, which is {origin}")
+        print(f"  it knows {encode_numbers(region.known()).decode()}")
     print("  base of an append-only folder" if found.is_base else "  whole by itself")
     print(f"  {found.keys} keys: {_listed(found.counts)}")
     print(f"  {found.mortal} keys with a deadline")

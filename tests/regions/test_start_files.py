@@ -121,6 +121,28 @@ def test_a_region_that_is_alone_forgets_the_others(port: int, tmp_path: Path) ->
         assert refusal(one) == b""
 
 
+def test_a_lost_disk_is_another_generation(two_regions: Mesh) -> None:
+    """What was written and never sent may have had any of the IDs that come."""
+    one, two = two_regions[1], two_regions[2]
+    added = [one.xadd("s") for _ in range(3)]
+    two_regions.sync()
+    for lives in (1, 2):
+        one.kill()
+        shutil.rmtree(one.directory / "appendonlydir")
+        one.start_again()
+        one.wait_until_writable()
+        assert one.ids("s") == added
+        assert active(one)["aa_generation"] == str(lives)
+        assert int(active(one)["aa_epoch"]) > 0
+        added.append(one.xadd("s"))
+        assert int(added[-1].partition(b"-")[2]) >> 20 == lives
+        one.restart()
+        one.wait_until_writable()
+        assert active(one)["aa_generation"] == str(lives)
+        two_regions.sync()
+    assert two.ids("s") == added
+
+
 @pytest.fixture
 def single(tmp_path: Path) -> Iterator[ServerProcess]:
     """A server without regions, that has a stream with a group."""
@@ -270,3 +292,20 @@ def test_a_regions_folder_becomes_a_single_servers(
         assert isinstance(read, list)
         assert [entry[0] for entry in read[0][1]] == [*added[4:], late]
         assert server.call("XADD", "s", "*", "f", "v")
+
+
+def test_tools_say_whose_a_snapshot_is(port: int) -> None:
+    with RegionProcess(1, port, "--enable-debug-command", "yes") as one:
+        one.xadd("s")
+        with one.client() as client:
+            assert b"a region loads its files when it starts" in client.call("DEBUG", "RELOAD")
+        assert one.call("XLEN", "s") == 1
+        one.call("BGREWRITEAOF")
+        wait_until(lambda: list(one.directory.glob("appendonlydir/*.base.hrs")))
+        wait_until(lambda: one.info("persistence")["aof_rewrite_in_progress"] == "0")
+        one.stop()
+        (base,) = one.directory.glob("appendonlydir/*.base.hrs")
+        done = tool("check-snapshot", str(base))
+        assert done.returncode == 0
+        assert b"of region 1 of default, which is 1.0\n  it knows 1.0=1\n" in done.stdout
+        assert tool("check-aof", str(one.directory)).returncode == 0
