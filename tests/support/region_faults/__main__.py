@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import tempfile
 import time
@@ -60,7 +61,7 @@ def run(seed: int, only: int, rounds: int, minutes: float, policy: str, disaster
         done += finished
         counts += campaign.findings.counts
         for line in campaign.faults.told:
-            counts["fault: " + " ".join(line.split()[1:3]).rstrip("0123456789(,: ")] += 1
+            counts["fault: " + " ".join(re.findall("[a-zA-Z-]+", line)[:3])] += 1
         if failure:
             failed += 1
             print(f"FAILED: campaign {number}, round {finished}: {failure}")
@@ -70,6 +71,9 @@ def run(seed: int, only: int, rounds: int, minutes: float, policy: str, disaster
         number += 1
         if only >= 0:
             break
+        print(
+            f"{done} rounds, {counts['acknowledged XADD']} acknowledged, {failed} campaigns failed"
+        )
     print(f"{done} rounds in {time.monotonic() - began_s:.0f} s, {failed} campaigns failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:8} {name}")

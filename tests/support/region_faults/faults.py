@@ -114,7 +114,7 @@ class Faults:
             return
         self._note(f"kill -9 {number}")
         region.kill()
-        if self._chance.random() < 0.5:
+        if self._chance.random() < 0.5 and region.files.exists():
             region.keep(self._copies / str(number))
             self._kept_s[number] = now_s()
 
