@@ -205,17 +205,28 @@ class AofDirectory:
             self.manifest = Manifest()
 
     def _refuse_orphans(self) -> None:
-        """Data without a manifest must not be taken for an empty folder."""
+        """Data without a manifest must not be taken for an empty folder.
+
+        What was killed within its first start may have left a file that holds nothing.
+        """
+        blank: list[bytes] = []
         for name in sorted(os.listdir(self.path)):
             of_ours = name.startswith(self.prefix + b".") and name.endswith(
                 (b".aof", b".rdb", b".hrs")
             )
-            if of_ours and os.path.getsize(os.path.join(self.path, name)):
+            path = os.path.join(self.path, name)
+            if not of_ours or not os.path.getsize(path):
+                continue
+            if is_blank(path):
+                blank.append(path)
+            else:
                 raise PersistenceError(
                     f"The append-only folder {os.fsdecode(self.path)} holds "
                     f"{os.fsdecode(name)} and no {os.fsdecode(self.manifest_name)}. Put the "
                     "manifest back, or move the files away to start without them."
                 )
+        for path in blank:
+            os.unlink(path)
 
     def _adopt_single_file(self) -> None:
         """Take over the one file that servers before Redis 7 wrote, as the base."""

@@ -135,7 +135,7 @@ def last_life(paths: list[bytes]) -> Life | None:
 
 
 def is_blank(path: bytes) -> bool:
-    """Whether a file of a region holds no record of any kind.
+    """Whether a file of a region holds no record of any kind, be it that its first line was cut.
 
     Raises:
         OSError: it cannot be read.
@@ -150,7 +150,8 @@ def is_blank(path: bytes) -> bool:
         while at < len(text):
             end = scanner.scan(at)
             if end < 0:
-                return False
+                start = _first_words()
+                return not at and (text.startswith(start) or start.startswith(text))
             words = scanner.words(at)
             said = words[:2] in ([AA, FILE], [AA, FROM], [AA, CLOSED])
             if not said and words[0] != b"SELECT":
@@ -159,6 +160,12 @@ def is_blank(path: bytes) -> bool:
     except BrokenBytes:
         return False
     return True
+
+
+def _first_words() -> bytes:
+    """What such a file begins with, whoever wrote it."""
+    line = request([AA, FILE, *[b""] * 8])
+    return line[: line.index(FILE) + len(FILE)]
 
 
 def _number(text: bytes) -> int:

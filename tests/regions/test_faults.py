@@ -204,6 +204,16 @@ def test_a_read_in_its_region_misses_an_entry() -> None:
     assert case.judge() == []
 
 
+def test_an_entry_comes_late_for_who_reads_what_is_stable() -> None:
+    case = Case()
+    case.history.stable[2] = [b"0-7", b"1-1"]  # of these one was lost
+    assert case.judge() == []
+    case.add(LOG, b"0-9", b"late", 12.6)
+    case.final[LOG].sort()
+    case.history.acks[0].entry_ids.append(b"0-9")
+    assert case.judge() == ["late for who reads what is stable"]
+
+
 def test_an_entry_is_skipped() -> None:
     case = Case()
     case.history.acks.clear()

@@ -113,6 +113,28 @@ def test_a_copy_whose_original_is_gone_goes_on(two_regions: Mesh) -> None:
     assert one.info("activeactive")["aa_generation"] == "1"
 
 
+@pytest.mark.parametrize("part", [0, 7, 60])
+def test_a_region_that_is_killed_within_its_first_start(part: int) -> None:
+    """It has written who it is, or a part of that, and no manifest yet."""
+    with FaultyMesh(2, "--aa-start-wait-ms", "300") as mesh:
+        one = mesh.faulty(1)
+        one.lose_disk()
+        if part:
+            one.play(Rule("write", ".incr.aof", part=part, kill=True))
+        else:
+            one.play(Rule("rename", "manifest", kill=True))
+        one.spawn_again()
+        one.wait()
+        assert list(one.files.glob("*.incr.aof"))
+        assert not (one.files / "appendonly.aof.manifest").exists()
+        one.play()
+        one.start_again()
+        one.wait_until_writable()
+        added = one.xadd("s")
+        mesh.sync()
+        assert mesh[2].ids("s") == [added]
+
+
 def test_who_knows_more_than_a_region_that_lost_its_tail_goes_on() -> None:
     with FaultyMesh(2, "--aa-start-wait-ms", "1500") as mesh:
         one, two = mesh.faulty(1), mesh.faulty(2)

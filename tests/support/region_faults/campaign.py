@@ -18,6 +18,7 @@ from support.region_faults.clients import (
     Deleter,
     Reader,
     Retrier,
+    StableReader,
     Worker,
     Writer,
     acknowledge,
@@ -66,6 +67,10 @@ class Campaign:
         options = ["--aa-start-wait-ms", "500"]  # some of the others may be down, or cut off
         options += ["--stream-idmp-maxsize", "10000"]  # more than is added while links are cut
         options += ["--aa-ack-interval-ms", self._chance.choice(("0", "10"))]
+        options += ["--aa-beat-ms", self._chance.choice(("50", "1000"))]
+        options += ["--aa-send", self._chance.choice(("written", "written", "synced"))]
+        options += ["--aa-compress", self._chance.choice(("yes", "no"))]
+        options += ["--aa-secret", self._chance.choice(("", "hush"))]
         options += SMALL_LOGS if self.small_logs else ()
         self.mesh: Final = FaultyMesh(self.count, *options)
         for region, its in self.policies.items():
@@ -162,7 +167,7 @@ class Campaign:
 
     def _clients(self) -> list[Client]:
         kinds: list[type[Client]] = [Writer] * self.count
-        kinds += [Retrier, Retrier, Deleter, Reader]
+        kinds += [Retrier, Retrier, Deleter, Reader, StableReader]
         kinds += [Worker, Worker, Worker, Mixer]
         regions = self.mesh.regions
         return [kind(regions, self.history, Random(self._chance.random())) for kind in kinds]
@@ -236,9 +241,11 @@ class Campaign:
                     found = _look(client, key)
                     expected = first.setdefault(key, found)
                     if found != expected:
+                        with self.mesh[1].client() as other:
+                            state = _state_difference(other, client, key)
                         raise Failure(
                             f"{key} differs in regions 1 and {number}:\n"
-                            f"{_difference(expected, found)}"
+                            f"{_difference(expected, found)}\n{state}"
                         )
                     if number == 1:
                         entries[key] = found[0]
@@ -266,4 +273,13 @@ def _difference(
     return (
         f"only there: {sorted(mine - theirs)[:5]}, only here: {sorted(theirs - mine)[:5]}, "
         f"{len(mine)} and {len(theirs)} entries; else {one[1]} and {other[1]}"
+    )
+
+
+def _state_difference(one: RawClient, other: RawClient, key: str) -> str:
+    """What AA STREAM says in one region alone."""
+    mine, theirs = one.call_parsed("AA", "STREAM", key), other.call_parsed("AA", "STREAM", key)
+    lines = [set(each) if isinstance(each, list) else set() for each in (mine, theirs)]
+    return (
+        f"state only there: {sorted(lines[0] - lines[1])}\nonly here: {sorted(lines[1] - lines[0])}"
     )

@@ -80,6 +80,7 @@ class Checker:
         for add in self._new(self._history.adds):
             self._check_add(add, there)
         self._check_reads()
+        self._check_stable([entry_id for entry_id, _ in final[LOG]])
 
     def _new(self, adds: Iterable[Add]) -> list[Add]:
         return [add for add in adds if add.began_s >= self._began_s]
@@ -222,6 +223,20 @@ class Checker:
         for add in done:
             if add.value not in read and add.ended_s < last_s:
                 self._findings.counts["not read within the round"] += 1
+
+    def _check_stable(self, there: list[bytes]) -> None:
+        """Who read what is stable has read all that is there up to the last one, in order."""
+        for region, read in self._history.stable.items():
+            if not read:
+                continue
+            self._findings.counts["read as stable"] += sum(1 for _ in read)
+            last = _id(read[-1])
+            missed = {each for each in there if _id(each) <= last} - set(read)
+            ids = [_id(each) for each in read]
+            if ids != sorted(set(ids)):
+                self._findings.blame("not in order", f"read as stable in region {region}")
+            for each in sorted(missed):
+                self._findings.blame("late for who reads what is stable", f"{each!r} in {region}")
 
     # Groups
 

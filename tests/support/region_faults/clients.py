@@ -243,6 +243,20 @@ class Reader(Client):
             self.move_anywhere()
 
 
+class StableReader(Client):
+    """Reads in order what is stable, in each region from where the last one there came to."""
+
+    def step(self) -> None:
+        read = self.history.stable.setdefault(self.region, [])
+        last = read[-1] if read else b"0"
+        reply = self.ask("XREAD", "STABLE", "COUNT", 1000, "STREAMS", LOG, last)
+        if isinstance(reply, list):
+            read.extend([entry[0] for entry in reply[0][1]])
+        self._ending.wait(0.05)
+        if self.chance.random() < 0.02:
+            self.move_anywhere()
+
+
 class Worker(Client):
     """Works in a group: takes entries, acknowledges most of them, moves sometimes."""
 

@@ -137,6 +137,7 @@ class History:
         self.deliveries: Final[list[Delivery]] = []
         self.acks: Final[list[Ack]] = []
         self.disasters: Final[list[Disaster]] = []
+        self.stable: Final[dict[int, list[bytes]]] = {}  # IDs of LOG read as stable, by region
         self.copies = 0  # full copies that were taken
         self._number = 0
         self._lock = threading.Lock()
