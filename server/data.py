@@ -11,6 +11,10 @@ from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 
+HELD_BY_PAUSE: Final = 1  # CLIENT PAUSE
+HELD_BY_REFUSAL: Final = 2  # this region takes no writes
+HELD_BY_LAG: Final = 4  # a deadline that it knows may have been put off where it was set
+
 
 class Data:
     """The databases of one server.
@@ -44,6 +48,7 @@ class Data:
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True
+        self._expiry_held = 0
         self.region: Region | None = None
         self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
 
@@ -72,7 +77,15 @@ class Data:
         for db in self.dbs:
             db.expire_enabled = enabled
 
-    def hold_expiry(self, held: bool) -> None:
-        """Hide keys whose time has come instead of removing them, or remove them again."""
+    def hold_expiry(self, reason: int, held: bool) -> None:
+        """Hide keys whose time has come instead of removing them, or remove them again.
+
+        Args:
+            reason: one of those below; keys are removed while there is none.
+        """
+        if held:
+            self._expiry_held |= reason
+        else:
+            self._expiry_held &= ~reason
         for db in self.dbs:
-            db.expire_held = held
+            db.expire_held = self._expiry_held != 0

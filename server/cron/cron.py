@@ -131,7 +131,8 @@ class Cron:
     def _expire_keys(self, budget_ns: int) -> None:
         """Remove keys whose time has come, unless none may be removed now."""
         server = self._server
-        held_back = server.gate.reasons & NO_EXPIRY_BY_ITSELF
+        held_back = bool(server.gate.reasons & NO_EXPIRY_BY_ITSELF)
+        held_back |= server.data.dbs[0].expire_held
         if held_back or server.cron_paused or not server.data.active_expire:
             self._keys_due = False
         else:

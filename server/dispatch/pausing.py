@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.server.clients.session import PAUSED
+from headrace.server.data import HELD_BY_PAUSE
 from headrace.server.gate import PAUSED_ALL, PAUSED_WRITES
 from headrace.server.state import Server
 
@@ -19,7 +20,7 @@ def pause(server: Server, for_ms: int, writes_only: bool) -> None:
     if end_ms:
         clients.pause_end_ms = end_ms
         server.gate.set(PAUSED_WRITES if writes_only else PAUSED_ALL, True)
-        server.data.hold_expiry(True)
+        server.data.hold_expiry(HELD_BY_PAUSE, True)
         server.host.wake_at(end_ms)
 
 
@@ -27,7 +28,7 @@ def unpause(server: Server) -> None:
     """Let the requests run that a pause holds back."""
     server.clients.pause_end_ms = 0
     server.gate.set(PAUSED_ALL | PAUSED_WRITES, False)
-    server.data.hold_expiry(False)
+    server.data.hold_expiry(HELD_BY_PAUSE, False)
     for session in server.clients.sessions.values():
         if session.special & PAUSED:
             session.special &= ~PAUSED

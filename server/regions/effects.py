@@ -18,6 +18,7 @@ from typing import Final
 
 from headrace.compat.errors import TRANSACTION_TOO_LARGE
 from headrace.server.changes.changes import Expiries
+from headrace.server.data import HELD_BY_REFUSAL
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.gate import (
@@ -123,6 +124,7 @@ def may_write(server: Server) -> bool:
 def refuse_writes(server: Server, line: bytes) -> None:
     """Take no writes of clients, for a reason; an empty line takes them again."""
     region_of(server).refusal = line
+    server.data.hold_expiry(HELD_BY_REFUSAL, bool(line))
     server.gate.set(REGION_REFUSES, bool(line))
 
 

@@ -16,6 +16,7 @@ from headrace.compat.errors import CommandError
 from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK
 from headrace.server.clients.session import Session
+from headrace.server.data import HELD_BY_LAG
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
@@ -205,11 +206,20 @@ class Regions(Neighbours):
             if peer.behind:
                 self.copying.begin(peer, now_ms)
             self._tell_lag(peer, now_ms)
+        self._hold_expiry()
         self.copying.tick(now_ms)
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
         if self.catching is not None:
             self._look_at_catching(self.catching)
+
+    def _hold_expiry(self) -> None:
+        """Remove no key for its deadline while records are coming that may have put it off."""
+        most_ms = self._server.config.aa_join_lag_ms
+        is_late = any(
+            self._is_up(peer.region) and self.lag_ms(peer) > most_ms for peer in self.peers.values()
+        )
+        self._server.data.hold_expiry(HELD_BY_LAG, is_late)
 
     def _look_at_catching(self, catching: Catching) -> None:
         """Take writes again once all is here that the others know, or nearly."""
@@ -310,6 +320,7 @@ class Regions(Neighbours):
             if self.catching is not None and puller.hello is not None:
                 self.catching.heard(puller.peer_region, puller.hello.numbers)
         if not self.intake.is_empty:
+            self._hold_expiry()
             self._apply_soon()
         if self._syncs:
             self._look_at_syncs(now_ms)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from support import clock
 from support.client import RawClient
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh, forget_boot
@@ -160,6 +161,29 @@ def test_who_knows_more_than_a_region_that_lost_its_tail_goes_on() -> None:
         assert is_writable(two)
         one.check_log()
         two.check_log()
+
+
+@pytest.mark.skipif(not clock.can_be_set(), reason="needs a settable clock")
+def test_a_deadline_that_was_put_off_meanwhile_removes_nothing() -> None:
+    with (
+        clock.Clock() as first,
+        clock.Clock() as second,
+        Mesh(2, environments=[first.environment, second.environment]) as mesh,
+    ):
+        one, two = mesh[1], mesh[2]
+        mesh.partition({1})
+        added = one.xadd("s")
+        one.call("PEXPIRE", "s", 1000)
+        with one.client() as client:
+            for _ in range(40):
+                client.pipeline(*[("XADD", "other", "*", "f", "v")] * 500)
+        one.call("PERSIST", "s")
+        for each in (first, second):
+            each.advance(60_000)
+        mesh.heal()
+        wait_until(lambda: two.call("XLEN", "other") == 20_000, two)
+        mesh.sync()
+        assert one.ids("s") == two.ids("s") == [added]
 
 
 def test_what_is_read_as_stable_is_never_late(two_regions: Mesh) -> None:
