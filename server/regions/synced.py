@@ -10,6 +10,8 @@ from headrace.server.durability.sync_waits import end_of
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 
+_MARKS_MOST: Final = 100
+
 
 class _Mark:
     """What was known when the file was to end at some place."""
@@ -56,4 +58,6 @@ class SyncedNumbers:
         known = self._region.known()
         latest = marks[-1].numbers if marks else self._region.synced
         if known != latest:
+            if len(marks) == _MARKS_MOST:  # nobody syncs the file: the latest one will do
+                marks.pop()
             marks.append(_Mark(aof, known))

@@ -68,7 +68,9 @@ class Campaign:
         options += ["--stream-idmp-maxsize", "10000"]  # more than is added while links are cut
         options += ["--aa-ack-interval-ms", self._chance.choice(("0", "10"))]
         options += ["--aa-beat-ms", self._chance.choice(("50", "1000"))]
-        options += ["--aa-send", self._chance.choice(("written", "written", "synced"))]
+        # Nobody waits for the disk under `no`, so nothing would be sent.
+        when = self._chance.choice(("written", "written", "synced"))
+        options += ["--aa-send", "written" if "no" in self.policies.values() else when]
         options += ["--aa-compress", self._chance.choice(("yes", "no"))]
         options += ["--aa-secret", self._chance.choice(("", "hush"))]
         options += SMALL_LOGS if self.small_logs else ()
