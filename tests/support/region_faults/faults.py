@@ -120,7 +120,7 @@ class Faults:
 
     def _shut_down(self, number: int) -> None:
         region = self._mesh.faulty(number)
-        if region.running:
+        if region.running and number not in self._failing:  # else it refuses to
             self._note(f"shut down {number}")
             region.signal(signal.SIGTERM)
             assert region.wait() in (0, -signal.SIGTERM), region.log()  # it may just have begun
