@@ -343,7 +343,7 @@ def test_a_missing_file(fresh_server: Factory, tmp_path: Path) -> None:
     ("manifest", "reason"),
     [
         ("", "is empty"),
-        ("file a seq 1 type x\n", "type must be b, i or h"),
+        ("file a seq 1 type x\n", "type must be b, i, h or k"),
         ("file ../a seq 1 type i\n", "a plain file name"),
         ("file a seq 1 type i", "has no end"),
         ("garbage\n", "pairs of words"),

@@ -235,6 +235,9 @@ class Checker:
             ids = [_id(each) for each in read]
             if ids != sorted(set(ids)):
                 self._findings.blame("not in order", f"read as stable in region {region}")
+            if missed and self._history.disasters:
+                self._findings.counts["late for who reads what is stable, after a loss"] += 1
+                continue
             for each in sorted(missed):
                 self._findings.blame("late for who reads what is stable", f"{each!r} in {region}")
 
