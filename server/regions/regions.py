@@ -104,7 +104,7 @@ class Regions(Neighbours):
         self._stability: Final = Stability(server)
         self._connector: Final = connector
         self._retention: Final = Retention(self.region, dispatcher.durability, self.callers)
-        self._synced: Final = SyncedNumbers(self.region, dispatcher.durability)
+        self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
         self._is_open = False
         self._applying = False
         self._seen_bytes = 0  # of input, when the last slice ended
@@ -190,7 +190,7 @@ class Regions(Neighbours):
             return
         if not self._server.gate.reasons & LENGTHY_AT_WORK:
             if self.copying.joining is None:
-                self._synced.look()
+                self._synced.look(now_ms)
             self._stability.look(now_ms)
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.aof.file import AppendOnlyFile
+from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.sync_waits import end_of
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 
 _MARKS_MOST: Final = 100
+SYNC_EVERY_MS: Final = 5000
 
 
 class _Mark:
@@ -32,9 +34,12 @@ class _Mark:
 class SyncedNumbers:
     """Keeps ``Region.synced``, by looking at the file from time to time."""
 
-    def __init__(self, region: Region, durability: Durability) -> None:
+    def __init__(self, region: Region, config: Config, durability: Durability) -> None:
         self._region: Final = region
+        self._config: Final = config
+        self._committer: Final = durability.committer
         self._files: Final = durability.files
+        self._next_sync_ms = 0
         self._marks: list[_Mark] = []  # oldest first
         region.synced = region.known()  # what was loaded is there
 
@@ -43,8 +48,15 @@ class SyncedNumbers:
         self._marks = []
         self._region.synced = {}
 
-    def look(self) -> None:
-        """See how far the disk has come. No command is under way."""
+    def look(self, now_ms: int) -> None:
+        """See how far the disk has come. No command is under way.
+
+        With ``appendfsync no`` nothing is synced by itself. Others would keep their logs, and what
+        was removed, for ever. So it is synced now and then here.
+
+        Args:
+            now_ms: of the clock that nobody sets.
+        """
         aof = self._files.aof
         if aof is None:
             return
@@ -58,6 +70,9 @@ class SyncedNumbers:
         known = self._region.known()
         latest = marks[-1].numbers if marks else self._region.synced
         if known != latest:
-            if len(marks) == _MARKS_MOST:  # nobody syncs the file: the latest one will do
+            if len(marks) == _MARKS_MOST:  # the disk is slow: the latest one will do
                 marks.pop()
             marks.append(_Mark(aof, known))
+        if marks and self._config.appendfsync == b"no" and now_ms >= self._next_sync_ms:
+            self._next_sync_ms = now_ms + SYNC_EVERY_MS
+            self._committer.sync_soon()

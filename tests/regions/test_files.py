@@ -49,6 +49,14 @@ def rewrite(region: RegionProcess) -> None:
     wait_until(lambda: region.info("persistence")["aof_rewrite_in_progress"] == "0", region)
 
 
+@pytest.mark.parametrize("policy", ["no", "always"])
+def test_a_region_syncs_whatever_the_policy_is(policy: str) -> None:
+    with Mesh(2, "--appendfsync", policy, "--aa-beat-ms", "100") as mesh:
+        mesh[1].xadd("s")
+        mesh[1].call("DEL", "s")
+        wait_until(lambda: mesh[1].info("activeactive")["aa_garbage_keys"] == "0", mesh[1])
+
+
 def test_files_are_kept_until_the_others_have_them(small_memory: Mesh) -> None:
     one, two = small_memory[1], small_memory[2]
     added = [one.xadd("s")]
