@@ -143,6 +143,7 @@ class EntryLog(Value):
         if seq > ID_MAX - span_of(step, count) or self.entries_added > ADDED_MAX - count:
             return 0
         one_by_one = _FEW * size_of(requests[first], at) >= limits.too_many_bytes
+        one = int(step)
         place = first
         while place < end:
             added = 0
@@ -154,14 +155,15 @@ class EntryLog(Value):
                 self.entries_added += added
                 self.last_ms = ms
                 self.last_seq = seq + span_of(step, added - 1)
+                seq += span_of(step, added)
             else:
                 try:
                     self._append(ms, seq, requests[place], at, limits)
                 except ElementsTooLarge:
                     break
                 added = 1
+                seq += one
             place += added
-            seq += span_of(step, added)
         return place - first
 
     def _next_id(self, now_ms: int) -> tuple[int, int]:
