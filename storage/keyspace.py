@@ -102,14 +102,18 @@ class Keyspace:
         found.access_ms = now_ms
         return found.value
 
+    def end_held(self, key: bytes, now_ms: i64) -> None:
+        """Let an expired key go that is only hidden, because another one is to have its name."""
+        if self.expire_held and key in self.entries and self.entry(key, now_ms) is None:
+            self._expire(key)
+
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
         if isinstance(value, Value):
             value.attach(self.expiring)
+        if self.expire_held:
+            self.end_held(key, now_ms)
         found = self.entries.get(key)
-        if found is not None and self.expire_held and self.entry(key, now_ms) is None:
-            self._expire(key)  # it was kept, but this is another key of that name
-            found = None
         if found is None:
             found = Entry(key, value, len(self.slots), now_ms, self.epoch)
             self.entries[key] = found

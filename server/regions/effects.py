@@ -343,6 +343,9 @@ def begin_region(server: Server) -> None:
 
 def rebuild(server: Server, key: bytes, value: object) -> None:
     """Put a plain value under a key that is free, in all regions."""
+    server.data.dbs[0].end_held(key, server.clock.now_ns // 1_000_000)
+    if server.changes.expired:
+        server.changes.report_expired()
     _types.get().rebuild(server, key, value)
 
 

@@ -244,3 +244,20 @@ def test_mean_ttl() -> None:
         db.put(b"%d" % number, 0, 0)
         db.expire_at(b"%d" % number, deadline)
     assert db.mean_ttl_ms(50) == 150
+
+
+def test_a_hidden_key_goes_before_another_one_takes_its_name() -> None:
+    db = keyspace()
+    for key in (b"gone", b"alive"):
+        db.put(key, b"v", 0)
+    db.expire_at(b"gone", 10)
+    db.expire_held = True
+    assert db.get(b"gone", 11) is None
+    assert b"gone" in db.entries
+    db.end_held(b"alive", 11)
+    db.end_held(b"missing", 11)
+    assert db.expired == []
+    db.end_held(b"gone", 11)
+    assert db.expired == [(0, b"gone")]
+    assert list(db.entries) == [b"alive"]
+    check(db)
