@@ -89,7 +89,7 @@ class Checks:
         client = region.client(asked.client)
         if region.is_held(client):
             return  # it waits for an answer
-        tops = {key: view.entries()[-1:] for key, view in region.view.keys.items()}
+        before = {key: view.entries() for key, view in region.view.keys.items()}
         region.ask(client, asked.requests)
         replies = client.received
         client.received = []
@@ -108,7 +108,7 @@ class Checks:
                 continue
             if not is_whole:  # what the file says is not all
                 continue
-            self._replied(region, words, reply, records, tops, len(asked.requests) == 1)
+            self._replied(region, words, reply, records, before, len(asked.requests) == 1)
         self._waited(region)
 
     def _pairs(
@@ -166,12 +166,14 @@ class Checks:
         words: Words,
         reply: object,
         records: list[Record],
-        tops: dict[bytes, list[Entry]],
+        before: dict[bytes, list[Entry]],
         alone: bool,
     ) -> None:
         name = words[0]
         if name == b"XADD" and isinstance(reply, bytes):
-            self._added(region, words, reply, records, tops, alone)
+            self._added(region, words, reply, records, before, alone)
+        elif name == b"XTRIM" and words[2] == b"MAXLEN" and alone:
+            self._trimmed(region, words, records, before.get(words[1], []))
         elif name in (b"XRANGE", b"XREAD"):
             ids = reply_ids(reply) if name == b"XREAD" else [e[0] for e in reply]  # type: ignore[attr-defined]
             self._ascends(region, words, ids)
@@ -201,7 +203,7 @@ class Checks:
         words: Words,
         reply: bytes,
         records: list[Record],
-        tops: dict[bytes, list[Entry]],
+        before: dict[bytes, list[Entry]],
         alone: bool,
     ) -> None:
         key = words[1]
@@ -215,14 +217,26 @@ class Checks:
         self._unused(region, key, words, reply)
         if not alone:
             return
-        top = tops.get(key)
-        gone = any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)
-        if top and not gone and top[0].id >= read_id(reply):
-            raise Violated(f"I12: {reply!r} was added where {top[0]} was seen")
+        seen = before.get(key)
+        if seen and not _is_deleted(key, records) and seen[-1].id >= read_id(reply):
+            raise Violated(f"I12: {reply!r} was added where {seen[-1]} was seen")
         trims = any(word in words for word in (b"MAXLEN", b"MINID"))
         entries = region.view.key(key).entries()
         if not trims and not any(show_id(entry.id) == reply for entry in entries[-3:]):
             raise Violated(f"I3: {words!r} answered {reply!r}, which is not there")
+
+    def _trimmed(
+        self, region: Region, words: Words, records: list[Record], before: list[Entry]
+    ) -> None:
+        """I11: the newest stay, and with ``=`` nothing else does."""
+        if _is_deleted(words[1], records):
+            return
+        most = int(words[4])
+        newest = before[-most:] if most else []
+        after = region.view.key(words[1]).entries()
+        is_exact = words[3] == b"=" and len(words) == 5
+        if (is_exact and after != newest) or any(entry not in after for entry in newest):
+            raise Violated(f"I11: {words!r} left {after} of {before}")
 
     def _unused(self, region: Region, key: bytes, words: Words, reply: bytes) -> None:
         """I3: an ID of the server was never given before, whatever is left of that entry."""
@@ -567,6 +581,11 @@ class Checks:
         if isinstance(reply, Refused) and b"internal error" in reply.text:
             raise Violated(f"internal error: region {region.number} at {words!r}")
         return reply
+
+
+def _is_deleted(key: bytes, records: list[Record]) -> bool:
+    """Whether one of these has deleted the key, or says that it has expired."""
+    return any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)
 
 
 def _ids(deliveries: list[Delivery], creates: Dots) -> set[bytes]:

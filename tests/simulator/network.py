@@ -225,7 +225,7 @@ class Network:
         self.processes: Final = processes
         self.chance: Final = chance
         self.torn = chance.choice((0.0, 0.05, 0.5))
-        self.lossy = chance.choice((0.0, 0.0, 0.0, 0.02))
+        self.lossy = chance.choice((0.0, 0.0, 0.02, 0.15))
         self.delays_ms: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {}
         self.down: set[tuple[int, int]] = set()
         self._lines: list[Line] = []

@@ -477,6 +477,15 @@ sync
 2> XREADGROUP GROUP group1 Bob STREAMS x > => ids {130-}
 """
 )
+S9I = (
+    S9_READ
+    + """
+1> XDEL x {120-} => 1
+1> XACK x group1 {110-} {130-} => 2
+sync
+2> XREADGROUP GROUP group1 Bob STREAMS x > => nil
+"""
+)
 S9E = (
     S9
     + """
@@ -484,6 +493,35 @@ S9E = (
 2> XREADGROUP GROUP group1 Bob STREAMS x > => nil
 """
 )
+
+# What is acknowledged begins where reading began: region 1's group began behind 120.
+S9G = """
+1> XADD x {110} f v => {110-}
+1> XADD x {120} f v => {120-}
+sync
+1> XGROUP CREATE x group1 $ => OK
+2> XGROUP CREATE x group1 0 => OK
+1> XADD x {130} f v => {130-}
+1> XREADGROUP GROUP group1 Alice STREAMS x > => ids {130-}
+1> XACK x group1 {130-} => 1
+sync
+2> XREADGROUP GROUP group1 Bob STREAMS x > => ids {110-} {120-}
+"""
+
+# Nor does it hold for what XGROUP SETID has passed over.
+S9H = """
+1> XADD x {110} f v => {110-}
+1> XADD x {120} f v => {120-}
+1> XADD x {130} f v => {130-}
+1> XGROUP CREATE x group1 0 => OK
+1> XREADGROUP GROUP group1 Alice COUNT 1 STREAMS x > => ids {110-}
+1> XACK x group1 {110-} => 1
+1> XGROUP SETID x group1 {120-} => OK
+1> XREADGROUP GROUP group1 Alice STREAMS x > => ids {130-}
+1> XACK x group1 {130-} => 1
+sync
+2> XREADGROUP GROUP group1 Bob STREAMS x > => ids {120-}
+"""
 
 # The region ends before others get to know what was acknowledged.
 S9F = (
@@ -653,6 +691,20 @@ sync
 both> XRANGE x - + => distinct 4
 """
 
+# What it adds before the tail is back has other IDs, even in the same milliseconds.
+S18B = """
+1> XADD x 100 f v => 100-1
+fsync 1
+1> XADD x 200 f v => 200-1
+sync 2
+2> XRANGE x - + => ids 100-1 200-1
+power 1
+1> XADD x 200 f v => $c
+1> XADD x 200 f v => $d
+sync
+both> XRANGE x - + => distinct 4
+"""
+
 S19 = """
 1> XADD x 100 f v => 100-1
 stop 1
@@ -789,6 +841,9 @@ def _scenarios() -> list[Scenario]:
         ("S9d", S9D),
         ("S9e", S9E),
         ("S9f", S9F),
+        ("S9g", S9G),
+        ("S9h", S9H),
+        ("S9i", S9I),
     ):
         for mode, given in (("semi-strict", "-0"), ("strict", "")):
             text = steps
@@ -810,6 +865,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S17", "idempotent production in two regions", 2, "strict", S17),
         Scenario("S17b", "a retry in another region", 2, "strict", S17B),
         Scenario("S18", "a power cut, and its tail comes back", 2, "strict", S18, process),
+        Scenario("S18b", "IDs after a power cut are others", 2, "strict", S18B, process),
         Scenario("S19", "an older copy of the folder", 2, "strict", S19, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),

@@ -104,5 +104,5 @@ def test_a_step_that_is_none_fails() -> None:
 
 
 def test_all_scenarios_of_the_specification_are_there() -> None:
-    numbers = {int(name[1:].split("-")[0].rstrip("abcdefg")) for name in SCENARIOS}
+    numbers = {int(name[1:].split("-")[0].rstrip("abcdefghi")) for name in SCENARIOS}
     assert numbers == set(range(1, 23))

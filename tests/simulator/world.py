@@ -98,6 +98,7 @@ class World:
             )
             self.regions[number] = region
         self.network: Final = Network(self.events, dict(self.regions), chance)
+        self._lossy = self.network.lossy
         for region in self.regions.values():
             region.network = self.network
         self.workload: Final = Workload(chance, self.mode, True)
@@ -167,6 +168,7 @@ class World:
 
     def steps(self, first: int, last: int, faults: bool) -> None:
         """Steps of clients and of what befalls the regions."""
+        self.network.lossy = self._lossy if faults else 0.0
         for number in range(first, last):
             if number in self.plan.skipped:
                 continue
