@@ -31,6 +31,7 @@ from headrace.server.commands.streams.regional.state import (
     remembered,
     settle,
     state_of,
+    take_deadline,
     unbury,
 )
 from headrace.server.dispatch.call import Call
@@ -182,6 +183,8 @@ def _report(
         stream.mark_manual()
     if created:
         unbury(call.server, key)
+        if stream.ttl.settings:  # which a deletion had not seen
+            take_deadline(call.server, key, stream)
     call.changed(key, XADDED, _record(call, stream, at, pid, iid, manual))
     if created and not stream.has_default_limits():
         set_first_limits(call.server, key, stream)
