@@ -284,6 +284,18 @@ class Shelf:
         """Whether it was met before: it has come back to whoever lost it."""
         return record.number <= len(self._ledger.records.get(record.origin, []))
 
+    def closed(self) -> None:
+        """The process has ended: what is written next begins a file, whatever that is called."""
+        self.reader = None
+
+    def known_upto(self, size: int) -> Numbers:
+        """What is known by so much of the file that is written to, and those before."""
+        known = self._before.copy()
+        for end, origin, number in self._marks:
+            if end <= size:
+                known[origin] = number
+        return known
+
     def cut(self, size: int) -> bool:
         """The file has been cut to this length; whether records were lost."""
         reader = self.reader

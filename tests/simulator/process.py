@@ -82,6 +82,9 @@ class SteppedCommitter(Committer):
         self._write_failed(OSError(errno.ENOSPC, "No space left on device"))
         return False
 
+    def _start_sync(self, aof: AppendOnlyFile) -> None:
+        self._sync_inline(aof)  # there is no thread
+
     def _on_timer(self) -> None:
         """Try again what could not be written."""
         self._timer = None

@@ -152,6 +152,10 @@ class Region(Process):
         if check is not None:
             check()
 
+    def start(self) -> None:
+        self.shelf.closed()
+        super().start()
+
     def publish(self) -> None:
         self.server.clock.refresh()
         publish_all(self.dispatcher)

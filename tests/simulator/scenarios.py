@@ -99,6 +99,10 @@ class Regions:
     def elapse(self, ms: int) -> None:
         """Let time go by in all of them, and what happens by itself happen."""
 
+    def cut_between(self, one: int, other: int) -> None:
+        """These two regions do not reach each other."""
+        raise NotImplementedError
+
     @abstractmethod
     def resume(self) -> None:
         """Let the links carry by themselves from now on."""
@@ -226,6 +230,28 @@ sync 1 3
 sync
 all> XRANGE messages - + => ids $b
 all> EXISTS messages => 1
+"""
+
+# Region 3 hears of a trim before it has what is trimmed, and has nothing but that when it ends.
+S2H = """
+resume
+1> XADD other * f v => $o
+until all> EXISTS other => 1
+1> DEL other => 1
+pass 6000
+cut 1 3
+1> XADD x 100 f v => 100-1
+until 2> XLEN x => 1
+2> XTRIM x MAXLEN 0 => 1
+pass 1000
+3> XLEN x => 0
+kill 3
+resume
+pass 2000
+heal
+until 3> EXISTS x => 1
+pass 3000
+all> XRANGE x - + => ids
 """
 
 # D3: the table's IDs, which the strict mode refuses.
@@ -656,6 +682,21 @@ both> XINFO GROUPS x => names g
 both> XREADGROUP GROUP g c STREAMS x > => ids $b
 """
 
+# A deadline that a deletion had not seen holds for the stream that is made then, in all regions.
+S16B = """
+clock 1 1800000000000
+clock 2 1800000000000
+1> XADD x * f v => $a
+sync
+1> DEL x => 1
+2> PEXPIREAT x 1800000100000 => 1
+sync
+both> EXISTS x => 0
+1> XADD x * f v => $b
+sync
+both> PEXPIRETIME x => 1800000100000
+"""
+
 S17 = """
 clock 1 1700000001000
 clock 2 1700000002000
@@ -675,6 +716,21 @@ both> XADD x IDMP p 1 * f v => $a
 2> XADD x IDMP q 1 * f v => $b
 sync
 both> XRANGE x - + => ids $a $b
+"""
+
+# Region 3 knows of the removal before it knows of the entry that wins: the other one stays so far.
+S17C = """
+clock 1 1800000001000
+clock 2 1800000002000
+1> XADD x IDMP p 1 * f v => 1800000001000-1
+2> XADD x IDMP p 1 * f v => 1800000002000-2
+cut 1 3
+resume
+until 2> XRANGE x - + => ids 1800000001000-1
+pass 500
+3> XRANGE x - + => ids 1800000002000-2
+heal
+until all> XRANGE x - + => ids 1800000001000-1
 """
 
 S18 = """
@@ -725,6 +781,48 @@ settle 1
 1> XADD x 500 f v => $e
 sync
 both> XRANGE x - + => ids 100-1 200-1 300-2 $e
+"""
+
+# What was deleted since, and forgotten, does not come back with an older folder.
+S19B = """
+1> XADD x 100 f v => 100-1
+1> XGROUP CREATE x g 0 => OK
+sync
+stop 1
+keep 1 old
+start 1
+settle 1
+1> DEL x => 1
+resume
+pass 8000
+fill 2
+stop 1
+restore 1 old
+start 1
+settle 1
+resume
+until both> XLEN other => 2000
+pass 3000
+both> EXISTS x => 0
+1> XADD x 50 f v => $e
+until both> XRANGE x - + => ids $e
+both> XINFO GROUPS x => names
+"""
+
+# A copy does not bring back what was deleted where it comes from, nor here.
+S20B = """
+1> XADD x 100 f v => 100-1
+1> XADD x 200 f v => 200-1
+sync
+cut
+1> XDEL x 100-1 => 1
+2> XDEL x 200-1 => 1
+2> XADD x 300 f v => 300-2
+fill 1
+fill 2
+heal
+sync
+both> XRANGE x - + => ids 300-2
 """
 
 S20 = """
@@ -804,6 +902,7 @@ sync
 def _scenarios() -> list[Scenario]:
     process = frozenset((NEEDS_PROCESS,))
     both = frozenset((NEEDS_PROCESS, NEEDS_NETWORK))
+    network = frozenset((NEEDS_NETWORK,))
     found = [
         Scenario("S1", "IDs are unique, and the same everywhere after a sync", 2, "strict", S1),
         Scenario("S1b", "the same clock in both regions", 2, "strict", S1B),
@@ -812,6 +911,7 @@ def _scenarios() -> list[Scenario]:
         steps = S2.replace("{DEL}", removal).replace("{GONE}", gone)
         found.append(Scenario(name, "what was not seen is not removed", 2, "strict", steps))
     found += [
+        Scenario("S2h", "a trim that comes early is remembered", 3, "strict", S2H, both),
         Scenario("S2e", "a removal comes before an older entry", 3, "strict", S2E),
         Scenario("S2f", "expiry removes what was seen", 2, "strict", S2F),
         Scenario("S3", "duplicates of callers' IDs", 2, "semi-strict", S3),
@@ -862,11 +962,15 @@ def _scenarios() -> list[Scenario]:
         Scenario("S14", "RENAME drops groups, and what it had not seen stays", 2, "strict", S14),
         Scenario("S15", "DEL, then a lower ID", 3, "strict", S15),
         Scenario("S16", "expiry does not destroy groups made since", 2, "strict", S16),
+        Scenario("S16b", "a deadline beside a deletion", 2, "strict", S16B),
         Scenario("S17", "idempotent production in two regions", 2, "strict", S17),
         Scenario("S17b", "a retry in another region", 2, "strict", S17B),
+        Scenario("S17c", "a removal comes before what wins", 3, "strict", S17C, network),
         Scenario("S18", "a power cut, and its tail comes back", 2, "strict", S18, process),
         Scenario("S18b", "IDs after a power cut are others", 2, "strict", S18B, process),
         Scenario("S19", "an older copy of the folder", 2, "strict", S19, both),
+        Scenario("S19b", "an older copy of what was deleted since", 2, "strict", S19B, both),
+        Scenario("S20b", "copies, and what was deleted", 2, "strict", S20B, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),
         Scenario("S21b", "stable IDs, and a clock that was set back", 2, "strict", S21B, process),
@@ -919,6 +1023,8 @@ def _step(line: str, regions: Regions, bound: dict[str, bytes]) -> None:
             regions.elapse(*numbers)
         elif words[0] in ("keep", "restore"):
             getattr(regions, words[0])(numbers[0], words[2])
+        elif words[0] == "cut" and numbers:
+            regions.cut_between(*numbers)
         elif words[0] == "fill":
             _fill(regions, numbers[0])
         elif words[0] in _BARE:

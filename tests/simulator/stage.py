@@ -151,6 +151,9 @@ class Stage(Regions):
         numbers = list(self.regions)
         self.network.partition({(a, b) for a in numbers for b in numbers if a != b})
 
+    def cut_between(self, one: int, other: int) -> None:
+        self.network.partition(self.network.down | {(one, other), (other, one)})
+
     def heal(self) -> None:
         self.network.partition(set())
 
