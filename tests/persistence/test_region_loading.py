@@ -311,12 +311,12 @@ def test_check_aof_counts(tmp_path: Path) -> None:
     assert b"up to 1.0=7,2.0=50" in checked.stdout
 
 
-def test_tools_that_need_the_data_refuse(tmp_path: Path) -> None:
+def test_export_refuses_a_file_that_lacks_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "x.aof"
     path.write_bytes(HEAD + SELECT + counting(b"1.0", 5) + request(xadd(1)))
     exported = tool("export", "--to", "resp", "--from", str(path), str(tmp_path / "out.aof"))
     assert exported.returncode == 1
-    assert b"belongs to region 1 of orders: set aa-region-id" in exported.stderr
+    assert b"known, not 5" in exported.stderr
     assert not (tmp_path / "out.aof").exists()
 
 
