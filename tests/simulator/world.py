@@ -429,7 +429,7 @@ class World:
         first = regions[0].known
         return all(
             region.known == first and not region.obstacle() for region in regions
-        ) and not any(region.is_waiting() for region in regions)
+        ) and not any(region.is_waiting() or region.unwritten for region in regions)
 
 
 FAULTS: Final = {
