@@ -54,7 +54,8 @@ from headrace.storage.regions.vectors import Numbers
 log: Final = logging.getLogger("headrace")
 
 SLICE_NS: Final = 1_000_000  # of applying, while clients are at work
-IDLE_SLICE_NS: Final = 5_000_000
+IDLE_SLICE_NS: Final = 3_000_000
+AT_WORK_MS: Final = 100  # since a client has sent something
 TICK_MS: Final = 100  # how often ``tick`` is to be called, about
 LAG_TOLD_EVERY_MS: Final = 3_600_000
 MEMORY_RESERVE: Final = 20  # the part of maxmemory that records of others may take beyond it
@@ -107,7 +108,8 @@ class Regions(Neighbours):
         self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
         self._is_open = False
         self._applying = False
-        self._seen_bytes = 0  # of input, when the last slice ended
+        self._seen_bytes = 0  # of input, at the last slice
+        self._seen_ms = 0  # when there was more of it for the last time
         self._syncs: list[Sync] = []
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
@@ -397,29 +399,31 @@ class Regions(Neighbours):
             self._connector.apply_soon()
 
     def apply(self) -> None:
-        """Apply some of what waits."""
-        self._applying = False
-        server = self._server
-        if server.stopping:
+        """Apply some of what waits, and go on soon where that was not all."""
+        if self._server.stopping:
             return
+        self._applying = True  # what moves meanwhile need not ask for it
+        try:
+            more = self._apply_some()
+        finally:
+            self._applying = False
+        if more:
+            self._apply_soon()
+
+    def _apply_some(self) -> bool:
+        """One slice; whether more can be applied."""
+        server = self._server
         if self.copying.has_work:
             self.copying.step(SLICE_NS)
             finish(server, self._dispatcher.call, None)
             if server.blocking.ready:
                 serve_ready(self._dispatcher)
-            if self.copying.has_work:
-                self._apply_soon()
             if self.copying.joining is not None:
-                return
+                return self.copying.has_work
         self.rest_or_go_on()
         if self.resting:
-            return
-        self._applying = True  # what moves meanwhile need not ask for it
-        seen_bytes = server.statistics.counters.net_input_bytes
-        budget_ns = IDLE_SLICE_NS if seen_bytes == self._seen_bytes else SLICE_NS
-        self._seen_bytes = seen_bytes
-        self.intake.step(budget_ns)
-        self._applying = False
+            return self.copying.has_work
+        self.intake.step(self._slice_ns())
         for conversation in self._conversations():
             if conversation.puller.out or conversation.puller.failure:
                 conversation.go_on()
@@ -427,8 +431,16 @@ class Regions(Neighbours):
             self._note_level(puller)
         self._look_at_waits()
         self._look_at_syncs(server.clock.monotonic_ms())
-        if not self.intake.is_empty:
-            self._apply_soon()
+        return self.copying.has_work or not self.intake.is_empty
+
+    def _slice_ns(self) -> int:
+        """How long clients may have to wait for a slice: less while they are at work."""
+        now_ms = self._server.clock.monotonic_ms()
+        seen_bytes = self._server.statistics.counters.net_input_bytes
+        if seen_bytes != self._seen_bytes:
+            self._seen_bytes = seen_bytes
+            self._seen_ms = now_ms
+        return SLICE_NS if now_ms - self._seen_ms < AT_WORK_MS else IDLE_SLICE_NS
 
     def _conversations(self) -> list[Conversation]:
         found: list[Conversation] = []
