@@ -89,6 +89,7 @@ class Checks:
         self.world: Final = world
         self.made_ms: Final[dict[tuple[bytes, int], int]] = {}
         self.compared = 0
+        self._gone_with_consumers: Final[set[tuple[bytes, bytes]]] = set()  # some of these groups
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
         self._told: Final[dict[tuple[int, bytes], ID]] = {}
 
@@ -116,6 +117,8 @@ class Checks:
                 if b"internal error" in reply.text:
                     raise Violated(f"internal error: region {region.number} at {words!r}")
                 continue
+            if words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
+                self._gone_with_consumers.add((words[2], words[3]))
             if not is_whole:  # what the file says is not all
                 continue
             self._replied(region, words, reply, records, before, len(asked.requests) == 1)
@@ -574,7 +577,9 @@ class Checks:
         self._look(region)
 
     def _is_simple(self, key: bytes, group: bytes) -> bool:
-        """Whether a group has begun at 0, once, and its place was never moved."""
+        """Whether a group has begun at 0, once, and all it gave is pending or acknowledged."""
+        if (key, group) in self._gone_with_consumers:
+            return False
         for region in self.world.regions.values():
             if region.moved.get((key, group)):
                 return False

@@ -628,6 +628,27 @@ sync
 2> XINFO GROUPS x => field max-pending 7
 """
 
+# What goes with its consumer was read here and not acknowledged. So it is read where readers go.
+S12B = """
+1> XGROUP CREATE x g 0 MKSTREAM => OK
+1> XADD x 110 f v => 110-1
+1> XADD x 120 f v => 120-1
+2> XADD x 115 f v => 115-2
+2> XADD x 125 f v => 125-2
+sync
+1> XREADGROUP GROUP g Alice COUNT 2 STREAMS x > => ids 110-1 115-2
+1> XREADGROUP GROUP g Bob STREAMS x > => ids 120-1 125-2
+1> XACK x g 110-1 => 1
+1> XACK x g 120-1 => 1
+1> XGROUP DELCONSUMER x g Alice => 1
+kill 1
+1> XACK x g 125-2 => 1
+pass 100
+sync
+1> XREADGROUP GROUP g Bob STREAMS x > => nil
+2> XREADGROUP GROUP g Carol STREAMS x > => ids 115-2
+"""
+
 S13 = """
 1> XADD x 100 f v => 100-1
 sync
@@ -958,6 +979,14 @@ def _scenarios() -> list[Scenario]:
         Scenario("S10b", "a group from `$` gets what comes late", 2, "strict", S10B),
         Scenario("S11", "the history of a consumer", 2, "strict", S11),
         Scenario("S12", "what does not travel, and what does", 2, "strict", S12),
+        Scenario(
+            "S12b",
+            "what goes with its consumer is not acknowledged",
+            2,
+            "strict",
+            S12B,
+            frozenset((NEEDS_PROCESS,)),
+        ),
         Scenario("S13", "XSETID", 2, "strict", S13),
         Scenario("S14", "RENAME drops groups, and what it had not seen stays", 2, "strict", S14),
         Scenario("S15", "DEL, then a lower ID", 3, "strict", S15),

@@ -28,6 +28,7 @@ from headrace.server.commands.streams.idmp_records import record_limits
 from headrace.server.commands.streams.regional.grouping import (
     create_everywhere,
     destroy_everywhere,
+    let_go_of,
     set_place,
 )
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
@@ -220,9 +221,13 @@ def xgroup_createconsumer(call: Call) -> object:
 def xgroup_delconsumer(call: Call) -> object:
     """Reply: how many entries the consumer held; they are pending no more, and freed later."""
     argv = call.argv
-    group = _group_of(_stream_of(call, argv[2]), argv[2], argv[3])
-    if argv[4] not in group.consumers:
+    stream = _stream_of(call, argv[2])
+    group = _group_of(stream, argv[2], argv[3])
+    consumer = group.consumers.get(argv[4])
+    if consumer is None:
         return 0
+    if group.places is not None and consumer.pel.size:
+        let_go_of(call, argv[2], stream, group, argv[4])
     removed = group.delete_consumer(argv[4])
     room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)

@@ -7,7 +7,8 @@ that came of it. So nothing comes behind the place, however late it is.
 
 The **prefix** is what this region may tell the others to be acknowledged. Of each lane it ends at
 the place, or below the lowest pending ID whose entry is still there. It begins where the group
-began to be given entries of the lane: what lies below that, this region knows nothing about.
+began to be given entries of the lane: what lies below that, this region knows nothing about. What
+goes with its consumer was given and not acknowledged, so the prefix begins above that (``let_go``).
 
 This is local, but for the intervals. It hangs on one create of the group; if that dies and another
 one lives, it begins anew.
@@ -22,6 +23,7 @@ from headrace.storage.stream.entry_log import EntryLog
 from headrace.storage.stream.groups import HERE, ON_ITS_WAY, UNKNOWN, Group, Position
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.part import Part
+from headrace.storage.stream.pel import NacksById
 from headrace.storage.stream.regional.births import ANYWHERE, Births, Create
 from headrace.storage.stream.regional.intervals import GREATEST
 from headrace.storage.stream.regional.lane import Lane
@@ -36,6 +38,7 @@ _PLACES_BYTES: Final = 500  # about
 _PLACE_BYTES: Final = 200
 _EVER: Final = 2**62  # a moment that never comes
 _FEW: Final = 64  # pending entries that are looked at together
+_MANY: Final = 1000  # of which it is not looked up any more which lanes they are in
 
 
 class Places(Position):
@@ -45,7 +48,7 @@ class Places(Position):
         anchor: the create that this hangs on.
         start: where reading begins; that of the create, or what XGROUP SETID says.
         place: up to where entries were given, of each lane.
-        begun: above which ID entries of a lane were first given.
+        begun: above which ID all entries of a lane that were given are pending, or acknowledged.
         again: up to where acknowledged entries are given all the same, as XGROUP SETID may say.
         births: the creates of the group.
         is_whole: all is known to be here that the places say was given.
@@ -88,6 +91,11 @@ class Places(Position):
             self.begun[lane] = self.floor(lane)
         if entry_id > self.place.get(lane, NO_ID):
             self.place[lane] = entry_id
+
+    def begin_above(self, lane: bytes, entry_id: ID) -> None:
+        """Of a lane up to an ID, it is not known any more what is acknowledged."""
+        reached = min(entry_id, self.place[lane])
+        self.begun[lane] = max(self.begun[lane], reached)
 
     def forget(self, lanes: list[bytes]) -> None:
         """Some lanes are there no more."""
@@ -278,6 +286,30 @@ def lowest_pending(stream: Lanes, group: Group) -> ID | None:
         if len(nacks) < _FEW:
             return None
         ms, seq = following(nacks[-1].ms, nacks[-1].seq)
+
+
+def let_go(stream: Lanes, group: Group, held: NacksById) -> None:
+    """What a consumer holds is to be pending no more, and nobody has acknowledged it.
+
+    The others are not to be told that it is acknowledged: where they read, it is given again.
+    """
+    places = places_of(group)
+    names = list(places.place)
+    looked = 0
+    for chunk in reversed(held.chunks):
+        for nack in reversed(list(chunk.live())):
+            if not names:
+                return
+            entry_id = (nack.ms, nack.seq)
+            if looked == _MANY:
+                for name in names:
+                    places.begin_above(name, entry_id)
+                return
+            looked += 1
+            for lane in stream.holders(nack.ms, nack.seq):
+                if lane.name in names and entry_id <= places.place[lane.name]:
+                    places.begin_above(lane.name, entry_id)
+                    names.remove(lane.name)
 
 
 def _lanes(log: EntryLog) -> Lanes:
