@@ -101,6 +101,9 @@ class Ledger:
         """
         for origin, records in self.records.items():
             del records[max([numbers.get(origin, 0) for numbers in known], default=0) :]
+        for origin, first in list(self._brackets):
+            if self._brackets[origin, first] > len(self.records.get(origin, [])):
+                del self._brackets[origin, first]
 
 
 class Unit(NamedTuple):
