@@ -5,7 +5,9 @@ one, or when a deletion of the key covers all of the lane. A name of a lane is n
 a deletion that another region made without knowing of the restart cannot reach into the new lane.
 
 The IDs that a region makes have a sequence of ``generation * 2**20 + k * 16 + region``, with the
-lowest k that is above all that is known, and not used by this region in that millisecond.
+lowest k that is above all that is known, and not used by this region in that millisecond. What it
+has used is known of the last millisecond of each lane. So where a deletion has let IDs begin anew,
+and the clock is only a little behind those of before, ``*`` goes on with the last of these.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.lanes import Lanes
 
 _GENERATION: Final = 1 << GENERATION_SHIFT
+_AHEAD_MS: Final = 3000  # so much the IDs of ``*`` may be ahead of the clock: see ``promise_ms``
 
 
 class OwnLanes(Lanes):
@@ -160,6 +163,8 @@ class OwnLanes(Lanes):
             ms = self.last_ms
         if ms <= self.region.promise_ms:
             ms = self.region.promise_ms + 1
+        if ms < self._used_ms <= ms + _AHEAD_MS:
+            ms = self._used_ms
         seq = self._free_seq(ms)
         while seq < 0:
             if ms == ID_MAX:

@@ -182,6 +182,25 @@ def test_an_id_is_not_made_again_after_a_deletion() -> None:
     assert [lane.name for lane in stream.lanes] == [b"1.0.1", b"1.0.2"]
 
 
+def test_an_id_ahead_of_the_clock_is_not_made_again_after_a_deletion() -> None:
+    stream = a_stream()
+    stream.region.promise_ms = 1000
+    assert add_now(stream, 100) == (1001, 1)
+    assert add(stream, 1003) == (1003, 1)
+    stream.add_removal(removal(DEL, (b"2.0", 1)))
+    stream.cover(stream.seen())
+    assert add_now(stream, 101) == (1003, 17)
+    assert add_now(stream, 2000) == (2000, 1)
+
+
+def test_ids_far_ahead_of_the_clock_are_left_after_a_deletion() -> None:
+    stream = a_stream()
+    assert add(stream, 1_000_000) == (1_000_000, 1)
+    stream.add_removal(removal(DEL, (b"1.0", 2)))
+    stream.cover(stream.seen())
+    assert add_now(stream, 100) == (100, 1)
+
+
 def test_alike_entries_come_in_steps() -> None:
     by_one = a_stream(3)
     together = a_stream(3)
