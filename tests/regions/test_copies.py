@@ -119,6 +119,49 @@ def test_a_new_region_begins_with_a_copy() -> None:
         wait_until(lambda: two.ids("s") == [*added, later], two)
 
 
+def test_what_is_acknowledged_is_not_read_again_in_a_new_region() -> None:
+    """Also where it has come to know of some of that before it knows the group."""
+    with Mesh(3, *SMALL_LOG, "--aa-relay-after-ms", "60000") as mesh:
+        one, two, three = mesh[1], mesh[2], mesh[3]
+        one.call("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+        ids = [one.xadd("s") for _ in range(5)]
+        mesh.sync()
+        three.stop()
+        assert read_and_acknowledged(two, 2) == ids[:2]
+        wait_until(lambda: lag(one) == 3, one)
+        assert read_and_acknowledged(one, 9) == ids[2:]
+        wait_until(lambda: lag(two) == 0, two)
+        fill(one, "t")
+        write_anew(one)
+        wiped(three)
+        mesh.proxies[3, 1].cut()
+        three.spawn_again()
+        three.wait_until_ready()
+        wait_until(lambda: "2.0=1" in three.info("activeactive")["aa_numbers"], three)
+        mesh.heal()
+        wait_until(lambda: "has been joined" in three.log(), three)
+        three.wait_until_writable()
+        assert three.ids("s") == ids
+        assert read_and_acknowledged(three, 9) == []
+
+
+def read_and_acknowledged(region: RegionProcess, count: int) -> list[bytes]:
+    words = ("XREADGROUP", "GROUP", "g", "c", "COUNT", count, "STREAMS", "s", ">")
+    reply = region.call(*words)
+    if reply is None:
+        return []
+    assert isinstance(reply, list)
+    ids = [entry[0] for entry in reply[0][1]]
+    assert region.call("XACK", "s", "g", *ids) == len(ids)
+    return ids
+
+
+def lag(region: RegionProcess) -> object:
+    groups = region.call("XINFO", "GROUPS", "s")
+    assert isinstance(groups, list)
+    return dict(zip(groups[0][::2], groups[0][1::2], strict=True))[b"lag"]
+
+
 def wiped(region: RegionProcess) -> None:
     """Take its disk away."""
     for path in region.directory.glob("appendonlydir/*"):

@@ -128,7 +128,8 @@ class Births:
             if other.dot == create.dot or covers(other.numbers, create.dot):
                 return False
         if acks is not None:
-            create.intervals = acks
+            for lane, intervals in acks.items():
+                create.intervals_of(lane).unite(intervals)  # a copy's create has some
         living = [other for other in self.creates if not covers(create.numbers, other.dot)]
         living.append(create)
         self.creates = sorted(living, key=_key)

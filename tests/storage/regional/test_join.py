@@ -12,7 +12,7 @@ from headrace.storage.regions.vectors import Numbers, raise_numbers
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.removals import DEL, EXPIRE
 from headrace.storage.stream.regional.start import start_after, start_after_seen
-from support.replicas import Logs, Replica
+from support.replicas import Logs, Replica, sync
 
 REGIONS = (1, 2, 3)
 Places = st.integers(0, 2)
@@ -244,6 +244,26 @@ class ForgettingMachine(RegionsMachine):
                 assert stream.is_idle() or any(b.mode.settings for b in stream.births.values())
         states = [shared_state(replica.stream, True) for replica in self.all]
         assert all(state == states[0] for state in states)
+
+
+def test_acknowledgements_that_came_before_their_group_are_united_with_those_of_the_copy() -> None:
+    logs: Logs = {}
+    one, two, three = [Replica(number, SEMI_STRICT, logs) for number in REGIONS]
+    one.create(b"g")
+    for ms in (1, 2, 3):
+        one.add(ms)
+    sync(one, two)
+    two.ack(*two.read(b"g", 1)[0])
+    sync(one, two)
+    three.receive(two.region.origin)
+    for entry_id in one.read():
+        one.ack(*entry_id)
+    acknowledged = one.stream.births[b"g"].intervals(b"1.0.2")
+    assert acknowledged is not None
+    assert acknowledged.pairs() == [((0, 0), (3, 1))]
+    three.join(one)
+    assert three.read() == []
+    assert shared_state(three.stream) == shared_state(one.stream)
 
 
 STEPS = settings(max_examples=120, stateful_step_count=40, deadline=None)
