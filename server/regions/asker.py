@@ -43,6 +43,13 @@ class Giver:
     def spoiled(self, reason: str) -> None:
         """A record of the piece cannot be applied; nothing behind it is."""
 
+    def dropped(self, reason: str) -> None:
+        """The piece is not applied; another connection may bring it again."""
+
+    def is_outlived(self) -> bool:
+        """Whether it gives what a life of a region had that is known to be over."""
+        return False
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asker(Giver):

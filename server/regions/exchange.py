@@ -345,7 +345,12 @@ class Puller(Asker):
     @property
     def is_level(self) -> bool:
         """Whether everything that the peer gives, as far as it has said, is applied here."""
-        return self._told_end and not self._waiting
+        if not self._told_end or self._waiting or self.state != MET:
+            return False
+        for origin, number in self.known.items():
+            if region_of(origin) == self.peer_region and self._region.number_of(origin) < number:
+                return False  # it came over an earlier connection, and waits
+        return True
 
     @property
     def waiting_bytes(self) -> int:
@@ -409,6 +414,15 @@ class Puller(Asker):
         """A record cannot be applied, and would not be another time."""
         self.refused = True
         self.fail(reason)
+
+    def dropped(self, reason: str) -> None:
+        """See ``Giver``."""
+        self.fail(reason)
+
+    def is_outlived(self) -> bool:
+        """See ``Giver``."""
+        hello = self.hello
+        return hello is not None and self._region.has_outlived(hello.region, hello.epoch)
 
     # Steps
 

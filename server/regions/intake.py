@@ -90,6 +90,9 @@ class Intake(Inlet):
         server.clock.refresh()
         while self._queue:
             waiting = self._queue[0]
+            if waiting.giver.is_outlived():
+                self._drop(waiting.giver)
+                continue
             try:
                 done = self._apply(waiting, until_ns)
             except (EffectError, _Broken) as error:
@@ -125,6 +128,22 @@ class Intake(Inlet):
         self._places.pop(origin, None)
         for each in dropped:
             each.giver.spoiled(reason)
+
+    def _drop(self, giver: Giver) -> None:
+        """Drop what a life gave that is over, and what stands on it.
+
+        Others count on it that nothing more is learned from there: see
+        ``headrace.storage.regions.promises``.
+        """
+        origins = {each.piece.origin for each in self._queue if each.giver is giver}
+        dropped = [each for each in self._queue if each.piece.origin in origins]
+        kept = [each for each in self._queue if each.piece.origin not in origins]
+        self._queue.clear()
+        self._queue.extend(kept)
+        for origin in origins:
+            self._places.pop(origin, None)
+        for each in dropped:
+            each.giver.dropped("the region has begun another life, or takes part no more")
 
     def _apply(self, waiting: _Waiting, until_ns: int) -> bool:
         """Apply units of a piece until the time is up; whether that was all."""

@@ -146,6 +146,7 @@ class Joining:
         if self.replaces:
             self._mine = known
             known = copy.known()
+            own.forget_promises()
             own.numbers = {origin: known[origin] for origin in known if origin != own.origin}
             own.count = known.get(own.origin, 0)
             self.raised = known

@@ -29,6 +29,7 @@ from headrace.storage.regions.vectors import (
     encode_numbers,
     epoch_of,
     origin_key,
+    raise_numbers,
 )
 
 _NUMBER_DIGITS: Final = 18
@@ -126,6 +127,7 @@ def apply_forget(found: Effect) -> None:
     epoch = min(_number(words[3]), EPOCH_MAX)
     region = region_of(found.server)
     region.forgotten[number] = max(epoch, region.forgotten.get(number, 0))
+    raise_numbers(region.partings, {found.origin: found.number})
     beat = region.beats.get(number)
     if beat is not None and beat.epoch <= epoch:
         del region.beats[number]  # what it had on its disk says nothing of one that comes back

@@ -2,9 +2,18 @@
 
 A region tells with all that it gives what it promises. That holds for whoever has all that the
 region wrote before. So no ID can come any more up to the least of what all regions have promised,
-unless it was made before: in an epoch that was over, with the end of its records lost where they
-were made, but not everywhere. What all others know of such epochs must be here, therefore. They
-have to know of the epochs that came then, because they may learn more of the earlier ones before.
+unless it was made in an earlier life of a region, and the end of that life's records is lost where
+they were made, but not everywhere. Three things rule that out:
+
+- What any of the others knows of lives that are over is here, too.
+- Each of them knows the present life of every region. Whoever knows it takes nothing more from an
+  earlier one: not even what was on its way (``Region.has_outlived``). So nobody can learn more of
+  a life that is over but from those whose knowledge was looked at.
+- Whoever loses what he knew begins another life, which the others have to know first, then. So
+  nothing slips from one to another between two looks.
+
+A life that has written nothing is known to nobody. So it promises nothing before it has, unless
+it is the first one of its region.
 """
 
 from __future__ import annotations
@@ -24,23 +33,16 @@ def least_promise(others: list[int], promises: dict[int, int], own_ms: int) -> i
     return found
 
 
-def has_all_before(
-    others: list[int], told: dict[int, Numbers], known: Numbers, epochs: dict[int, int]
-) -> bool:
-    """Whether all is known here that the others know of epochs that are over.
+def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
+    """Whether all is known here that the others know of lives that are over.
 
     Args:
-        told: what each of the others has said it knows.
-        known: what is known here.
-        epochs: of each member one that it has had; later ones are looked for.
+        vectors: what is known here, and what each of the others has said it knows.
+        epochs: the latest in which each of those that take part is known to have lived; there may
+            be later ones, which the vectors know.
     """
-    vectors = [known]
-    for member in others:
-        if member not in told:
-            return False
-        vectors.append(told[member])
+    known = vectors[0]
     latest = epochs.copy()
-    over: set[int] = set()
     for numbers in vectors:
         for origin in numbers:
             region = region_of(origin)
@@ -48,15 +50,12 @@ def has_all_before(
                 latest[region] = max(latest[region], epoch_of(origin))
     for numbers in vectors:
         for origin, number in numbers.items():
-            region = region_of(origin)
-            if epoch_of(origin) != latest.get(region, -1):
-                over.add(region)
-                if known.get(origin, 0) < number:
-                    return False
-    for numbers in vectors[1:]:
-        for region in over:
-            if region in latest and not _knows_epoch(numbers, region, latest[region]):
+            is_over = epoch_of(origin) != latest.get(region_of(origin), -1)
+            if is_over and known.get(origin, 0) < number:
                 return False
+    for region, epoch in latest.items():
+        if epoch and not all(_knows_epoch(numbers, region, epoch) for numbers in vectors):
+            return False
     return True
 
 

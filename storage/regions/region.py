@@ -9,6 +9,7 @@ from headrace.storage.regions.promises import NO_STABLE_MS, has_all_before, leas
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
+    covers,
     epoch_of,
     lane_name,
     origin_of,
@@ -55,6 +56,7 @@ class Region:
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
         told: what each of them said it knew, when its promise was noted last.
+        partings: the records that have let regions take part no more, since this start.
         asked_ms, others_asked_ms: when somebody wanted to know here, or may have wanted to know in
             another region, what is stable; of the clock that nobody sets.
         beaten_ms: when it told others so.
@@ -89,6 +91,7 @@ class Region:
         self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
         self.told: dict[int, Numbers] = {}
+        self.partings: Numbers = {}
         self.asked_ms = NEVER_MS
         self.others_asked_ms = NEVER_MS
         self.beaten_ms = NEVER_MS
@@ -149,22 +152,48 @@ class Region:
 
         What was stable once stays so.
         """
-        members = self.members()
-        others = [member for member in members if member != self.id]
+        others = self._others()
         least_ms = least_promise(others, self.promises, self.promise_ms)
-        if least_ms > self._stable_ms:
-            epochs = {member: self.epoch if member == self.id else 0 for member in members}
-            if has_all_before(others, self.told, self.known(), epochs):
-                self._stable_ms = least_ms
+        if least_ms > self._stable_ms and self._has_all_before(others):
+            self._stable_ms = least_ms
         return self._stable_ms
+
+    def _others(self) -> list[int]:
+        """All others of which something may come: those that take part, or are about to."""
+        found = {*self.members(), *self.met}
+        return [member for member in found if member != self.id and not self.is_forgotten(member)]
+
+    def _has_all_before(self, others: list[int]) -> bool:
+        """Whether no more can come of what was made before the others promised."""
+        vectors = [self.known()]
+        epochs = {self.id: self.epoch}
+        for member in others:
+            if member not in self.told:
+                return False
+            vectors.append(self.told[member])
+            epochs[member] = self.met.get(member, 0)
+        for origin, number in self.partings.items():
+            if not all(covers(numbers, (origin, number)) for numbers in vectors):
+                return False  # somebody may still learn more from who takes part no more
+        return has_all_before(vectors, epochs)
+
+    def forget_promises(self) -> None:
+        """Less is here than there was: nothing is stable so far."""
+        self.promises.clear()
+        self.told.clear()
+        self._stable_ms = NO_STABLE_MS
 
     def tells_promise_ms(self) -> int:
         """What others may be promised: nothing as long as they cannot see which epoch this is."""
         return 0 if self.is_in_unseen_epoch() else self.promise_ms
 
     def is_in_unseen_epoch(self) -> bool:
-        """Whether nothing was written in this epoch, and something in an earlier one."""
-        return not self.count and latest_epoch(self.numbers, self.id) >= 0
+        """Whether nothing was written in this epoch, and there may have been an earlier one."""
+        return not self.count and (self.epoch > 0 or latest_epoch(self.numbers, self.id) >= 0)
+
+    def has_outlived(self, member: int, epoch: int) -> bool:
+        """Whether an epoch of another region is over: nothing is taken from it any more."""
+        return latest_epoch(self.numbers, member) > epoch or self.forgotten.get(member, -1) >= epoch
 
     def known(self) -> Numbers:
         """All that is known here, own records included."""

@@ -52,6 +52,26 @@ def test_all_that_the_other_has_is_pulled() -> None:
     assert one.statistics.gaps == 0
 
 
+def test_who_has_pieces_that_wait_is_not_level() -> None:
+    """Nor is the next connection, where they came over the one before."""
+    one, two = pair()
+    pipe = Pipe(one, two)
+    pipe.run()
+    two.write(5)
+    while pipe.answer() or pipe.carry():
+        pass
+    assert not pipe.puller.is_level
+    pipe.puller.fail("the connection was lost")
+    assert not pipe.puller.is_level
+    again = Pipe(one, two)
+    while again.answer() or again.carry():
+        pass
+    assert again.puller.state == MET
+    assert not again.puller.is_level
+    again.run()
+    assert again.puller.is_level
+
+
 def test_a_pull_waits_until_something_is_written() -> None:
     one, two = pair()
     pipe = Pipe(one, two)

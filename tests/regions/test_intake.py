@@ -33,12 +33,19 @@ class Listening(Giver):
     def __init__(self) -> None:
         self.consumed_pieces: list[Piece] = []
         self.reasons: list[str] = []
+        self.is_over = False
 
     def consumed(self, piece: Piece) -> None:
         self.consumed_pieces.append(piece)
 
     def spoiled(self, reason: str) -> None:
         self.reasons.append(reason)
+
+    def dropped(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def is_outlived(self) -> bool:
+        return self.is_over
 
 
 class Bench:
@@ -137,6 +144,24 @@ def test_what_is_known_is_skipped(bench: Bench) -> None:
     assert bench.region.known() == {ORIGIN: 4}
     assert not bench.giver.reasons
     assert bench.intake.place(ORIGIN) == 4
+
+
+def test_nothing_is_taken_from_a_life_that_is_over(bench: Bench) -> None:
+    """Another connection brings again what stands on it."""
+    later = Listening()
+    bench.offer(1, xadd(1))
+    bench.run()
+    bench.offer(2, xadd(2))
+    bench.intake.offer(Piece(ORIGIN, 3, 1, 0, xadd(3)), later)
+    bench.intake.offer(Piece(b"3.0", 1, 1, 0, xadd(1, b"t")), later)
+    bench.giver.is_over = True
+    bench.run()
+    assert bench.region.known() == {ORIGIN: 1, b"3.0": 1}
+    assert bench.intake.place(ORIGIN) == 1
+    assert len(bench.giver.reasons) == len(later.reasons) == 1
+    bench.intake.offer(Piece(ORIGIN, 2, 2, 0, xadd(2) + xadd(3)), later)
+    bench.run()
+    assert bench.length() == 3
 
 
 def test_a_transaction_is_kept_as_one(bench: Bench) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from pathlib import Path
 
 import pytest
 
-from support.mesh import Mesh
-from support.near_regions import START_MS, NearRegion, linked, named, replayed, sync
+from headrace.server.regions.stability import forget
+from support.faults import Rule
+from support.faulty_mesh import FaultyMesh
+from support.mesh import Mesh, RegionProcess, wait_until
+from support.near_regions import START_MS, Link, NearRegion, linked, named, replayed, sync
 
 ID_MAX = 2**64 - 1
 
@@ -232,6 +236,82 @@ def test_a_lost_tail_is_waited_for(tmp_path: Path) -> None:
     assert told >= as_id(lost)
 
 
+def behind_in_three(folder: Path) -> tuple[list[NearRegion], dict[tuple[int, int], Link], bytes]:
+    """An entry of region 3 is on its way to region 1, below what 1 and 2 have promised."""
+    one, two, three = regions_at(folder, 5000, 5000, 0)
+    links = named(linked([one, two, three]))
+    three.call("XADD s * f v")
+    for _ in range(3):
+        sync(list(links.values()))
+        stable_id(two, "s")
+    late = added(three)
+    links[3, 1].post()
+    return [one, two, three], links, late
+
+
+def test_a_life_that_nobody_knows_promises_nothing(tmp_path: Path) -> None:
+    """Region 3 has lost its disk, and an entry that only region 1 has."""
+    (one, two, _), links, late = behind_in_three(tmp_path)
+    links[3, 1].deliver()
+    three = NearRegion(3, tmp_path, others=(1, 2))
+    three.clock.ms = one.clock.ms + 100
+    three.region.begin_epoch(7, 0, b"n")
+    three.region.refusal = b"-AASYNCING all is still to come"
+    later = named(
+        [link for link in linked([one, two, three]) if three in (link.source, link.target)]
+    )
+    for _ in range(2):
+        for pair in ((2, 3), (3, 2)):
+            later[pair].relays = False
+            later[pair].post()
+            later[pair].deliver()
+        assert as_id(stable_id(two, "s")) < as_id(late)
+    three.region.refusal = b""
+    for pair in ((1, 3), (2, 3)):  # it hears of its earlier life, and may write
+        later[pair].post()
+        later[pair].deliver()
+    told = (0, 0)
+    for _ in range(4):
+        for link in (later[3, 2], links[1, 2], links[2, 1], *later.values()):
+            link.post()
+            link.deliver()
+            told = as_id(stable_id(two, "s"))
+            assert told < as_id(late) or late in ids_of([[b"s", two.call("XRANGE s - +")]])
+            for region in (one, two, three):
+                region.clock.ms += 10
+    assert told >= as_id(late)
+
+
+def test_what_a_region_that_was_forgotten_wrote_is_waited_for(tmp_path: Path) -> None:
+    (one, two, three), links, late = behind_in_three(tmp_path)
+    forget(two.server, 3)
+    two.server.changes.end_command()
+    assert as_id(stable_id(two, "s")) < as_id(late)  # it may have come to region 1
+    links[3, 1].deliver()
+    links[2, 1].post()
+    links[2, 1].deliver()
+    assert three.region.id not in one.region.members()
+    links[1, 2].post()
+    links[1, 2].deliver()
+    assert late in ids_of([[b"s", two.call("XRANGE s - +")]])
+    assert as_id(stable_id(two, "s")) >= as_id(late)
+
+
+def test_less_is_here_than_there_was(tmp_path: Path) -> None:
+    """A copy that replaces what is here may lack entries that were here before."""
+    one, two = regions_at(tmp_path, 0, 0)
+    links = linked([one, two])
+    two.call("XADD s * f v")
+    sync(links)
+    stable_id(one, "s")
+    sync(links)
+    assert as_id(stable_id(one, "s")) != (0, 0)
+    one.region.forget_promises()
+    assert as_id(stable_id(one, "s")) == (0, 0)
+    sync(links)
+    assert as_id(stable_id(one, "s")) != (0, 0)
+
+
 class Observer:
     """Remembers what a region was told to be stable, and sees whether anything comes below."""
 
@@ -338,3 +418,40 @@ def test_regions_that_are_processes(two_regions: Mesh) -> None:
     two.restart(crash=True)
     two.wait_until_writable()
     assert int(two.info("activeactive")["aa_promise_ms"]) >= int(told)
+
+
+def shown_stable_id(region: RegionProcess) -> tuple[int, int]:
+    reply = region.call("XINFO", "STREAM", "s")
+    assert isinstance(reply, list)
+    return as_id(dict(zip(reply[::2], reply[1::2], strict=True))[b"stable-id"])
+
+
+def test_what_waits_for_the_disk_is_not_passed() -> None:
+    """Entries wait here while the disk is full, and the region that has sent them ends."""
+    with FaultyMesh(2, "--aa-beat-ms", "50") as mesh:
+        one, two = mesh[1], mesh[2]
+        first = one.xadd("s")
+        wait_until(lambda: two.ids("s") == [first] and shown_stable_id(two) >= as_id(first), two)
+        mesh.faulty(2).play(Rule("write", ".incr.aof", error=errno.ENOSPC))
+        wait_until(lambda: is_refused(two), two)
+        late = one.xadd("s")
+
+        def has_promised_more() -> bool:
+            shown_stable_id(one)  # so that it promises and beats
+            return int(one.info("activeactive")["aa_promise_ms"]) > as_id(late)[0] + 200
+
+        wait_until(has_promised_more, one)
+        assert two.info("activeactive")["aa_waiting_bytes"] != "0"
+        one.kill()
+        wait_until(lambda: two.state_of(1) != b"up", two)
+        assert two.ids("s") == [first]
+        assert shown_stable_id(two) < as_id(late)
+        mesh.faulty(2).play()
+        wait_until(lambda: two.ids("s") == [first, late], two)
+        one.start_again()
+        wait_until(lambda: shown_stable_id(two) >= as_id(late), two)
+
+
+def is_refused(region: RegionProcess) -> bool:
+    with region.client() as client:
+        return client.call("XADD", "t", "*", "f", "v").startswith(b"-MISCONF")

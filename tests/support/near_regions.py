@@ -100,7 +100,8 @@ class Client:
 class Letter:
     """What one answer to a PULL says, where it is the last of several."""
 
-    def __init__(self, batches: list[Batch], known: Numbers, promise_ms: int) -> None:
+    def __init__(self, epoch: int, batches: list[Batch], known: Numbers, promise_ms: int) -> None:
+        self.epoch = epoch
         self.batches = batches
         self.known = known
         self.promise_ms = promise_ms
@@ -136,7 +137,8 @@ class Link:
                 batches.append(batch)
                 number = batch.next - 1
             self._places[origin] = number
-        self._letters.append(Letter(batches, region.known(), region.tells_promise_ms()))
+        promise_ms = region.tells_promise_ms()
+        self._letters.append(Letter(region.epoch, batches, region.known(), promise_ms))
 
     def replace(self, region: NearRegion, twin: NearRegion) -> None:
         """A region was started again: connections to it are, too."""
@@ -155,6 +157,7 @@ class Link:
         if not self._letters:
             return False
         letter = self._letters.popleft()
+        self.target.region.meet(self.source.region.id, letter.epoch)
         for batch in letter.batches:
             self.target.take(batch)
         source = self.source.region.id
