@@ -87,7 +87,7 @@ class Case:
         checker.check_entries(self.final)
         checker.check_kept(self.before, self.final, 2)
         checker.check_group(self.final[LOG], [1, 2])
-        checker.check_settled(self.settled)
+        checker.check_settled(self.settled, 2)
         return sorted({text.partition(":")[0] for text in findings.wrong})
 
 
@@ -212,6 +212,8 @@ def test_an_entry_comes_late_for_who_reads_what_is_stable() -> None:
     case.final[LOG].sort()
     case.history.acks[0].entry_ids.append(b"0-9")
     assert case.judge() == ["late for who reads what is stable"]
+    case.history.disasters.append(Disaster("disk", 1, 13.0, 0.0, "always"))
+    assert case.judge() == ["late for who reads what is stable"]
 
 
 def test_an_entry_is_skipped() -> None:
@@ -253,3 +255,14 @@ def test_what_was_settled_is_read_again() -> None:
     case = Case()
     case.settled = {b"1-1"}
     assert case.judge() == ["settled, but read again"]
+    case.history.disasters.append(Disaster("disk", 1, 9.0, 0.0, "always"))
+    assert case.judge() == ["settled, but read again"]  # it hears of it first
+    case.history.disasters[0] = Disaster("power", 1, 9.0, 6.0, "everysec")
+    assert case.judge() == ["settled, but read again"]  # it was on the disk, and see region 2
+    case.history.disasters[0].since_s = 4.0
+    assert case.judge() == ["settled, but read again"]
+    case.history.deliveries[1].region = 1
+    assert "settled, but read again" not in case.judge()
+    case.history.deliveries[1].region = 2
+    case.history.disasters.append(Disaster("disk", 2, 9.0, 0.0, "always"))
+    assert case.judge() == []

@@ -159,7 +159,7 @@ class Campaign:
         checker.check_entries(final)
         checker.check_kept(self._final, final, self.count)
         checker.check_group(final[LOG], self.mesh.regions)
-        checker.check_settled(self._settled)
+        checker.check_settled(self._settled, self.count)
         self._final = final
         self._settled = {entry_id for entry_id, _ in final[LOG]}
         if self.findings.wrong:

@@ -23,6 +23,7 @@ from support.region_faults.history import (
     TRIMMED,
     Add,
     Delivery,
+    Disaster,
     History,
     Removal,
 )
@@ -142,7 +143,7 @@ class Checker:
 
         Where all of them have lost something at once, it may be gone.
         """
-        hit = {each.region for each in self._history.disasters if each.at_s >= self._began_s}
+        hit = {each.region for each in self._history.disasters if self._is_lossy(each)}
         if len(hit) == regions:
             return
         for key in KEYS:
@@ -235,9 +236,6 @@ class Checker:
             ids = [_id(each) for each in read]
             if ids != sorted(set(ids)):
                 self._findings.blame("not in order", f"read as stable in region {region}")
-            if missed and self._history.disasters:
-                self._findings.counts["late for who reads what is stable, after a loss"] += 1
-                continue
             for each in sorted(missed):
                 self._findings.blame("late for who reads what is stable", f"{each!r} in {region}")
 
@@ -310,16 +308,29 @@ class Checker:
                 counts["delivered again: in another region"] += 1
             anywhere.add(delivery.entry_id)
 
-    def check_settled(self, settled: set[bytes]) -> None:
-        """What all regions had read and acknowledged before the round is not read again."""
+    def check_settled(self, settled: set[bytes], regions: int) -> None:
+        """What all regions had read and acknowledged before the round is not read again.
+
+        A region whose newest records are gone may read it again before they come back from others.
+        One that has lost more may not: it hears what all others know before it reads. So only if
+        none of them knows it any more, it may be read again.
+        """
+        lossy = [each for each in self._history.disasters if self._is_lossy(each)]
+        if len({each.region for each in lossy}) == regions:
+            return
+        hasty = {each.region for each in lossy if each.kind in ("power", "failing")}
         for delivery in self._history.deliveries:
             if delivery.at_s < self._began_s or not delivery.fresh:
                 continue
             if delivery.entry_id in settled:
-                if self._history.disasters:  # in any region: acknowledgements may be lost, too
-                    self._findings.counts["settled, and read again after a loss"] += 1
+                if delivery.region in hasty:
+                    self._findings.counts["settled, and read again where the end was lost"] += 1
                 else:
                     self._findings.blame("settled, but read again", f"{delivery}")
+
+    def _is_lossy(self, disaster: Disaster) -> bool:
+        """Whether something may be lost by it that was settled before the round."""
+        return disaster.at_s >= self._began_s and disaster.since_s <= self._began_s
 
     def _lost_since(self, region: int, at_s: float) -> bool:
         """Whether a region may have lost what it did at a time."""
