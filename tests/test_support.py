@@ -10,7 +10,7 @@ import pytest
 
 from support.client import Push, Status, WireError, encode, parse
 from support.clock import START_MS, Clock
-from support.process import Process, RedisProcess
+from support.process import PORT_RANGE, Process, RedisProcess, claim_port
 
 if TYPE_CHECKING:
     from conftest import Factory
@@ -100,3 +100,17 @@ def test_judges_that_cannot_be_fetched_leave_nothing_behind(repo: Path, tmp_path
     assert done.returncode == 1
     assert done.stderr.startswith("judges: ")
     assert [*tmp_path.rglob("*")] == [kept.parent, kept]
+
+
+@pytest.mark.skipif(not PORT_RANGE.exists(), reason="the system does not say which it gives away")
+def test_ports_are_none_that_the_system_gives_away() -> None:
+    claims = [claim_port() for _ in range(20)]
+    try:
+        ports = [port for port, _ in claims]
+        assert len(set(ports)) == len(ports)
+        low, high = map(int, PORT_RANGE.read_text().split())
+        if low > 26_000:
+            assert not any(low <= port <= high for port in ports)
+    finally:
+        for _, claim in claims:
+            claim.close()

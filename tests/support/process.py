@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import random
 import re
 import shutil
 import signal
@@ -22,6 +24,9 @@ from support.client import Argument, RawClient, WireError
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 20.0
 
+PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST_PORT = 25_000  # what people start by hand is mostly below
+
 # What a healthy server never logs.
 TROUBLE = re.compile(
     r"^.*(Traceback \(most recent|\w*Warning: |never retrieved|never awaited|internal error).*$",
@@ -29,12 +34,28 @@ TROUBLE = re.compile(
 )
 
 
+@functools.cache
+def quiet_ports() -> list[int]:
+    """Ports that the system gives to no connection of its own accord; none where it does not say.
+
+    Of the others it may give one to a client of whatever test while a server is being started anew.
+    """
+    try:
+        low, high = map(int, PORT_RANGE.read_text().split())
+    except (OSError, ValueError):
+        return []
+    return [*range(_LOWEST_PORT, low), *range(high + 1, 1 << 16)]
+
+
 def free_port() -> int:
     """A TCP port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    chance = random.SystemRandom()
+    while True:
+        ports = quiet_ports()
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", chance.choice(ports) if ports else 0))
+            port: int = probe.getsockname()[1]
+            return port
 
 
 def claim_port() -> tuple[int, socket.socket]:
