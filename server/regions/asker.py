@@ -58,9 +58,6 @@ class Asker(Giver):
     The owner sends ``out`` and empties it, passes each reply to ``received``, and closes the
     connection once ``failure`` is set.
 
-    Args:
-        nonces: of origins that have been met; it adds the peer's.
-
     Attributes:
         peer_region: whom it expects at the other side.
         state: of the constants above.
@@ -74,9 +71,7 @@ class Asker(Giver):
         rival: the peer is being asked by another server that is this region in another epoch.
     """
 
-    def __init__(
-        self, region: Region, peer_region: int, secret: bytes, nonces: dict[bytes, bytes]
-    ) -> None:
+    def __init__(self, region: Region, peer_region: int, secret: bytes) -> None:
         self.out: list[list[bytes]] = []
         self.state = STARTING
         self.hello: Hello | None = None
@@ -90,7 +85,6 @@ class Asker(Giver):
         self.peer_region: Final = peer_region
         self._region: Final = region
         self._secret: Final = secret
-        self._nonces: Final = nonces
         self._nonce = b""
         self._peer_nonce = b""
 
@@ -175,7 +169,7 @@ class Asker(Giver):
         except BadHello as error:
             self.damaged(f"the peer does not introduce itself: {error}")
             return
-        line = refusal(region, hello, self._nonces, 0, False)
+        line = refusal(region, hello, 0, False)
         if not line and hello.region != self.peer_region:
             line = b"region %d answers instead of region %d" % (hello.region, self.peer_region)
         if not line and hello.remembered and region.nonce not in (b"", hello.remembered):
@@ -191,8 +185,7 @@ class Asker(Giver):
             self.ahead = True
             self.fail("the peer knows more of this region than it does itself")
             return
-        if hello.nonce:
-            self._nonces[hello.origin] = hello.nonce
+        region.note_nonce(hello.origin, hello.nonce)
         self.hello = hello
         self.state = MET
         self.begin()

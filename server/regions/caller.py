@@ -17,7 +17,6 @@ class Caller:
     """One connection at the port for other regions, from the side that is asked.
 
     Args:
-        nonces: of origins that have been met; it adds the caller's.
         members: which regions take part.
 
     Attributes:
@@ -30,7 +29,6 @@ class Caller:
         self,
         region: Region,
         log: RecordLog,
-        nonces: dict[bytes, bytes],
         secret: bytes,
         members: Callable[[], list[int]],
     ) -> None:
@@ -39,7 +37,6 @@ class Caller:
         self.heard_ms = 0
         self._region: Final = region
         self._log: Final = log
-        self._nonces: Final = nonces
         self._secret: Final = secret
         self._members: Final = members
         self._nonce = b""
@@ -86,16 +83,15 @@ class Caller:
             hello = read_hello(words)
         except BadHello as error:
             raise told(error) from None
-        line = refusal(region, hello, self._nonces, region.count, True)
+        line = refusal(region, hello, region.count, True)
         if line:
             raise CommandError(line)
         region.meet(hello.region, hello.epoch)
         reply = hello_of(region, region.known())
-        reply.remembered = self._nonces.get(hello.origin, b"")
+        reply.remembered = region.nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}
         reply.members = self._members()
-        if hello.nonce:
-            self._nonces[hello.origin] = hello.nonce
+        region.note_nonce(hello.origin, hello.nonce)
         self.source = Source(region, log, hello)
         return reply.reply()
 

@@ -105,14 +105,12 @@ class Callers:
     """All connections at the port for other regions.
 
     Attributes:
-        nonces: of origins that have been met, by either side.
         acknowledged: what each region has on its disk, as it has said last.
         heard_ms: when each region was heard last.
         worker: the thread that reads files for them.
     """
 
     def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
-        self.nonces: Final[dict[bytes, bytes]] = {}
         self.acknowledged: Final[dict[int, Numbers]] = {}
         self.heard_ms: Final[dict[int, int]] = {}
         self._server: Final = server
@@ -134,7 +132,7 @@ class Callers:
         if found is None:
             config = self._server.config
             region = self._region
-            caller = Caller(region, self._log, self.nonces, config.aa_secret, region.members)
+            caller = Caller(region, self._log, config.aa_secret, region.members)
             self._callers[session.id] = (session, caller)
             return caller
         return found[1]

@@ -51,10 +51,9 @@ class Copier(Asker):
         region: Region,
         peer_region: int,
         secret: bytes,
-        nonces: dict[bytes, bytes],
         receptacle: Receptacle,
     ) -> None:
-        super().__init__(region, peer_region, secret, nonces)
+        super().__init__(region, peer_region, secret)
         self.size_bytes = 0
         self.taken_bytes = 0
         self.is_whole = False

@@ -316,13 +316,12 @@ class Puller(Asker):
         peer_region: int,
         secret: bytes,
         inlet: Inlet,
-        nonces: dict[bytes, bytes],
         statistics: PullerStatistics,
         relayed: Callable[[], frozenset[int]],
         acknowledged: Callable[[], Numbers],
         most_bytes: int,
     ) -> None:
-        super().__init__(region, peer_region, secret, nonces)
+        super().__init__(region, peer_region, secret)
         self.promise_ms = 0
         self.check: Check | None = None
         self.lag_since_ms = 0

@@ -164,13 +164,10 @@ def read_reply(items: object) -> Hello:
     return hello
 
 
-def refusal(
-    region: Region, hello: Hello, nonces: dict[bytes, bytes], sent: int, is_asked: bool
-) -> bytes:
+def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
     """Why a region has nothing to do with another one, as an error line; empty where it has.
 
     Args:
-        nonces: of the origins that have been met.
         sent: how many records this origin has given away, or may.
         is_asked: the other side asks, so it is told; else this side has asked.
     """
@@ -182,7 +179,7 @@ def refusal(
         return errors.aa_twin(hello.origin)
     if region.forgotten.get(hello.region, -1) >= hello.epoch:
         return errors.aa_forgotten(hello.region, region.forgotten[hello.region])
-    known = nonces.get(hello.origin, b"")
+    known = region.nonces.get(hello.origin, b"")
     if known and hello.nonce and known != hello.nonce:
         return errors.aa_twin(hello.origin)
     if is_asked and hello.numbers.get(region.origin, 0) > sent:

@@ -40,6 +40,7 @@ from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
+from headrace.server.regions.meeting import keep_met
 from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.promising import look_at_promises, note_promise
 from headrace.server.regions.retention import Retention
@@ -151,8 +152,7 @@ class Regions(Neighbours):
 
     def _ask(self, number: int) -> Conversation:
         peer = self.peers[number]
-        nonces = self.callers.nonces
-        inquiry = Inquiry(self.region, number, self._server.config.aa_secret, nonces)
+        inquiry = Inquiry(self.region, number, self._server.config.aa_secret)
         now_ms = self._server.clock.monotonic_ms()
         conversation = Conversation(inquiry, HELLO_BYTES, now_ms, self._moved)
         self._connector.connect(peer.address, conversation)
@@ -194,6 +194,7 @@ class Regions(Neighbours):
             if self.copying.joining is None:
                 self._synced.look(now_ms)
             self._stability.look(now_ms)
+            self._keep_met()
             if self.region.unpublished:  # from before the start, or while no writes were taken
                 self._server.host.publish_soon()
             finish(self._server, self._dispatcher.call, None)
@@ -214,6 +215,12 @@ class Regions(Neighbours):
         self.rest_or_go_on()
         if self.catching is not None:
             self._look_at_catching(self.catching)
+
+    def _keep_met(self) -> None:
+        """Let the file say whom this region has met."""
+        reasons = self._server.gate.reasons
+        if not reasons & (LOADING_DATA | WRITES_REFUSED) and self.copying.joining is None:
+            keep_met(self._server)
 
     def _hold_expiry(self) -> None:
         """Remove no key for its deadline while records are coming that may have put it off."""
@@ -269,7 +276,6 @@ class Regions(Neighbours):
             peer.region,
             config.aa_secret,
             self.intake,
-            self.callers.nonces,
             peer.statistics,
             relayed,
             self._on_disk,
@@ -282,7 +288,7 @@ class Regions(Neighbours):
     def _copy_from(self, peer: Peer, file: CopyFile) -> Conversation:
         """A conversation in which a copy is taken."""
         secret = self._server.config.aa_secret
-        copier = Copier(self.region, peer.region, secret, self.callers.nonces, file)
+        copier = Copier(self.region, peer.region, secret, file)
         now_ms = self._server.clock.monotonic_ms()
         conversation = Conversation(copier, PIECE_MAX_BYTES, now_ms, self._moved)
         self._connector.connect(peer.address, conversation)

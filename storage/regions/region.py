@@ -50,6 +50,8 @@ class Region:
         peers, joined: the other regions, as configured, and as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
         met: the latest epoch in which each region has introduced itself, since this start.
+        nonces: of the epochs in which others have introduced themselves, by origin.
+        unkept: origins of these that the file does not name yet.
         beats: the latest of each region.
         kept_promise_ms: what its file says of that, which may be more: so not each promise is
             recorded.
@@ -87,6 +89,8 @@ class Region:
         self.joined: set[int] = set()
         self.forgotten: dict[int, int] = {}
         self.met: dict[int, int] = {}
+        self.nonces: dict[bytes, bytes] = {}
+        self.unkept: dict[bytes, None] = {}
         self.beats: dict[int, Beat] = {}
         self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
@@ -133,6 +137,12 @@ class Region:
     def meet(self, member: int, epoch: int) -> None:
         """Another region has introduced itself."""
         self.met[member] = max(epoch, self.met.get(member, -1))
+
+    def note_nonce(self, origin: bytes, nonce: bytes) -> None:
+        """Another region has said the nonce of its epoch, if it has one."""
+        if nonce and origin not in self.nonces:
+            self.nonces[origin] = nonce
+            self.unkept[origin] = None
 
     def is_forgotten(self, member: int) -> bool:
         """Whether a region takes part no more, and has not come back as a new one."""

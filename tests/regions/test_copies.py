@@ -214,7 +214,7 @@ class Kept(Receptacle):
 def met(receptacle: Receptacle) -> Copier:
     """A copier that has just met region 2."""
     one, two = End(1), End(2)
-    copier = Copier(one.region, 2, b"", {}, receptacle)
+    copier = Copier(one.region, 2, b"", receptacle)
     copier.connected()
     (hello,) = copier.out
     copier.out.clear()

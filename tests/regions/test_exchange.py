@@ -414,7 +414,7 @@ def test_two_lives_of_one_epoch() -> None:
 def test_who_asks_notices_a_twin_too() -> None:
     one, two = pair()
     Pipe(one, two).run()
-    two.nonces.clear()
+    two.region.nonces.clear()
     two.region.nonce = b"a copied folder"
     assert refused(one, two).puller.failure.startswith("AATWIN there is another 2.0")
 

@@ -216,3 +216,36 @@ def test_what_is_read_as_stable_is_never_late(two_regions: Mesh) -> None:
     two_regions.sync()
     assert read == one.ids("s") == two.ids("s")
     assert sorted(read) == sorted(ids)
+
+
+def test_a_life_that_took_the_same_epoch_is_known_after_a_restart() -> None:
+    """A disk is thought lost and put back: its life and the one meanwhile counted alike."""
+    with Mesh(2, "--aa-start-wait-ms", "2000") as mesh:
+        one, two = mesh[1], mesh[2]
+        wait_until(lambda: b"MET" in one.aof(), one)
+        kept = one.xadd("s")
+        mesh.partition({1})
+        first = [two.xadd("s") for _ in range(5)]
+        two.kill()
+        disk, aside = two.directory / "appendonlydir", two.directory / "aside"
+        disk.rename(aside)
+        one.kill()
+        one.start_again()
+        mesh.heal()
+        two.start_again()
+        two.wait_until_writable()
+        meanwhile = [two.xadd("s") for _ in range(3)]
+        mesh.sync()
+        for region in (one, two):
+            region.kill()
+        shutil.rmtree(disk)
+        aside.rename(disk)  # the very same files, so they do not look like a copy
+        one.start_again()
+        two.start_again()
+        two.wait_until_writable()
+        mesh.wait_until_level()
+        ids = one.ids("s")
+        assert ids == two.ids("s")
+        assert set(ids) == {kept, *first, *meanwhile}
+        assert len(set(ids)) == len(ids)
+        assert one.call("AA", "DIGEST") == two.call("AA", "DIGEST")

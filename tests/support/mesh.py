@@ -85,6 +85,11 @@ class RegionProcess(ServerProcess):
         assert isinstance(state, bytes)
         return state
 
+    def aof(self) -> bytes:
+        """What its incr files hold."""
+        files = sorted((self.directory / "appendonlydir").glob("*.incr.aof"))
+        return b"".join([file.read_bytes() for file in files])
+
     def wait_for_peer(self, number: int, state: bytes) -> None:
         wait_until(lambda: self.state_of(number) == state, self)
 

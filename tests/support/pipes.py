@@ -136,7 +136,6 @@ class End:
         self.secret = secret
         self.log = ListLog()
         self.inlet = ListInlet(self.region, self.log)
-        self.nonces: dict[bytes, bytes] = {}
         self.statistics = PullerStatistics()
         self.silent: frozenset[int] = frozenset()
         self.acknowledged: dict[int, Numbers] = {}
@@ -153,7 +152,6 @@ class End:
             of,
             self.secret,
             self.inlet,
-            self.nonces,
             self.statistics,
             lambda: self.silent,
             self.region.known,
@@ -161,7 +159,7 @@ class End:
         )
 
     def caller(self) -> Caller:
-        return Caller(self.region, self.log, self.nonces, self.secret, lambda: [self.region.id, 9])
+        return Caller(self.region, self.log, self.secret, lambda: [self.region.id, 9])
 
     def content(self) -> dict[bytes, list[bytes]]:
         return {origin: records for origin, records in self.log.records.items() if records}
