@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from typing import Final, cast
 
@@ -111,8 +112,11 @@ class SocketConnector(Connector):
         asyncio.get_running_loop().call_soon(self._apply)
 
     def _apply(self) -> None:
-        if self.regions is not None:
-            self.regions.apply()
+        regions = self.regions
+        if regions is not None:
+            regions.apply()
+            if regions.copying.has_work:
+                gc.freeze()  # what a copy brings stays: no slice waits until it has been walked
 
     async def _connect(self, address: PeerAddress, conversation: Conversation) -> None:
         may_be_remote = self._config.aa_allow_plaintext
