@@ -117,11 +117,10 @@ class Checks:
                 if b"internal error" in reply.text:
                     raise Violated(f"internal error: region {region.number} at {words!r}")
                 continue
-            if words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
-                self._gone_with_consumers.add((words[2], words[3]))
-            if not is_whole:  # what the file says is not all
-                continue
-            self._replied(region, words, reply, records, before, len(asked.requests) == 1)
+            alone = len(asked.requests) == 1
+            self._served(region, words, reply, alone)
+            if is_whole:  # what the file says is all
+                self._replied(region, words, reply, records, before, alone)
         self._waited(region)
 
     def _pairs(
@@ -209,7 +208,11 @@ class Checks:
         elif name == b"XREVRANGE":
             ids = [entry[0] for entry in reply]  # type: ignore[attr-defined]
             self._ascends(region, words, ids[::-1])
-        elif name == b"XREADGROUP" and words[-1] == b">":
+
+    def _served(self, region: Region, words: Words, reply: object, alone: bool) -> None:
+        """Note what readers of groups were given, and what they have acknowledged."""
+        name = words[0]
+        if name == b"XREADGROUP" and words[-1] == b">":
             self._given(region, words, reply_ids(reply), alone)
         elif name == b"XACK" and isinstance(reply, int) and reply:
             group = (words[1], words[2])
@@ -221,6 +224,8 @@ class Checks:
             seen = [show_id(entry.id) for entry in region.view.key(words[2]).entries()]
             at = [words[4]] if words[4] not in (b"0", b"$") else seen[-1:]
             self._note(region, region.moved, (words[2], words[3]), at)
+        elif words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
+            self._gone_with_consumers.add((words[2], words[3]))
 
     def _added(
         self,
