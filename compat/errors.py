@@ -511,9 +511,20 @@ AA_STOPPED: Final = (
 )
 
 
-def aa_version(version: int) -> bytes:
-    """For another region that speaks another version."""
-    return b"AAVERSION this region speaks version %d" % version
+def aa_version(region: int, version: int, other: int, lowest: int) -> bytes:
+    """For two regions of which one is too old for the other."""
+    return (
+        b"AAVERSION region %d speaks version %d of the exchange, and region %d none below %d: "
+        b"region %d has to be upgraded" % (region, version, other, lowest, region)
+    )
+
+
+def aa_unaware(name: bytes, version: int, region: int) -> bytes:
+    """For who asks for something that not all regions would understand."""
+    return (
+        b"AAVERSION region %d has to be upgraded before: it has not said that it knows AA %b, of "
+        b"version %d" % (region, name, version)
+    )
 
 
 def aa_database(name: bytes) -> bytes:

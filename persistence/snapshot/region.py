@@ -27,6 +27,7 @@ _Others = tuple[
     list[tuple[int, int, bytes, int]],  # beats: of a region in an epoch, numbers, promise
     list[tuple[int, int]],  # promises
     list[tuple[bytes, bytes]],  # nonces, by origin
+    list[tuple[int, int]],  # versions
 ]
 
 _pack: Final = Packer().encode
@@ -58,6 +59,7 @@ def region_record(region: Region) -> Record:
         beats,
         sorted(region.promises.items()),
         sorted(region.nonces.items()),
+        sorted(region.versions.items()),
     )
     record.add(_pack(others))
     return record
@@ -72,7 +74,7 @@ def read_region(
         ValueError, MsgspecError: the record says nothing that a region knows.
     """
     _, epoch, generation, count, last_lane, promise_ms = table[:TEXTS_AT]
-    numbers, joined, forgotten, beats, promises, nonces = _others(document)
+    numbers, joined, forgotten, beats, promises, nonces, versions = _others(document)
     if not (0 <= epoch <= EPOCH_MAX and 0 <= count <= NUMBER_MAX and 0 <= last_lane <= NUMBER_MAX):
         raise ValueError("an epoch and its records are none")
     if generation < 0 or promise_ms < 0:
@@ -91,6 +93,7 @@ def read_region(
         for number, beat_epoch, known, beat_ms in beats
     }
     region.promises = {_member(number): moment_ms for number, moment_ms in promises}
+    region.versions = {_member(number): version for number, version in versions}
     region.nonces = {check_origin(origin): met for origin, met in nonces}
     if region.origin in region.numbers:
         raise ValueError("the own origin is none of the others")

@@ -9,6 +9,7 @@ from headrace.server.gate import LOADING_DATA, REGION_REFUSES, WRITES_REFUSED
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions
 from headrace.server.state import Server
+from headrace.storage.regions.records import newest_version
 from headrace.storage.regions.region import MODES, Region
 from headrace.storage.regions.vectors import encode_numbers
 
@@ -46,6 +47,7 @@ def _identity(server: Server, region: Region, files: Files) -> list[bytes]:
         b"aa_epoch:%d" % region.epoch,
         b"aa_generation:%d" % region.generation,
         b"aa_mode:" + modes[region.mode],
+        b"aa_version:%d" % newest_version(),
         b"aa_writable:%d" % (not refusal),
         b"aa_not_writable_because:" + refusal,
         b"aa_members:" + b",".join([b"%d" % member for member in region.members()]),
@@ -108,13 +110,14 @@ def _peer(regions: Regions, files: Files, peer: Peer) -> bytes:
     held = 0 if log is None else log.backlog.bytes_after(own, acknowledged.get(own, 0))
     statistics = peer.statistics
     return (
-        b"aa_peer%d:host=%b,port=%d,lag_ms=%d,answered_ms_ago=%d,missing_records=%d,"
+        b"aa_peer%d:host=%b,port=%d,version=%d,lag_ms=%d,answered_ms_ago=%d,missing_records=%d,"
         b"unacknowledged_records=%d,unacknowledged_bytes=%d,received_records=%d,received_bytes=%d,doubled_records=%d,"
         b"gaps=%d,damaged=%d,connections=%d,full_copies=%d,clock_ahead_ms=%d,state=%b"
     ) % (
         peer.region,
         peer.address.host,
         peer.address.port,
+        regions.region.versions.get(peer.region, 0),
         regions.lag_ms(peer),
         regions.answered_ms_ago(peer),
         missing,

@@ -7,7 +7,7 @@ from typing import Final
 _BY_CODE: Final = {
     "AASECRET": "Give both the same aa-secret",
     "AADATABASE": "One of the two belongs elsewhere: look at aa-peers and aa-database",
-    "AAVERSION": "Install the same version in both. The link rests until then; nothing is lost",
+    "AAVERSION": "The link rests until then; nothing is lost",
     "AATWIN": (
         "Two servers are one region, or a copy of its folder runs besides. End one of them; it may "
         "come back with an empty folder and another aa-region-id"
@@ -15,6 +15,9 @@ _BY_CODE: Final = {
     "AAFORGOTTEN": "Start that region with an empty folder, to let it take part again",
 }
 _BY_TEXT: Final = {
+    "has to be upgraded": (
+        "The link rests, and no data is passed over. It goes on when a later version is started"
+    ),
     "cannot be applied": (
         "The link rests, and no data is passed over. Install the newer version of both in both; if "
         "they have it, keep a copy of both folders and report this"

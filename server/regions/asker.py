@@ -185,7 +185,7 @@ class Asker(Giver):
             self.ahead = True
             self.fail("the peer knows more of this region than it does itself")
             return
-        region.note_nonce(hello.origin, hello.nonce)
+        region.note_met(hello.origin, hello.nonce, hello.version)
         self.hello = hello
         self.state = MET
         self.begin()

@@ -91,7 +91,7 @@ class Caller:
         reply.remembered = region.nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}
         reply.members = self._members()
-        region.note_nonce(hello.origin, hello.nonce)
+        region.note_met(hello.origin, hello.nonce, hello.version)
         self.source = Source(region, log, hello)
         return reply.reply()
 

@@ -16,7 +16,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from headrace.compat.errors import TRANSACTION_TOO_LARGE
+from headrace.compat.errors import TRANSACTION_TOO_LARGE, CommandError, aa_unaware
 from headrace.server.changes.changes import Expiries
 from headrace.server.data import HELD_BY_REFUSAL
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -31,7 +31,7 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA, XADD
+from headrace.storage.regions.records import AA, EFFECTS, LOWEST_VERSION, OF_FILES, XADD
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lanes, encode_numbers
@@ -128,11 +128,29 @@ def refuse_writes(server: Server, line: bytes) -> None:
     server.gate.set(REGION_REFUSES, bool(line))
 
 
+def require_known(server: Server, name: bytes) -> None:
+    """See that all regions know effects of a kind, before anything is changed.
+
+    Raises:
+        CommandError: one of them may not.
+    """
+    since = EFFECTS.get(name, LOWEST_VERSION)
+    if since > LOWEST_VERSION:
+        member = region_of(server).unaware(since)
+        if member:
+            raise CommandError(aa_unaware(name, since, member))
+
+
 def emit(server: Server, words: Words) -> object:
     """Make an effect of this region: it is numbered, recorded and applied.
 
     Returns: what its function returns.
+
+    Raises:
+        CommandError: see ``require_known``; nothing has changed.
     """
+    name = words[1] if words[0] == AA else words[0]
+    require_known(server, name)
     changes = server.changes
     if changes.expired:
         changes.report_expired()
@@ -140,7 +158,6 @@ def emit(server: Server, words: Words) -> object:
     origin, number = region.next_dot()
     changes.record(0, words)
     region.learned(origin, number)
-    name = words[1] if words[0] == AA else words[0]
     region.emitted[name] = region.emitted.get(name, 0) + 1
     return _handler_of(words)(Effect(server, words, origin, number, True, False))
 
@@ -175,11 +192,16 @@ def apply_local(server: Server, words: Words) -> None:
     """
     handler = _LOCAL.get(words[1]) if len(words) > 1 else None
     if handler is None:
-        raise EffectError("an unknown record")
+        raise EffectError("not known here: start the version that has written it, or a later one")
     try:
         handler(server, words)
     except BadVector as error:
         raise EffectError(f"{error} is no vector, lane or ID") from None
+
+
+def is_local(name: bytes) -> bool:
+    """Whether ``AA name`` concerns one region alone."""
+    return name in _LOCAL or name in OF_FILES
 
 
 def _handler_of(words: Words) -> EffectHandler:

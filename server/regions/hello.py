@@ -3,6 +3,10 @@
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
 of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log
 and the regions that it knows to take part. All of it is text that a person can read.
+
+A version is written as ``1-3``: whoever says that has all kinds of records up to version 3, and
+still speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange
+records if what they speak overlaps.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
+from headrace.storage.regions.records import LOWEST_VERSION, newest_version
 from headrace.storage.regions.region import MODES, Region
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
@@ -23,10 +28,10 @@ from headrace.storage.regions.vectors import (
     origin_of,
 )
 
-VERSION: Final = 1  # of the exchange, and of the kinds of records that there are
 NAME_MAX_BYTES: Final = 256
 NONCE_MAX_BYTES: Final = 64
 GENERATION_MAX: Final = 2**44 - 1
+VERSION_MAX: Final = 2**31
 _NONE: Final = b"-"
 _MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
 _ITEMS: Final = 8
@@ -41,6 +46,7 @@ class Hello:
     """What a region says of itself.
 
     Attributes:
+        lowest, version: of the exchange, that it speaks.
         numbers: what it knows.
         remembered: the nonce of the other side's epoch, as far as it remembers one.
         reach: of each origin, the lowest number that its log still has.
@@ -49,6 +55,7 @@ class Hello:
 
     def __init__(
         self,
+        lowest: int,
         version: int,
         database: bytes,
         region: int,
@@ -58,6 +65,7 @@ class Hello:
         mode: int,
         numbers: Numbers,
     ) -> None:
+        self.lowest: Final = lowest
         self.version: Final = version
         self.database: Final = database
         self.region: Final = region
@@ -75,10 +83,17 @@ class Hello:
         """Who it is."""
         return origin_of(self.region, self.epoch)
 
+    @property
+    def speaks(self) -> bytes:
+        """The versions that it speaks, as they are written."""
+        if self.lowest == self.version:
+            return b"%d" % self.version
+        return b"%d-%d" % (self.lowest, self.version)
+
     def words(self) -> list[bytes]:
         """What introduces it, as ``AA HELLO`` has it."""
         return [
-            b"%d" % self.version,
+            self.speaks,
             self.database,
             b"%d" % self.region,
             b"%d" % self.epoch,
@@ -105,7 +120,8 @@ def hello_of(region: Region, known: Numbers) -> Hello:
         known: what it knows, and may say that it does.
     """
     return Hello(
-        VERSION,
+        LOWEST_VERSION,
+        newest_version(),
         region.database,
         region.id,
         region.epoch,
@@ -131,8 +147,11 @@ def read_hello(words: list[bytes]) -> Hello:
         raise BadHello("a name is too long")
     if mode is None:
         raise BadHello("there is no such mode")
+    first, dash, last = words[0].partition(b"-")
+    lowest = _number(first, 1, VERSION_MAX)
     return Hello(
-        _number(words[0], 1, 2**31),
+        lowest,
+        _number(last, lowest, VERSION_MAX) if dash else lowest,
         database,
         _number(words[2], 1, REGION_MAX),
         _number(words[3], 0, EPOCH_MAX),
@@ -171,8 +190,11 @@ def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
         sent: how many records this origin has given away, or may.
         is_asked: the other side asks, so it is told; else this side has asked.
     """
-    if hello.version != VERSION:
-        return errors.aa_version(VERSION)
+    newest = newest_version()
+    if hello.version < LOWEST_VERSION:
+        return errors.aa_version(hello.region, hello.version, region.id, LOWEST_VERSION)
+    if hello.lowest > newest:
+        return errors.aa_version(region.id, newest, hello.region, hello.lowest)
     if hello.database != region.database:
         return errors.aa_database(region.database)
     if hello.region == region.id:

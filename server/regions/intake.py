@@ -17,14 +17,23 @@ from time import perf_counter_ns
 from typing import Final
 
 from headrace.persistence.aof.journal import Journal
-from headrace.persistence.aof.scan import BEGIN, END, NUMBERED, BrokenBytes, Scanner
+from headrace.persistence.aof.scan import BEGIN, END, LOCAL, NUMBERED, BrokenBytes, Scanner
+from headrace.persistence.errors import shown
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.regions.asker import Giver
-from headrace.server.regions.effects import EffectError, Words, apply_record, emit, region_of
+from headrace.server.regions.effects import (
+    EffectError,
+    Words,
+    apply_record,
+    emit,
+    is_local,
+    region_of,
+)
 from headrace.server.regions.exchange import Inlet
 from headrace.server.regions.pieces import Piece
+from headrace.storage.regions.records import AA, newest_version
 
 log: Final = logging.getLogger("headrace")
 
@@ -51,6 +60,7 @@ class _Waiting:
         self.piece: Final = piece
         self.giver: Final = giver
         self.units: list[_Unit] | None = None  # once it has been looked through
+        self.unknown = b""  # the kind of record behind them that this version has not
         self.next = 0  # of the units
         self.number = piece.first  # of the first record of that one
 
@@ -148,7 +158,7 @@ class Intake(Inlet):
     def _apply(self, waiting: _Waiting, until_ns: int) -> bool:
         """Apply units of a piece until the time is up; whether that was all."""
         if waiting.units is None:
-            waiting.units = units_of(waiting.piece)
+            waiting.units, waiting.unknown = units_of(waiting.piece)
         units = waiting.units
         piece = waiting.piece
         known = region_of(self._server).number_of(piece.origin)
@@ -164,7 +174,14 @@ class Intake(Inlet):
             self._apply_run(waiting, units)
             if perf_counter_ns() >= until_ns:
                 break
-        return waiting.next >= len(units)
+        if waiting.next < len(units):
+            return False
+        if waiting.unknown:
+            raise EffectError(
+                f"AA {shown(waiting.unknown)} is of a later version of the exchange than "
+                f"{newest_version()}: region {region_of(self._server).id} has to be upgraded"
+            )
+        return True
 
     def _apply_run(self, waiting: _Waiting, units: list[_Unit]) -> None:
         """Apply some units, and keep their bytes."""
@@ -225,8 +242,8 @@ class Intake(Inlet):
             server.host.flush_soon()
 
 
-def units_of(piece: Piece) -> list[_Unit]:
-    """The units of a piece.
+def units_of(piece: Piece) -> tuple[list[_Unit], bytes]:
+    """The units of a piece up to a record that this version does not know, and its kind if any.
 
     Raises:
         _Broken: it does not consist of units that have as many records as it says.
@@ -257,7 +274,10 @@ def units_of(piece: Piece) -> list[_Unit]:
                 units.append(inside)
                 inside = None
             else:
-                raise _Broken("it holds what no other region sends")
+                name = kind_of(scanner.words(at)) if kind == LOCAL else b""
+                if not name:
+                    raise _Broken("it holds what no other region sends")
+                return units, name
             at = end
     except BrokenBytes:
         raise _Broken("the bytes of a piece are no records") from None
@@ -265,4 +285,11 @@ def units_of(piece: Piece) -> list[_Unit]:
         raise _Broken("a transaction has no end")
     if count != piece.count:
         raise _Broken("it holds another number of records than it says")
-    return units
+    return units, b""
+
+
+def kind_of(words: Words) -> bytes:
+    """The kind of a record that may be an effect of a later version; empty where it is none."""
+    if words[0] != AA or len(words) < 2 or is_local(words[1]):
+        return b""
+    return words[1]

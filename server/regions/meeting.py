@@ -1,17 +1,20 @@
 """Whom a region has met stands in its file.
 
 Two lives of a region that took the same epoch are told apart by their nonces. So what others have
-met must outlast a restart: nobody else can say that a number was given twice.
+met must outlast a restart: nobody else can say that a number was given twice. And while a region is
+down, the others have to know which kinds of records it will understand.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from headrace.compat.numbers import parse_integer
 from headrace.server.regions.effects import EffectError, Words, local, region_of
 from headrace.server.state import Server
-from headrace.storage.regions.records import AA
+from headrace.storage.regions.records import AA, LOWEST_VERSION
 from headrace.storage.regions.vectors import check_origin
+from headrace.storage.regions.vectors import region_of as number_of
 
 _MET: Final = b"MET"
 
@@ -20,13 +23,18 @@ def keep_met(server: Server) -> None:
     """Record whom this region has met since the last time; the caller ends the command."""
     region = region_of(server)
     for origin in region.unkept:
-        server.changes.record(0, [AA, _MET, origin, region.nonces[origin]])
+        version = b"%d" % region.versions.get(number_of(origin), LOWEST_VERSION)
+        server.changes.record(0, [AA, _MET, origin, region.nonces[origin], version])
     region.unkept.clear()
 
 
 @local(_MET)
 def apply_met(server: Server, words: Words) -> None:
-    """``AA MET origin nonce``: another region has introduced itself."""
-    if len(words) != 4 or not words[3]:
-        raise EffectError("MET has an origin and a nonce")
-    region_of(server).nonces[check_origin(words[2])] = words[3]
+    """``AA MET origin nonce version``: another region has introduced itself."""
+    version = parse_integer(words[4]) if len(words) == 5 else None
+    if version is None or not words[3]:
+        raise EffectError("MET has an origin, a nonce and a version")
+    region = region_of(server)
+    origin = check_origin(words[2])
+    region.nonces[origin] = words[3]
+    region.versions[number_of(origin)] = version

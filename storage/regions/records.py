@@ -1,4 +1,8 @@
-"""Which records are effects: those that are numbered, and that other regions get."""
+"""Which records are effects: those that are numbered, and that other regions get.
+
+Each kind says since which version of the exchange it exists. A kind that changes gets another name.
+So regions are upgraded one by one: one of a later kind is made once all of them know it.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,31 @@ FROM: Final = b"FROM"
 FILE: Final = b"FILE"
 CLOSED: Final = b"CLOSED"
 JOINED: Final = b"JOINED"
-EFFECTS: Final = frozenset(
-    (
-        b"XDEL",
-        b"TRIM",
-        b"DEL",
-        b"EXPIRE",
-        b"GROUP",
-        b"UNGROUP",
-        b"ACK",
-        b"TOP",
-        b"TTL",
-        b"LIMITS",
-        b"MODE",
-        b"MOVE",
-        b"HAND",
-        b"BEAT",
-        b"JOIN",
-        b"FORGET",
-    )
-)
+OF_FILES: Final = frozenset((FROM, FILE, CLOSED, JOINED))  # what is said of the file
+LOWEST_VERSION: Final = 1  # of the exchange that is still spoken: all know its kinds
+EFFECTS: Final[dict[bytes, int]] = {
+    b"XDEL": 1,
+    b"TRIM": 1,
+    b"DEL": 1,
+    b"EXPIRE": 1,
+    b"GROUP": 1,
+    b"UNGROUP": 1,
+    b"ACK": 1,
+    b"TOP": 1,
+    b"TTL": 1,
+    b"LIMITS": 1,
+    b"MODE": 1,
+    b"MOVE": 1,
+    b"HAND": 1,
+    b"BEAT": 1,
+    b"JOIN": 1,
+    b"FORGET": 1,
+}
+
+
+def newest_version() -> int:
+    """The version of the exchange that this server speaks."""
+    return max(EFFECTS.values())
 
 
 def is_numbered(words: list[bytes]) -> bool:

@@ -51,7 +51,8 @@ class Region:
         forgotten: regions that take part no more, and their last epoch.
         met: the latest epoch in which each region has introduced itself, since this start.
         nonces: of the epochs in which others have introduced themselves, by origin.
-        unkept: origins of these that the file does not name yet.
+        unkept: origins of these of which the file does not say that yet.
+        versions: the latest version of the exchange that each region has said it speaks.
         beats: the latest of each region.
         kept_promise_ms: what its file says of that, which may be more: so not each promise is
             recorded.
@@ -91,6 +92,7 @@ class Region:
         self.met: dict[int, int] = {}
         self.nonces: dict[bytes, bytes] = {}
         self.unkept: dict[bytes, None] = {}
+        self.versions: dict[int, int] = {}
         self.beats: dict[int, Beat] = {}
         self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
@@ -138,11 +140,22 @@ class Region:
         """Another region has introduced itself."""
         self.met[member] = max(epoch, self.met.get(member, -1))
 
-    def note_nonce(self, origin: bytes, nonce: bytes) -> None:
-        """Another region has said the nonce of its epoch, if it has one."""
-        if nonce and origin not in self.nonces:
+    def note_met(self, origin: bytes, nonce: bytes, version: int) -> None:
+        """Another region has said the nonce of its epoch, if it has one, and what it speaks."""
+        if not nonce:
+            return  # it is not known yet who it is
+        member = region_of(origin)
+        if self.nonces.get(origin) != nonce or self.versions.get(member) != version:
             self.nonces[origin] = nonce
+            self.versions[member] = version
             self.unkept[origin] = None
+
+    def unaware(self, version: int) -> int:
+        """A member that has not said that it speaks a version; 0 where all have."""
+        for member in self.members():
+            if member != self.id and self.versions.get(member, 0) < version:
+                return member
+        return 0
 
     def is_forgotten(self, member: int) -> bool:
         """Whether a region takes part no more, and has not come back as a new one."""

@@ -47,6 +47,7 @@ def a_region() -> Region:
     region.forgotten = {4: 6}
     region.beats = {1: Beat(3, {b"1.3": 60}, 7), 2: Beat(0, {b"2.0": 16, b"1.3": 1}, 99)}
     region.promises = {2: 50, 3: 60}
+    region.versions = {2: 1, 3: 4}
     region.nonces = {b"2.0": b"one", b"3.9": b"anothers"}
     return region
 
@@ -59,7 +60,7 @@ def plain_region(region: Region) -> object:
         (region.id, region.database, region.origin, region.epoch, region.generation),
         (region.nonce, region.caught, region.count, region.numbers, region.last_lane),
         (region.promise_ms, region.joined, region.forgotten, beats, region.promises),
-        region.nonces,
+        (region.nonces, region.versions),
     )
 
 

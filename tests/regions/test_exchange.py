@@ -387,7 +387,31 @@ def test_another_version() -> None:
     with pytest.raises(CommandError) as raised:
         two.caller().greet(words)
     assert raised.value.line.startswith(b"AAVERSION")
-    assert one.caller().greet([b"1", b"orders", b"2", *words[3:]])
+    assert b"region 2 has to be upgraded" in raised.value.line
+    for version in (b"1", b"1-1", b"1-7"):
+        assert one.caller().greet([version, b"orders", b"2", *words[3:]])
+
+
+def test_a_later_version_answers() -> None:
+    one, two = pair()
+    pipe = Pipe(one, two)
+    pipe.answer()
+    pipe.wire = encode([b"2-3", *two.caller().greet([b"1", b"orders", *words_of(one)])[1:]])
+    pipe.carry()
+    assert pipe.puller.failure.startswith("AAVERSION region 1 speaks version 1")
+    assert pipe.puller.failure.endswith("region 1 has to be upgraded")
+    assert pipe.puller.refused
+    pipe = Pipe(one, two)
+    pipe.answer()
+    pipe.wire = encode([b"1-3", *two.caller().greet([b"1", b"orders", *words_of(one)])[1:]])
+    pipe.carry()
+    assert pipe.puller.state == MET
+    assert one.region.versions == {2: 3}
+    assert one.region.unaware(3) == 0
+    one.region.joined.add(4)
+    assert one.region.unaware(2) == 4
+    one.region.forgotten[4] = 0
+    assert one.region.unaware(2) == 0
 
 
 def test_another_database() -> None:
@@ -482,6 +506,9 @@ def test_the_wrong_region_answers() -> None:
         [],
         [b"1"] * 7,
         [b"x", b"orders", b"1", b"0", b"0", b"-", b"strict", b"-"],
+        [b"0", b"orders", b"1", b"0", b"0", b"-", b"strict", b"-"],
+        [b"2-1", b"orders", b"1", b"0", b"0", b"-", b"strict", b"-"],
+        [b"1-", b"orders", b"1", b"0", b"0", b"-", b"strict", b"-"],
         [b"1", b"orders", b"0", b"0", b"0", b"-", b"strict", b"-"],
         [b"1", b"orders", b"16", b"0", b"0", b"-", b"strict", b"-"],
         [b"1", b"orders", b"1", b"-1", b"0", b"-", b"strict", b"-"],

@@ -59,8 +59,7 @@ DOCS: Final[dict[str, Doc]] = {
         _SINCE,
         "O(N) for N origins",
         "Introduces another region, and answers with who this one is.",
-        "version:integer database region:integer epoch:integer generation:integer nonce mode "
-        "numbers",
+        "version database region:integer epoch:integer generation:integer nonce mode numbers",
         internal=True,
     ),
     "aa|help": Doc(_GROUP, _SINCE, "O(1)", "Lists the AA subcommands."),

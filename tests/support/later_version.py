@@ -1,0 +1,37 @@
+"""A server of a later version of the exchange, in which regions can share notes: ``AA NOTE text``.
+
+It is started as ``python -P later_version.py`` with what ``headrace`` takes. ``AA|NOTES`` answers
+with all notes that the process has heard of, loaded ones included.
+"""
+
+import sys
+
+from headrace.protocol.replies import OK
+from headrace.server.cli import main
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ADMIN, WRITE, command
+from headrace.server.regions.effects import Effect, effect, emit
+from headrace.storage.regions.records import AA, EFFECTS
+
+EFFECTS[b"NOTE"] = 2
+notes: list[bytes] = []
+
+
+@effect(b"NOTE")
+def apply_note(found: Effect) -> None:
+    notes.append(found.words[2])
+
+
+@command("AA|NOTE", arity=3, flags=ADMIN | WRITE)
+def aa_note(call: Call) -> object:
+    emit(call.server, [AA, b"NOTE", call.argv[2]])
+    return OK
+
+
+@command("AA|NOTES", arity=2, flags=ADMIN)
+def aa_notes(call: Call) -> object:
+    return sorted(notes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
