@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -103,6 +103,10 @@ class Region(Process):
 
     def _counted(self) -> Numbers:
         return self.regions.region.known()
+
+    def received(self, origins: Iterable[bytes]) -> Numbers:
+        """What has come of some origins, even if it could not be applied or written so far."""
+        return {origin: self.regions.intake.place(origin) for origin in origins}
 
     @property
     def known(self) -> Numbers:

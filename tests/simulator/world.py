@@ -247,8 +247,11 @@ class World:
 
     def end(self, region: Region, how: Callable[[], None]) -> None:
         """A process ends."""
+        had_more = region.ready and (region.unwritten or region.is_waiting())
         self.network.ended(region.number)
         how()
+        if had_more:  # perhaps it was the only one that had got some records
+            self._burn()
 
     def _kill(self, chance: random.Random) -> bool:
         region = self._some(chance, True)
@@ -314,7 +317,9 @@ class World:
 
     def _burn(self) -> None:
         """Something is lost: of some records there may be no trace any more."""
-        known = [region.known for region in self.regions.values()]
+        regions = self.regions.values()
+        known = [region.known for region in regions]
+        known += [region.received(self.ledger.records) for region in regions if region.ready]
         self.ledger.forget(known)
         for number, names in self._kept.items():  # a copy that has some is another life by now
             region = self.regions[number]
