@@ -109,18 +109,21 @@ class Region:
             RuntimeError: it does not.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            try:
-                with client(self.port) as asking:
-                    if "aa_writable:1" in facts(asking):
-                        self.state = "up"
-                        return
-            except PASSING:
-                pass
+        while not self.takes_writes():
             ended = self._process is not None and self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 raise RuntimeError(f"region {self.number} does not start:\n{self.log_end()}")
             time.sleep(0.05)
+
+    def takes_writes(self) -> bool:
+        """Whether it does by now."""
+        try:
+            with client(self.port) as asking:
+                if "aa_writable:1" in facts(asking):
+                    self.state = "up"
+        except PASSING:
+            pass
+        return self.state == "up"
 
     def kill(self) -> None:
         """``kill -9``."""

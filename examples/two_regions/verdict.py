@@ -55,14 +55,23 @@ def entries_of(region: Region) -> Entries:
 
 
 def judge(
-    regions: Sequence[Region], writers: Sequence[Writer], workers: Sequence[Worker]
+    regions: Sequence[Region],
+    writers: Sequence[Writer],
+    workers: Sequence[Worker],
+    burnt: set[Name],
 ) -> list[Finding]:
-    """Compare everything. Writers rest; workers go on until they have read all."""
+    """Compare everything. Writers rest; workers go on until they have read all.
+
+    Args:
+        burnt: entries that nobody had fetched when their disk was lost.
+    """
     is_level = wait_until_level(regions)
     shown = [entries_of(region) for region in regions]
     acknowledged: dict[Name, str] = {}
     for writer in writers:
         acknowledged.update(writer.acknowledged)
+    for name in burnt:
+        del acknowledged[name]
     names = {name for _, name in shown[0]}
     wait_until_read(workers, names)
     for worker in workers:

@@ -22,7 +22,11 @@ EVENTS_SHOWN = 8
 
 
 class View:
-    """Shows the regions, the links between them, and what is done to them."""
+    """Shows the regions, the links between them, and what is done to them.
+
+    Attributes:
+        prompt: what may be typed, where something may.
+    """
 
     def __init__(
         self,
@@ -34,6 +38,7 @@ class View:
         billing: Worker,
     ) -> None:
         self.console = console
+        self.prompt = ""
         self._regions = regions
         self._links = links
         self._writers = writers
@@ -72,15 +77,19 @@ class View:
             self.console.print(event, highlight=False, soft_wrap=True)
         self.show()
 
-    def show(self) -> None:
-        """Show how they are."""
+    def show(self, typed: str = "") -> None:
+        """Show how they are, and what has been typed."""
         if self._live is not None:
-            events = [Text(event) for event in self._events[-EVENTS_SHOWN:]]
-            self._live.update(Group(self._table(), *events), refresh=True)
+            lines = [Text(event) for event in self._events[-EVENTS_SHOWN:]]
+            if self.prompt:
+                lines += [Text(self.prompt, style="dim"), Text(f"> {typed}_")]
+            self._live.update(Group(self._table(), *lines), refresh=True)
         elif time.monotonic() >= self._line_at_s:
             self._line_at_s = time.monotonic() + LINE_EVERY_S
-            cells = [f"region {row[0]} {row[1]}, {row[4]} entries" for row in self._rows()]
-            line = "; ".join(cells)
+            line = "; ".join(
+                f"region {row[0]} {row[1]}" + (f", {row[4]} entries" if row[4] else "")
+                for row in self._rows()
+            )
             self.console.print(f"        {line}", highlight=False, soft_wrap=True)
 
     def _table(self) -> Table:
