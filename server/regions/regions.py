@@ -28,9 +28,8 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     WRITES_REFUSED,
 )
-from headrace.server.regions.asker import MET, Asker
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.server.regions.callers import TWIN_MS, Callers, FileLog
+from headrace.server.regions.callers import Callers, FileLog
 from headrace.server.regions.catching import Catching, note_caught, safe_generation
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.conversation import Conversation
@@ -40,6 +39,7 @@ from headrace.server.regions.effects import refuse_writes, region_of
 from headrace.server.regions.exchange import Puller
 from headrace.server.regions.giving import Giving
 from headrace.server.regions.intake import Intake
+from headrace.server.regions.lives import Lives
 from headrace.server.regions.meeting import keep_met
 from headrace.server.regions.peers import Connector, Peer, pulling
 from headrace.server.regions.promising import look_at_promises, note_promise
@@ -114,7 +114,7 @@ class Regions(Neighbours):
         self._syncs: list[Sync] = []
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
-        self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
+        self._lives: Final = Lives(server, dispatcher.durability.keeping)
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
 
@@ -141,6 +141,7 @@ class Regions(Neighbours):
         """Begin to pull: what the files hold is here, and it is known who this region is."""
         self._is_open = True
         self.is_introduced = True
+        self._lives.begun()
         self.copying.find_old()
         self.tick()
 
@@ -210,6 +211,7 @@ class Regions(Neighbours):
                 self.copying.begin(peer, now_ms)
             self._tell_lag(peer, now_ms)
         self._hold_expiry()
+        self._begin_later()
         self.copying.tick(now_ms)
         self._look_at_syncs(now_ms)
         self.rest_or_go_on()
@@ -229,6 +231,15 @@ class Regions(Neighbours):
             self._is_up(peer.region) and self.lag_ms(peer) > most_ms for peer in self.peers.values()
         )
         self._server.data.hold_expiry(HELD_BY_LAG, is_late)
+
+    def _begin_later(self) -> None:
+        """Begin another epoch where others know more of this one."""
+        if self.copying.joining is not None or self._server.gate.reasons & LENGTHY_AT_WORK:
+            return
+        catching = self._lives.begin_later()
+        if catching is not None:
+            self.catching = catching
+            self.reconnect()
 
     def _look_at_catching(self, catching: Catching) -> None:
         """Take writes again once all is here that the others know, or nearly."""
@@ -318,7 +329,10 @@ class Regions(Neighbours):
         peer = self.peers.get(conversation.puller.peer_region)
         if peer is not None:
             peer.moved(conversation, now_ms)
-        self._look_for_twins(conversation.puller, now_ms)
+        if self._is_open:
+            self._lives.look_at(conversation.puller, now_ms)
+            if self._lives.is_stopped:
+                self.catching = None
         puller = pulling(conversation)
         if puller is not None:
             self._note_level(puller)
@@ -332,32 +346,6 @@ class Regions(Neighbours):
             self._apply_soon()
         if self._syncs:
             self._look_at_syncs(now_ms)
-
-    def _look_for_twins(self, asker: Asker, now_ms: int) -> None:
-        """Stop to write where there is another life of this region.
-
-        What both write would be taken for the same. A connection of this one that has just ended
-        may look like a rival for a moment.
-        """
-        if asker.state == MET:
-            self._rivals.pop(asker.peer_region, None)
-        if not self._is_open:
-            return
-        if asker.rival:
-            since_ms = self._rivals.setdefault(asker.peer_region, now_ms)
-            if now_ms - since_ms < TWIN_MS:
-                return
-        elif not asker.twin and not asker.ahead:
-            return
-        if self.region.refusal != errors.AA_STOPPED:
-            log.critical(
-                "Region %d has met another life of this region, or knows of more of it (%s): "
-                "writes are refused. End the other one, and start this one again",
-                asker.peer_region,
-                asker.failure,
-            )
-        self.catching = None
-        refuse_writes(self._server, errors.AA_STOPPED)
 
     def _note_level(self, puller: Puller) -> None:
         """A promise holds once everything before it has been applied, and so does a fingerprint."""

@@ -117,12 +117,27 @@ def decide(
     if files == CUT:
         return Start(epoch, generation + 1, lacking, "the end of its file may be missing")
     if _know_more(region, answers):
-        return Start(epoch, generation + 1, AASTART, "others know more of it than its files")
+        return _later(region, max(known, forgotten), now_ms)
     if not answered:
         return Start(epoch, generation, lacking, "not all others have answered")
     start = Start(region.epoch, generation, lacking, "its epoch goes on")
     start.goes_on = True
     return start
+
+
+def begin_later(region: Region, known: Numbers, now_ms: int) -> Start:
+    """How a region goes on that has begun, and of which another one knows more.
+
+    Args:
+        known: what that one knows.
+        now_ms: the time of day.
+    """
+    return _later(region, latest_epoch(known, region.id), now_ms)
+
+
+def _later(region: Region, known: int, now_ms: int) -> Start:
+    epoch = _next_epoch(max(known, region.epoch), now_ms)
+    return Start(epoch, region.generation + 1, AASTART, "others know more of it than its files")
 
 
 def _refuse_forgotten(region: Region, files: int, answers: dict[int, Answer]) -> None:
