@@ -12,7 +12,7 @@ from typing import Final
 
 from simulator.process import InlinePool
 
-TIMED: Final = ("headrace.server.regions.intake", "headrace.server.regions.joining")
+TIMED: Final = [f"headrace.server.regions.{name}" for name in ("intake", "joining", "replaying")]
 THREADS: Final = "headrace.server.durability.worker"
 
 
@@ -25,4 +25,7 @@ def prepare() -> None:
     for name in TIMED:
         importlib.import_module(name).perf_counter_ns = _no_time  # type: ignore[attr-defined]
     importlib.import_module(THREADS).ThreadPoolExecutor = InlinePool  # type: ignore[attr-defined]
-    gc.disable()  # a run makes little garbage in cycles; it is collected between runs
+    if gc.isenabled():
+        gc.disable()  # a run makes little garbage in cycles; it is collected between runs
+        gc.collect()
+        gc.freeze()  # what is there by now stays

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 from simulator.resp import Incomplete, Words, read_record
@@ -42,6 +43,7 @@ def is_effect(words: Words) -> bool:
     return words[0] == b"XADD" or (words[0] == b"AA" and len(words) > 1 and words[1] in EFFECTS)
 
 
+@cache
 def region_of(origin: bytes) -> int:
     return int(origin.split(b".")[0])
 
@@ -114,6 +116,25 @@ class Unit(NamedTuple):
     local: list[Words]
 
 
+_met: Final[dict[bytes, Words]] = {}  # records by their bytes: each of them is in many files
+_MOST_MET: Final = 10_000
+
+
+def _record(data: bytes, at: int) -> tuple[Words, int]:
+    """The record that begins at an offset, as ``read_record`` has it; maybe one read before."""
+    end = data.find(b"\r\n*", at)
+    text = data[at : end + 2] if end >= 0 else data[at:]
+    words = _met.get(text)
+    if words is not None:
+        return words, at + len(text)
+    words, end = read_record(data, at)
+    if end == at + len(text):
+        if len(_met) >= _MOST_MET:
+            _met.clear()
+        _met[text] = words
+    return words, end
+
+
 class FileReader:
     """Follows the end of one append-only file of a region.
 
@@ -125,18 +146,18 @@ class FileReader:
         self.path: Final = path
         self.header: Words = []
         self.offset = 0  # up to where it has been read, whole units only
+        self._fd: Final = os.open(path, os.O_RDONLY)
         self._origin = b""
         self._next = 0
+
+    def __del__(self) -> None:
+        os.close(self._fd)
 
     def read(self, size: int) -> list[Unit]:
         """The units that are new, in a file that is so long now."""
         if size <= self.offset:
             return []
-        fd = os.open(self.path, os.O_RDONLY)
-        try:
-            data = os.pread(fd, size - self.offset, self.offset)
-        finally:
-            os.close(fd)
+        data = os.pread(self._fd, size - self.offset, self.offset)
         units: list[Unit] = []
         at = 0
         start = self.offset
@@ -151,16 +172,16 @@ class FileReader:
         return units
 
     def _unit(self, data: bytes, at: int, start: int) -> tuple[Unit | None, int]:
-        words, at = read_record(data, at)
+        words, at = _record(data, at)
         records: list[Record] = []
         local: list[Words] = []
         if words == [b"MULTI"]:
             origin, following = self._origin, self._next
             try:
-                words, at = read_record(data, at)
+                words, at = _record(data, at)
                 while words != [b"EXEC"]:
                     self._one(words, records, local)
-                    words, at = read_record(data, at)
+                    words, at = _record(data, at)
             except Incomplete:
                 self._origin, self._next = origin, following
                 raise
@@ -235,6 +256,11 @@ class Shelf:
             self._marks = []
             self._before = self.known.copy()
         return found + self._read(reader, size)
+
+    def is_at(self, path: bytes, size: int) -> bool:
+        """Whether a file that is so long holds nothing that was not read."""
+        reader = self.reader
+        return reader is not None and reader.offset == size and reader.path == path
 
     def _read(self, reader: FileReader, size: int) -> list[Record]:
         found: list[Record] = []

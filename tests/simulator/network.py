@@ -33,11 +33,15 @@ class Events:
 
     def run_until(self, until_ms: int) -> None:
         """Let time go by until then."""
-        while self._heap and self._heap[0][0] <= until_ms:
-            due_ms, _, what = heapq.heappop(self._heap)
-            self.time.now_ms = max(self.time.now_ms, due_ms)
+        heap = self._heap
+        time = self.time
+        while heap and heap[0][0] <= until_ms:
+            due_ms, _, what = heapq.heappop(heap)
+            if due_ms > time.now_ms:
+                time.now_ms = due_ms
             what()
-        self.time.now_ms = max(self.time.now_ms, until_ms)
+        if until_ms > time.now_ms:
+            time.now_ms = until_ms
 
 
 class Caller(Client):
@@ -163,20 +167,21 @@ class Line(Link):
 
     def _carry(self, wire: bytes, direction: int, arrive: Callable[[bytes], None]) -> None:
         """Send bytes, perhaps in several pieces, which arrive in order."""
-        network = self.network
-        chance = self._chance
-        pieces = [wire]
-        if chance.random() < network.torn and len(wire) > 1:
-            at = chance.randrange(1, len(wire))
-            pieces = [wire[:at], wire[at:]]
-        for piece in pieces:
-            due = max(network.time.now_ms + self._delay(direction), self._last[direction])
-            self._last[direction] = due
-            network.events.after(due - network.time.now_ms, partial(self._piece, piece, arrive))
+        torn = self.network.torn
+        if torn and len(wire) > 1 and self._chance.random() < torn:
+            at = self._chance.randrange(1, len(wire))
+            self._carry_piece(wire[:at], direction, arrive)
+            wire = wire[at:]
+        self._carry_piece(wire, direction, arrive)
+
+    def _carry_piece(self, piece: bytes, direction: int, arrive: Callable[[bytes], None]) -> None:
+        now_ms = self.network.time.now_ms
+        due_ms = self._last[direction] = max(now_ms + self._delay(direction), self._last[direction])
+        self.network.events.after(due_ms - now_ms, partial(self._piece, piece, arrive))
 
     def _delay(self, direction: int) -> int:
         low, high = self.network.delays_ms[self.asking, self.asked][direction]
-        return self._chance.randint(low, high)
+        return low if low == high else low + int(self._chance.random() * (high - low + 1))
 
     def _piece(self, piece: bytes, arrive: Callable[[bytes], None]) -> None:
         if self.silent or not self.network.is_up(self.asking, self.asked):

@@ -13,6 +13,7 @@ or if a group is (rule E).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from simulator.ledger import Ledger, Numbers, Record
@@ -44,6 +45,7 @@ class Ack(NamedTuple):
     upto: ID
 
 
+@lru_cache(65536)
 def read_id(text: bytes) -> ID:
     ms, _, seq = text.partition(b"-")
     return int(ms), int(seq)
@@ -72,6 +74,7 @@ def read_dots(text: bytes) -> list[Dot]:
     return [(origin, int(number)) for origin, number in (p.split(b"=") for p in text.split(b","))]
 
 
+@lru_cache(65536)
 def lane_key(lane: bytes) -> tuple[int, ...]:
     return tuple(int(part) for part in lane.split(b"."))
 
@@ -133,9 +136,13 @@ class KeyView:
         self.pairs: dict[tuple[bytes, bytes], list[tuple[bytes, ID]]] = {}
         self.manual = False
         self._entries: list[Entry] | None = None
+        self._groups: list[bytes] | None = None
+        self._replies = b""
 
     def changed(self) -> None:
         self._entries = None
+        self._groups = None
+        self._replies = b""
 
     def is_alive(self, lane: bytes, entry_id: ID) -> bool:
         if entry_id <= self.deleted.get(lane, NO_ID) or entry_id <= self.trimmed.get(lane, NO_ID):
@@ -150,9 +157,24 @@ class KeyView:
         """The entries that are there, in their order."""
         if self._entries is None:
             alive = [e for e in self.added.values() if self.is_alive(e.lane, e.id)]
-            alive.sort(key=lambda e: (e.id, lane_key(e.lane)))
+            orders = {lane: lane_key(lane) for lane in self.last}
+            alive.sort(key=lambda e: (e.id, orders[e.lane]))
             self._entries = alive
         return self._entries
+
+    def replies(self) -> bytes:
+        """What ``XRANGE key - +``, ``XLEN`` and ``EXISTS`` have to answer, in RESP2."""
+        if not self._replies:
+            entries = self.entries()
+            wire = [b"*%d\r\n" % len(entries)]
+            for entry in entries:
+                text = show_id(entry.id)
+                wire.append(b"*2\r\n$%d\r\n%b\r\n" % (len(text), text))
+                wire.append(b"*%d\r\n" % len(entry.fields))
+                wire += [b"$%d\r\n%b\r\n" % (len(word), word) for word in entry.fields]
+            wire.append(b":%d\r\n:%d\r\n" % (len(entries), self.exists()))
+            self._replies = b"".join(wire)
+        return self._replies
 
     def lives(self, create: Create) -> bool:
         numbers = create.numbers
@@ -168,7 +190,9 @@ class KeyView:
 
     def groups(self) -> list[bytes]:
         """The names of the groups that are there."""
-        return sorted({c.name for c in self.creates if self.lives(c)})
+        if self._groups is None:
+            self._groups = sorted({c.name for c in self.creates if self.lives(c)})
+        return self._groups
 
     def exists(self) -> bool:
         """Rule E."""

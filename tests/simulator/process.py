@@ -8,12 +8,11 @@ power cut what was synced, and as much more as chance has it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -103,6 +102,7 @@ class Client(Peer):
 
     Attributes:
         received: replies, and messages, that it has not looked at.
+        raw: they are here, as they came, while ``is_raw``.
     """
 
     def __init__(self, process: Process) -> None:
@@ -111,6 +111,8 @@ class Client(Peer):
         self.received: list[object] = []
         self.waits_for: Words = []
         self.of_region = False
+        self.is_raw = False
+        self.raw = b""
 
     def flush_soon(self) -> None:
         server = self._process.server
@@ -122,8 +124,12 @@ class Client(Peer):
         session = self.session
         session.flush_pending = False
         if session.out:
-            self.received += read_replies(b"".join(session.out))
+            wire = b"".join(session.out)
             session.out.clear()
+            if self.is_raw:
+                self.raw += wire
+            else:
+                self.received += read_replies(wire)
 
     def take(self) -> bytes:
         session = self.session
@@ -174,6 +180,27 @@ class _Host(Host):
         self.exit_code = exit_code
 
 
+class Inside:
+    """While somebody is in the event loop of a process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process: Final = process
+        self._before: Final[list[asyncio.AbstractEventLoop | None]] = []
+
+    def __enter__(self) -> None:
+        self._process.touched = True
+        self._before.append(asyncio._get_running_loop())
+        asyncio._set_running_loop(self._process.loop)
+        self._process.server.clock.refresh()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self._process.end_turn()
+        finally:
+            asyncio._set_running_loop(self._before.pop())
+
+
 class Process:
     """A server and its folder.
 
@@ -185,6 +212,7 @@ class Process:
         server: while it runs.
         running: its process is there; ready: it has loaded its data, and takes commands.
         boot: which boot of its machine it lives in.
+        touched: something may have happened in it.
     """
 
     server: Server
@@ -201,10 +229,12 @@ class Process:
         self.loop: Final = Loop(time)  # type: ignore[abstract]  # it has what is asked of it
         self.running = False
         self.ready = False
+        self.touched = False
         self._starting: asyncio.Task[None] | None = None
         self.boot = 1
         self.clock = RegionClock(time, skew_ms)
         self._clients: dict[str, Client] = {}
+        self._inside: Final = Inside(self)
         folder.mkdir(parents=True, exist_ok=True)
 
     # Life
@@ -254,17 +284,9 @@ class Process:
     def publish(self) -> None:
         """Let others know what has been acknowledged."""
 
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self) -> Inside:
         """Be in its event loop; at the end its turn ends, too."""
-        before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self.loop)
-        try:
-            self.server.clock.refresh()
-            yield
-            self.end_turn()
-        finally:
-            asyncio._set_running_loop(before)
+        return self._inside
 
     def end_turn(self) -> None:
         """End turns of the loop until nothing is left to be done."""
@@ -347,6 +369,10 @@ class Process:
             self.adopt(found)
         return found
 
+    def connected(self, name: str) -> Client | None:
+        """A client that is there, by its name."""
+        return self._clients.get(name)
+
     def adopt(self, client: Client) -> None:
         """A client has connected."""
         server = self.server
@@ -372,6 +398,16 @@ class Process:
         client = self.client(name)
         self.ask(client, [words])
         return client.received.pop(0) if client.received else WAITS
+
+    def call_all(self, name: str, requests: list[Words]) -> bytes:
+        """Run commands of which none waits, as a client that sends them at once; their replies."""
+        client = self.client(name)
+        client.is_raw = True
+        self.ask(client, requests)
+        client.is_raw = False
+        wire = client.raw
+        client.raw = b""
+        return wire
 
     def ask(self, client: Client, requests: list[Words]) -> None:
         """Run commands that have come at once."""

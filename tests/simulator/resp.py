@@ -5,71 +5,71 @@ The server's own parsers have no part in this, because what they leave out would
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from simulator.scenarios import Refused
 
 Words = list[bytes]
+ARRAY: Final = ord("*")
+COMMENT: Final = ord("#")
 
 
 class Incomplete(Exception):
     """The bytes end in the middle."""
 
 
-def read_reply(data: bytes, at: int) -> tuple[object, int]:
-    """The reply of RESP2 that begins at an offset, and where it ends."""
-    line, at = _line(data, at)
-    kind = line[:1]
-    rest = line[1:]
-    if kind == b"+":
-        return rest, at
-    if kind == b"-":
-        return Refused(rest), at
-    if kind == b":":
-        return int(rest), at
-    size = int(rest)
-    if size < 0:
-        return None, at
-    if kind == b"$":
-        if len(data) < at + size + 2:
-            raise Incomplete
-        assert data[at + size : at + size + 2] == b"\r\n"
-        return data[at : at + size], at + size + 2
-    assert kind == b"*", line
-    items: list[object] = []
-    for _ in range(size):
-        item, at = read_reply(data, at)
-        items.append(item)
-    return items, at
-
-
 def read_replies(data: bytes) -> list[object]:
-    """All replies in these bytes."""
+    """All replies of RESP2 in these bytes; no text in them holds an end of line."""
+    lines = iter(data.split(b"\r\n"))
     replies: list[object] = []
-    at = 0
-    while at < len(data):
-        reply, at = read_reply(data, at)
-        replies.append(reply)
+    for line in lines:
+        if not line:
+            break
+        replies.append(_reply(line, lines))
+    assert next(lines, None) is None, data
     return replies
+
+
+def _reply(line: bytes, lines: Iterator[bytes]) -> object:
+    kind = line[:1]
+    if kind == b"$":
+        size = int(line[1:])
+        if size < 0:
+            return None
+        text = next(lines)
+        assert len(text) == size, text
+        return text
+    if kind == b":":
+        return int(line[1:])
+    if kind == b"*":
+        count = int(line[1:])
+        return [_reply(next(lines), lines) for _ in range(count)] if count >= 0 else None
+    if kind == b"+":
+        return line[1:]
+    assert kind == b"-", line
+    return Refused(line[1:])
 
 
 def read_record(data: bytes, at: int) -> tuple[Words, int]:
     """The record that begins at an offset of a file, and where it ends."""
-    line, at = _line(data, at)
-    if line[:1] == b"#":
-        return [line], at
-    assert line[:1] == b"*", line
-    words: Words = []
-    for _ in range(int(line[1:])):
-        line, at = _line(data, at)
-        size = int(line[1:])
-        if len(data) < at + size + 2:
-            raise Incomplete
-        words.append(data[at : at + size])
-        at += size + 2
-    return words, at
-
-
-def _line(data: bytes, at: int) -> tuple[bytes, int]:
     end = data.find(b"\r\n", at)
     if end < 0:
         raise Incomplete
-    return data[at:end], end + 2
+    if data[at] == COMMENT:
+        return [data[at:end]], end + 2
+    assert data[at] == ARRAY, data[at:end]
+    count = int(data[at + 1 : end])
+    at = end + 2
+    words: Words = []
+    for _ in range(count):
+        end = data.find(b"\r\n", at)
+        if end < 0:
+            raise Incomplete
+        begin = end + 2
+        end = begin + int(data[at + 1 : end])
+        at = end + 2
+        if len(data) < at:
+            raise Incomplete
+        words.append(data[begin:end])
+    return words, at

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from simulator import determinism
+from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record
-from simulator.run import attempt, command_of, shrink
 from simulator.scenarios import SCENARIOS
 from simulator.stage import play
 from simulator.world import Plan, Tally, World

@@ -50,6 +50,7 @@ class Loop(asyncio.AbstractEventLoop):
     def __init__(self, time: Time) -> None:
         self._time: Final = time
         self._timers: list[tuple[int, int, asyncio.Handle]] = []  # when, in milliseconds
+        self._soon: Final[list[Callable[[], None]]] = []
         self._count = 0
         self.failure: BaseException | None = None
 
@@ -107,15 +108,24 @@ class Loop(asyncio.AbstractEventLoop):
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """It is passed over when its time comes."""
 
+    def soon(self, what: Callable[[], None]) -> None:
+        """Call something after what is due by now."""
+        self._soon.append(what)
+
     def run_due(self) -> None:
         """Run what is due, in the order of its time, until nothing is."""
-        while self._timers and self._timers[0][0] <= self._time.now_ms:
-            _, _, handle = heapq.heappop(self._timers)
-            if not handle.cancelled():
-                handle._run()
-                if self.failure is not None:
-                    failure, self.failure = self.failure, None
-                    raise failure
+        timers = self._timers
+        while True:
+            while timers and timers[0][0] <= self._time.now_ms:
+                _, _, handle = heapq.heappop(timers)
+                if not handle.cancelled():
+                    handle._run()
+                    if self.failure is not None:
+                        failure, self.failure = self.failure, None
+                        raise failure
+            if not self._soon:
+                return
+            self._soon.pop(0)()
 
     def run_all(self, done: Callable[[], bool]) -> None:
         """Run what is to come, whenever that is, until something is done."""
@@ -131,3 +141,4 @@ class Loop(asyncio.AbstractEventLoop):
     def clear(self) -> None:
         """Forget all timers: what set them is no more."""
         self._timers.clear()
+        self._soon.clear()

@@ -29,7 +29,9 @@ HOUR_MS: Final = 3_600_000
 MOST_HEALING_MS: Final = 300_000
 HEALING_STEP_MS: Final = 50
 REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
+BEAT_MS: Final = 1000
 MOST_FORGETTING_MS: Final = 60_000
+FORGETTING_STEP_MS: Final = 250
 
 
 @dataclass
@@ -108,7 +110,7 @@ class World:
         self.disks_lost = False
         self.checks: Final = Checks(self)
         self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
-        self._pace_ms = chance.choice((1, 5, 30, 200))
+        self._pace_ms = chance.choice((1, 5, 30, 120))
         self._rates: Final = {
             name: rate * 10 ** chance.uniform(-1.0, 0.5) if chance.random() < 0.7 else 0.0
             for name, rate in FAULTS.items()
@@ -149,7 +151,7 @@ class World:
             self.steps(0, self.plan.steps, True)
             self.heal()
             self.checks.everything("after the run")
-            self.pass_time(5 * 1000)
+            self.pass_time(3 * BEAT_MS)
             self.meet()
             self.checks.everything("after garbage")
             self.forget()
@@ -196,15 +198,28 @@ class World:
 
     def pass_time(self, ms: int) -> None:
         """Let time go by, with what happens meanwhile."""
-        until_ms = self.time.now_ms + ms
+        time = self.time
+        until_ms = time.now_ms + ms
+        running = [region for region in self.regions.values() if region.running]
+        for region in running:
+            region.touched = True
         while True:
-            next_ms = min([until_ms, *[r.next_ms() for r in self.regions.values() if r.running]])
-            self.events.run_until(max(next_ms, self.time.now_ms))
-            for region in self.regions.values():
-                if region.running:
+            next_ms = until_ms
+            for region in running:
+                if region.touched:
+                    region.touched = False
+                    region.due_ms = region.next_ms()
+                next_ms = min(next_ms, region.due_ms)
+            self.events.run_until(max(next_ms, time.now_ms))
+            for region in running:
+                if region.due_ms <= time.now_ms:
                     self.guarded(region, region.go_on)
-            self._prove()
-            if self.time.now_ms >= until_ms:
+                    region.touched = True
+                elif region.touched:
+                    self.checks.happened(region)
+            if self.ledger.unproven:
+                self._prove()
+            if time.now_ms >= until_ms:
                 break
 
     def _prove(self) -> None:
@@ -424,7 +439,7 @@ class World:
         while self.time.now_ms - begun_ms < MOST_FORGETTING_MS:
             if not any(region.garbage() for region in self.regions.values()):
                 break
-            self.pass_time(1000)
+            self.pass_time(FORGETTING_STEP_MS)
         self.checks.no_garbage()
         self.meet()
         self.checks.everything("after garbage is gone")
