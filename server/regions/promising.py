@@ -58,12 +58,14 @@ def replay_promise(server: Server, words: Words) -> None:
     region.promise_ms = max(region.promise_ms, region.kept_promise_ms)
 
 
-def note_promise(region: Region, number: int, known: Numbers, promise_ms: int) -> None:
+def note_promise(region: Region, number: int, epoch: int, known: Numbers, promise_ms: int) -> None:
     """Another region has promised something, and all that it wrote before is here.
 
     Args:
+        epoch: in which it is.
         known: what it has said it knows.
     """
+    region.promised_in[number] = max(epoch, region.promised_in.get(number, 0))
     region.told[number] = known
     if promise_ms > region.promises.get(number, 0):
         region.promises[number] = promise_ms

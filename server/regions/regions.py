@@ -354,8 +354,9 @@ class Regions(Neighbours):
             check = puller.check
             puller.check = None
             self.checks.heard(number, puller.known, check)
-        if puller.is_level:
-            note_promise(self.region, number, puller.known, puller.promise_ms)
+        hello = puller.hello
+        if hello is not None and puller.is_level:
+            note_promise(self.region, number, hello.epoch, puller.known, puller.promise_ms)
 
     # Applying
 

@@ -38,8 +38,8 @@ def has_all_before(vectors: list[Numbers], epochs: dict[int, int]) -> bool:
 
     Args:
         vectors: what is known here, and what each of the others has said it knows.
-        epochs: the latest in which each of those that take part is known to have lived; there may
-            be later ones, which the vectors know.
+        epochs: the latest in which each of those that take part has promised; there may be later
+            ones, which the vectors know.
     """
     known = vectors[0]
     latest = epochs.copy()

@@ -58,6 +58,7 @@ class Region:
             recorded.
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
+        promised_in: in which epoch each of them has promised, the latest.
         told: what each of them said it knew, when its promise was noted last.
         partings: the records that have let regions take part no more, since this start.
         asked_ms, others_asked_ms: when somebody wanted to know here, or may have wanted to know in
@@ -96,6 +97,7 @@ class Region:
         self.beats: dict[int, Beat] = {}
         self.kept_promise_ms = 0
         self.promises: dict[int, int] = {}
+        self.promised_in: dict[int, int] = {}
         self.told: dict[int, Numbers] = {}
         self.partings: Numbers = {}
         self.asked_ms = NEVER_MS
@@ -194,7 +196,7 @@ class Region:
             if member not in self.told:
                 return False
             vectors.append(self.told[member])
-            epochs[member] = self.met.get(member, 0)
+            epochs[member] = self.promised_in.get(member, 0)
         for origin, number in self.partings.items():
             if not all(covers(numbers, (origin, number)) for numbers in vectors):
                 return False  # somebody may still learn more from who takes part no more

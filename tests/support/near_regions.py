@@ -157,11 +157,11 @@ class Link:
         if not self._letters:
             return False
         letter = self._letters.popleft()
-        self.target.region.meet(self.source.region.id, letter.epoch)
         for batch in letter.batches:
             self.target.take(batch)
         source = self.source.region.id
-        note_promise(self.target.region, source, letter.known, letter.promise_ms)
+        region = self.target.region
+        note_promise(region, source, letter.epoch, letter.known, letter.promise_ms)
         self.target.look_at_promises()
         return True
 
