@@ -1,10 +1,11 @@
 /*
  * A settable time of day for servers under test, preloaded into their processes.
  *
- * The file that HEADRACE_TEST_CLOCK names holds two 64-bit integers, mapped and shared:
+ * The file that HEADRACE_TEST_CLOCK names holds three 64-bit integers, mapped and shared:
  *
- *     held_ns   nanoseconds since 1970 that every read gives; 0 leaves the time as it is
+ *     held_ns   nanoseconds since 1970 that every read gives; 0 lets the time pass as it does
  *     step_ns   how far each read moves held_ns
+ *     skew_ns   how far the time that passes is ahead of the machine's
  *
  * So several processes agree on the time, a test sets it between two commands, and with a step the
  * time moves within a command, too. Monotonic clocks are left alone: timers and polls go on.
@@ -23,6 +24,7 @@
 struct shared {
     int64_t held_ns;
     int64_t step_ns;
+    int64_t skew_ns;
 };
 
 static struct shared real_time;
@@ -55,9 +57,16 @@ int clock_gettime(clockid_t which, struct timespec *now)
 {
     if (!next_clock_gettime)
         next_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
-    int64_t held_ns = which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE ? read_held() : 0;
-    if (!held_ns)
+    if (which != CLOCK_REALTIME && which != CLOCK_REALTIME_COARSE)
         return next_clock_gettime(which, now);
+    int64_t held_ns = read_held();
+    if (!held_ns) {
+        int failed = next_clock_gettime(which, now);
+        int64_t skew_ns = __atomic_load_n(&shared->skew_ns, __ATOMIC_ACQUIRE);
+        if (failed || !skew_ns)
+            return failed;
+        held_ns = now->tv_sec * 1000000000 + now->tv_nsec + skew_ns;
+    }
     now->tv_sec = held_ns / 1000000000;
     now->tv_nsec = held_ns % 1000000000;
     return 0;

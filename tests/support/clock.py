@@ -17,9 +17,10 @@ from typing import Final, Self
 from support import build
 
 _SOURCE: Final = build.ROOT / "tests" / "support" / "clock.c"
-_SIZE: Final = 16  # two integers
+_SIZE: Final = 24  # three integers
 _HELD_NS: Final = 0  # their places
 _STEP_NS: Final = 1
+_SKEW_NS: Final = 2
 _MIDDLE_NS: Final = 500_500
 START_MS: Final = 1_800_000_000_000  # where a clock stands that was not set
 
@@ -95,6 +96,12 @@ class Clock:
         self._cells[_STEP_NS] = 0
         self._cells[_HELD_NS] = now_ms * 1_000_000 + _MIDDLE_NS
         self._cells[_STEP_NS] = step_us * 1000
+
+    def skew(self, ms: int) -> None:
+        """Let it run as the machine's does, and be so far ahead of it; negative: behind."""
+        self._cells[_SKEW_NS] = ms * 1_000_000
+        self._cells[_STEP_NS] = 0
+        self._cells[_HELD_NS] = 0
 
     def advance(self, ms: int) -> None:
         """Let so much time pass at once; a negative number sets the clock back."""

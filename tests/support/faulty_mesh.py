@@ -9,6 +9,7 @@ from types import TracebackType
 
 from support.faults import FaultyDisk, Rule
 from support.mesh import Mesh, RegionProcess
+from support.process import claim_port
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -22,6 +23,10 @@ def forget_boot(file: Path) -> None:
         with file.open("r+b") as there:  # it stays the same file
             there.seek(at)
             there.write(boot[::-1].replace(b"-", b"0"))
+
+
+def _number_of(file: Path) -> int:
+    return int(file.name.split(".")[-3])
 
 
 class FaultyRegion(RegionProcess):
@@ -72,6 +77,22 @@ class FaultyRegion(RegionProcess):
         assert not self.running
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self.files, copy)
+
+    def tear(self, chance: Random) -> int:
+        """End it, and cut its newest file at any byte, as who has copied a part of it.
+
+        Returns: how many bytes are gone.
+        """
+        self.kill()
+        files = sorted(self.files.glob("*.incr.aof"), key=_number_of)
+        if not files:
+            return 0
+        data = files[-1].read_bytes()
+        kept = chance.randrange(len(data) + 1)
+        files[-1].unlink()  # another file has its name from now on, as a copy has
+        files[-1].write_bytes(data[:kept])
+        self.disk.sync_all()
+        return len(data) - kept
 
     def put_back(self, copy: Path) -> None:
         """End it, and put a copy in the place of its folder."""
@@ -126,6 +147,15 @@ class FaultyMesh(Mesh):
         if self._later is not None:
             self._later.discard()
         super().__exit__(kind, value, traceback)
+
+    def twin(self, number: int) -> RegionProcess:
+        """A copy of a region that has ended, with a port of its own; it is to be started."""
+        region = self.faulty(number)
+        port, claim = claim_port()
+        self._claims.append(claim)
+        twin = RegionProcess(number, port, *region.options, "--aa-port", str(port))
+        shutil.copytree(region.files, twin.directory / "appendonlydir")
+        return twin
 
     def faulty(self, number: int) -> FaultyRegion:
         region = self.regions[number]

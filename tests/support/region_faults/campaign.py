@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import time
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from support.client import RawClient, WireError
+from support.clock import Clock, can_be_set
 from support.faulty_mesh import FaultyMesh
 from support.region_faults.checker import Checker, Entries, Findings
 from support.region_faults.clients import (
@@ -25,7 +27,7 @@ from support.region_faults.clients import (
     claim,
     take,
 )
-from support.region_faults.faults import Faults
+from support.region_faults.faults import SKEWS_MS, Faults
 from support.region_faults.history import (
     DRAINER,
     GROUP,
@@ -74,14 +76,23 @@ class Campaign:
         options += ["--aa-compress", self._chance.choice(("yes", "no"))]
         options += ["--aa-secret", self._chance.choice(("", "hush"))]
         options += SMALL_LOGS if self.small_logs else ()
-        self.mesh: Final = FaultyMesh(self.count, *options)
+        self._clocks: Final = self._set_clocks() if self._chance.random() < 0.4 else {}
+        environments = [clock.environment for clock in self._clocks.values()]
+        self.mesh: Final = FaultyMesh(self.count, *options, environments=environments)
         for region, its in self.policies.items():
             self.mesh[region].options += ("--appendfsync", its)
         self._copies: Final = Path(tempfile.mkdtemp(prefix="headrace-copies-"))
         self.history: Final = History()
+        self.history.clocks_differ = bool(self._clocks)
         self.findings: Final = Findings()
         self.faults: Final = Faults(
-            self.mesh, self.history, self._chance, self.policies, self._copies, disasters
+            self.mesh,
+            self.history,
+            self._chance,
+            self.policies,
+            self._copies,
+            disasters,
+            self._clocks,
         )
         self._rounds = 0
         self._joins_in = 0  # the round in which one more region joins; 0 for never
@@ -95,7 +106,16 @@ class Campaign:
         policies = ", ".join(f"{n} {policy}" for n, policy in self.policies.items())
         small = ", small logs" if self.small_logs else ""
         later = f", one of them from round {self._joins_in} on" if self._joins_in else ""
-        return f"{self.count} regions ({policies}){small}{later}"
+        clocks = ", clocks that differ" if self._clocks else ""
+        return f"{self.count} regions ({policies}){small}{later}{clocks}"
+
+    def _set_clocks(self) -> dict[int, Clock]:
+        clocks: dict[int, Clock] = {}
+        if can_be_set():
+            for number in range(1, self.count + 1):
+                clocks[number] = Clock()
+                clocks[number].skew(self._chance.choice(SKEWS_MS))
+        return clocks
 
     def __enter__(self) -> Self:
         self.mesh.__enter__()
@@ -113,7 +133,10 @@ class Campaign:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.faults.end_twins()
         self.mesh.__exit__(kind, value, traceback)
+        for clock in self._clocks.values():
+            clock.__exit__(kind, value, traceback)
         shutil.rmtree(self._copies, ignore_errors=True)
 
     def keep(self, folder: Path) -> None:
@@ -151,6 +174,9 @@ class Campaign:
             for client in clients:
                 client.join()
         self._settle()
+        if self.history.moves:
+            self._read_anywhere()
+            self._settle()
         self._drain()
         self._look_at_all()
         self._settle()
@@ -199,6 +225,7 @@ class Campaign:
             try:
                 facts = region.info("activeactive")
                 if facts.get("aa_writable") != "1":
+                    self.faults.start_stopped(number)
                     return False
                 tokens.add(facts["aa_numbers"])
             except (OSError, ValueError, WireError):
@@ -215,6 +242,18 @@ class Campaign:
                 lines.append(f"{number} {error!r}")
             lines.append(region.log()[-1500:])
         return "\n".join(lines)
+
+    def _read_anywhere(self) -> None:
+        """Let the group be read in all regions: where it is read now says so, or the first one.
+
+        Who has given away what it had begins anew then.
+        """
+        self.history.moves.append(now_s())
+        for force in ((), ("FORCE",)):
+            for number in self.mesh.regions:
+                with contextlib.suppress(WireError):
+                    self.mesh[number].call("AA", "MOVE", LOG, GROUP, "*", *force)
+                    return
 
     def _drain(self) -> None:
         """Let a worker read all in each region, and acknowledge it."""

@@ -108,7 +108,11 @@ class Checker:
         for add in self._history.adds:
             if add.outcome == DONE:
                 other = given.setdefault((add.key, add.entry_id), add.value)
-                if other != add.value:
+                if other == add.value:
+                    continue
+                if add.key == CUT and self._history.clocks_differ:  # as with Redis: see DEL
+                    self._findings.counts["an ID once more, after a DEL, by a clock behind"] += 1
+                else:
                     self._findings.blame("duplicate ID", f"{add} and {other!r}")
 
     def _check_add(self, add: Add, there: dict[str, set[bytes]]) -> None:
@@ -280,6 +284,8 @@ class Checker:
                 continue
             regions = taken.get(each.entry_id, set())
             is_kept = first in regions if each.region == first else bool(regions)
+            if self._was_moved(each.asked_s, 1e18):  # with what is pending
+                is_kept = bool(regions) or self._has_lost_anything()
             if not is_kept and not self._lost_since(each.region, each.at_s):
                 self._findings.blame("pending, and forgotten", f"{each}")
 
@@ -302,6 +308,8 @@ class Checker:
             if before_s is not None:
                 if self._lost_since(delivery.region, before_s):
                     counts["delivered again: its region lost its place"] += 1
+                elif self._was_moved(before_s, delivery.at_s):
+                    counts["delivered again: the group has moved meanwhile"] += 1
                 else:
                     self._findings.blame("delivered twice in a region", f"{delivery}")
             elif delivery.entry_id in anywhere:
@@ -331,6 +339,15 @@ class Checker:
     def _is_lossy(self, disaster: Disaster) -> bool:
         """Whether something may be lost by it that was settled before the round."""
         return disaster.at_s >= self._began_s and disaster.since_s <= self._began_s
+
+    def _was_moved(self, since_s: float, until_s: float) -> bool:
+        """Whether the group was read in other regions at some time between."""
+        before = [at_s for at_s in self._history.moves if at_s <= until_s]
+        return any(at_s >= since_s for at_s in before)
+
+    def _has_lost_anything(self) -> bool:
+        """Whether a region has lost something in this round, be it what another one gave it."""
+        return any(disaster.at_s >= self._began_s for disaster in self._history.disasters)
 
     def _lost_since(self, region: int, at_s: float) -> bool:
         """Whether a region may have lost what it did at a time."""

@@ -13,10 +13,13 @@ from random import Random
 from typing import Final
 
 from support.client import WireError
+from support.clock import Clock
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
-from support.region_faults.history import Disaster, History, now_s
+from support.mesh import RegionProcess
+from support.region_faults.history import GROUP, LOG, Disaster, History, now_s
 
+SKEWS_MS: Final = (0, 0, 40, -40, 700, -700, 5000, -5000)
 ONE_SECOND_S: Final = 3.0  # what everysec may lose, on a machine that others keep busy
 
 
@@ -28,6 +31,7 @@ class Faults:
         copies: a folder for copies of the regions' folders.
         disasters: whether a region may lose what it has acknowledged: its disk, its newest files,
             or what was not synced.
+        clocks: that the regions look at, if they can be set.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Faults:
         policies: dict[int, str],
         copies: Path,
         disasters: bool,
+        clocks: dict[int, Clock],
     ) -> None:
         self.told: list[str] = []
         self._mesh: Final = mesh
@@ -45,6 +50,8 @@ class Faults:
         self._chance: Final = chance
         self._policies: Final = policies
         self._copies: Final = copies
+        self._clocks: Final = clocks
+        self._twins: list[RegionProcess] = []
         self._kept_s: dict[int, float] = {}  # when a copy was made
         self._failing: dict[int, Disaster] = {}  # regions whose disk takes nothing
         self._may_end: set[int] = set()  # those whose disk did, so that they end by themselves
@@ -62,9 +69,14 @@ class Faults:
             (self._fail_disk, 2),
             (self._pause_peer, 2),
             (self._pause_a_little, 4),
+            (self._move_group, 2),
+            (self._start_twin, 1),
         ]
+        if clocks:
+            kinds.append((self._set_clock, 3))
         if disasters:
             kinds += [(self._cut_power, 3), (self._lose_disk, 1), (self._put_back, 1)]
+            kinds += [(self._tear, 1), (self._forget, 1)]
         self._kinds: Final = kinds
 
     def play(self, seconds: float) -> None:
@@ -85,6 +97,7 @@ class Faults:
         self._mesh.heal()
         for proxy in self._mesh.proxies.values():
             proxy.delay(0)
+        self.end_twins()
         for number in sorted(self._failing):
             self._mend_disk(number)
         for region in self._mesh.regions.values():
@@ -93,6 +106,12 @@ class Faults:
         for number in sorted(self._mesh.regions):
             if not self._mesh[number].running:
                 self._start(number)
+
+    def end_twins(self) -> None:
+        """End the servers that are a region a second time."""
+        for twin in self._twins:
+            twin.discard()
+        self._twins.clear()
 
     def start_ended(self, number: int) -> bool:
         """Start a region again that has ended because its disk failed; whether that is why."""
@@ -125,6 +144,35 @@ class Faults:
             region.signal(signal.SIGTERM)
             assert region.wait() in (0, -signal.SIGTERM), region.log()  # it may just have begun
 
+    def _start_twin(self, number: int) -> None:
+        """Start a copy of a region beside it; no client knows of it."""
+        region = self._mesh.faulty(number)
+        region.kill()
+        if not self._twins and region.files.exists():
+            self._note(f"start a copy of {number} beside it")
+            twin = self._mesh.twin(number)
+            self._twins.append(twin)
+            twin.spawn_again()
+
+    def start_stopped(self, number: int) -> bool:
+        """Start a region again that takes no writes since it has met its twin; whether it is one.
+
+        An operator would have to do so, too.
+        """
+        facts = self._mesh[number].info("activeactive")
+        if "AATWIN" not in facts["aa_not_writable_because"]:
+            return False
+        self._note(f"shut down {number}, which has met its twin")
+        self._mesh[number].signal(signal.SIGTERM)
+        self._mesh[number].wait()
+        self._start(number)
+        return True
+
+    def _set_clock(self, number: int) -> None:
+        skew_ms = self._chance.choice(SKEWS_MS)
+        self._note(f"set the clock of {number} to {skew_ms} ms ahead")
+        self._clocks[number].skew(skew_ms)
+
     def _cut_power(self, number: int) -> None:
         policy = self._policies[number]
         region = self._mesh.faulty(number)
@@ -148,6 +196,35 @@ class Faults:
             self._mesh.faulty(number).put_back(self._copies / str(number))
             disaster = Disaster("older", number, now_s(), kept_s, self._policies[number])
             self._history.disasters.append(disaster)
+
+    def _tear(self, number: int) -> None:
+        if self._others_are_up(number):
+            lost = self._mesh.faulty(number).tear(self._chance)
+            self._note(f"put a copy of the folder of {number} back, of which {lost} bytes are gone")
+            disaster = Disaster("older", number, now_s(), 0.0, self._policies[number])
+            self._history.disasters.append(disaster)
+
+    def _forget(self, number: int) -> None:
+        """Lose a disk, and have the region forgotten: it comes back as a new one."""
+        if not self._others_are_up(number):
+            return
+        self._lose_disk(number)
+        other = self._chance.choice([each for each in self._mesh.regions if each != number])
+        self._kept_s.pop(number, None)  # whoever was forgotten must not come back with that
+        self._note(f"forget {number} in {other}")
+        try:
+            self._mesh[other].call("AA", "FORGET", number)
+        except (OSError, ValueError, WireError):  # it takes no writes, or starts
+            self._note("  refused")
+
+    def _move_group(self, number: int) -> None:
+        to = self._chance.choice(sorted(self._mesh.regions))
+        force = ("FORCE",) if self._chance.random() < 0.3 else ()
+        self._history.moves.append(now_s())
+        with contextlib.suppress(OSError, ValueError, WireError):  # it is read elsewhere, or down
+            self._mesh[number].call("AA", "MOVE", LOG, GROUP, to, *force)
+            self._note(f"move the group to {to} in {number} {' '.join(force)}")
+            self._history.moves.append(now_s())
 
     def _others_are_up(self, number: int) -> bool:
         """One disaster at a time: two of them at once may cost what only these two had."""

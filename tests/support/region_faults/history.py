@@ -113,7 +113,7 @@ class Disaster:
     """Something that may cost a region what it had acknowledged.
 
     Attributes:
-        kind: ``power``, ``disk`` or ``older``.
+        kind: ``power``, ``failing``, ``disk`` or ``older``.
         region: which one.
         at_s: when its process had ended.
         since_s: what was acknowledged earlier than this has to be there.
@@ -137,7 +137,9 @@ class History:
         self.deliveries: Final[list[Delivery]] = []
         self.acks: Final[list[Ack]] = []
         self.disasters: Final[list[Disaster]] = []
+        self.moves: Final[list[float]] = []  # when the group was moved to another region
         self.stable: Final[dict[int, list[bytes]]] = {}  # IDs of LOG read as stable, by region
+        self.clocks_differ = False
         self.copies = 0  # full copies that were taken
         self._number = 0
         self._lock = threading.Lock()
