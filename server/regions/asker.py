@@ -69,6 +69,7 @@ class Asker(Giver):
         ahead: the peer knows more of this region than the region does itself.
         twin: the peer has met another server that is this region in the same epoch.
         rival: the peer is being asked by another server that is this region in another epoch.
+        forgotten: up to which epoch the peer has forgotten this region; -1: it has not said so.
     """
 
     def __init__(self, region: Region, peer_region: int, secret: bytes) -> None:
@@ -82,6 +83,7 @@ class Asker(Giver):
         self.ahead = False
         self.twin = False
         self.rival = False
+        self.forgotten = -1
         self.peer_region: Final = peer_region
         self._region: Final = region
         self._secret: Final = secret
@@ -197,6 +199,10 @@ class Asker(Giver):
         elif code == b"AATWIN":
             self.twin = line == errors.aa_twin(self._region.origin)
             self.rival = not self.twin
+            self.refused = True
+        elif code == b"AAFORGOTTEN":
+            epoch = line.rpartition(b" ")[2]
+            self.forgotten = int(epoch) if epoch.isdigit() else 0
             self.refused = True
         elif code not in _PASSING:
             self.refused = True

@@ -13,8 +13,6 @@ from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.starting import Answer
 
 HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
-_TWIN: Final = "AATWIN"
-_FORGOTTEN: Final = "AAFORGOTTEN"
 
 
 class Inquiry(Asker):
@@ -66,7 +64,10 @@ class Asking:
 
 
 def answer_of(conversation: Conversation) -> Answer | None:
-    """What the other side has answered; None where it has not, or not to what it was asked."""
+    """What the other side has answered; None where it has not, or not to what it was asked.
+
+    That this side refuses the other one, which may be starting, too, is no answer.
+    """
     puller = conversation.puller
     if puller.hello is not None:
         answer = Answer(puller.hello.numbers)
@@ -74,14 +75,12 @@ def answer_of(conversation: Conversation) -> Answer | None:
         return answer
     if puller.ahead and puller.known:
         return Answer(puller.known)
-    code, _, rest = puller.failure.partition(" ")
-    if code == _TWIN:
+    if puller.twin or puller.rival:
         answer = Answer({})
         answer.is_twin = True
         return answer
-    if code == _FORGOTTEN:
+    if puller.forgotten >= 0:
         answer = Answer({})
-        epoch = rest.rpartition(" ")[2]
-        answer.forgotten = int(epoch) if epoch.isdigit() else 0
+        answer.forgotten = puller.forgotten
         return answer
     return None

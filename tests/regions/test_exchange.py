@@ -448,6 +448,10 @@ def test_a_region_that_was_forgotten() -> None:
     two.region.forgotten[1] = 3
     pipe = refused(one, two)
     assert pipe.puller.failure.startswith("AAFORGOTTEN")
+    assert pipe.puller.forgotten == 3
+    pipe = refused(two, one)  # it refuses the other one itself
+    assert pipe.puller.failure.startswith("AAFORGOTTEN")
+    assert pipe.puller.forgotten == -1
     one.region.begin_epoch(4, 0, b"new")
     Pipe(one, two).run()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from headrace.storage.regions.region import Region
+from support.client import RawClient
 from support.mesh import Mesh, RegionProcess, wait_until
 
 
@@ -58,3 +59,34 @@ def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh
     three_regions.heal()
     for region in (one, two, three):
         wait_until(lambda region=region: garbage(region) == 0, region)
+
+
+def test_a_region_starts_beside_one_that_it_has_forgotten_and_that_comes_back() -> None:
+    """Both ask at the same time: the other one still seems to be who was forgotten."""
+    with Mesh(3) as mesh:
+        one, two, three = (mesh[number] for number in (1, 2, 3))
+        kept = two.xadd("s")
+        mesh.wait_until_level()
+        three.kill()  # so that the others wait for it when they start
+        one.kill()
+        two.call("AA", "FORGET", "1")
+        shutil.rmtree(one.directory / "appendonlydir")
+        two.kill()
+        one.spawn_again()
+        wait_until(lambda: is_asking(one), one)
+        two.start_again()
+        assert two.ids("s") == [kept]
+        three.start_again()
+        one.wait_until_ready()
+        one.wait_until_writable()
+        wait_until(lambda: one.ids("s") == [kept], one)
+
+
+def is_asking(region: RegionProcess) -> bool:
+    """Whether it is there for other regions, of whatever version."""
+    try:
+        with RawClient(region.aa_port) as client:
+            words = ("AA", "HELLO", 99, "default", 2, 0, 0, "-", "strict", "-")
+            return client.call(*words).startswith(b"-AAVERSION")
+    except OSError:
+        return False
