@@ -58,7 +58,7 @@ class Data:
         region.database = database
         self.region = region
         for db in self.dbs:
-            db.keeps_expired = True
+            db.keep_expired()
 
     def keyspaces(self) -> list[Keyspace]:
         """All that a snapshot holds: the databases and, with regions, the graves behind them."""
@@ -88,4 +88,4 @@ class Data:
         else:
             self._expiry_held &= ~reason
         for db in self.dbs:
-            db.expire_held = self._expiry_held != 0
+            db.hold_expiry(self._expiry_held != 0)

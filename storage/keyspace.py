@@ -17,6 +17,9 @@ The keyspace has no clock: every method that can meet an expired key takes ``now
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
 are removed at once and noted in ``expired``, a list that all databases share and that the caller
 drains to report them. Their values go to ``unused``, to be freed without haste.
+
+A value may ask for patience, because its deadline may have been put off elsewhere. Its key is
+hidden for so long, and goes before if another value is to have its name.
 """
 
 from __future__ import annotations
@@ -45,13 +48,17 @@ class Keyspace:
         expiring: what makes parts of values expire, for all databases.
 
     Attributes:
-        keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``.
+        keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``;
+            and they are asked for patience.
+        hides: there may be keys that are hidden.
+        late: (moment, key) of hidden keys that are to be removed then, as a heap.
         freezing: who takes keys as they were before they change, or None.
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
     Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
-    the entries that have a deadline; ``heap`` holds at least one pair for each of them.
+    the entries that have a deadline; ``heap`` holds at least one pair for each of them, or ``late``
+    does.
     """
 
     def __init__(
@@ -73,6 +80,8 @@ class Keyspace:
         self.expire_enabled = True  # off while loading: the file itself says what expired
         self.expire_held = False  # during a pause: expired keys are not found, but stay
         self.keeps_expired = False
+        self.hides = False
+        self.late: list[tuple[int, bytes]] = []
         self.expired_values: dict[bytes, object] = {}
         self.freezing: Barrier | None = None
         self.frozen_as = index
@@ -87,7 +96,7 @@ class Keyspace:
         if found is None:
             return None
         if found.expire_ms != NO_EXPIRY and found.expire_ms < now_ms and self.expire_enabled:
-            if not self.expire_held:
+            if not self.hides or not self._is_hidden(found, now_ms):
                 self._expire(key)
             return None
         return found
@@ -102,16 +111,26 @@ class Keyspace:
         found.access_ms = now_ms
         return found.value
 
+    def hold_expiry(self, held: bool) -> None:
+        """Hide keys whose time has come instead of removing them, or remove them again."""
+        self.expire_held = held
+        self.hides = held or self.keeps_expired
+
+    def keep_expired(self) -> None:
+        """Keep the values of keys that are found expired, and ask them for patience."""
+        self.keeps_expired = True
+        self.hides = True
+
     def end_held(self, key: bytes, now_ms: i64) -> None:
         """Let an expired key go that is only hidden, because another one is to have its name."""
-        if self.expire_held and key in self.entries and self.entry(key, now_ms) is None:
+        if self.entry(key, now_ms) is None and key in self.entries:
             self._expire(key)
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
         if isinstance(value, Value):
             value.attach(self.expiring)
-        if self.expire_held:
+        if self.hides:
             self.end_held(key, now_ms)
         found = self.entries.get(key)
         if found is None:
@@ -205,9 +224,31 @@ class Keyspace:
             deadline_ms, key = heappop(self.heap)
             found = self.entries.get(key)
             if found is not None and found.expire_ms == deadline_ms:
-                self._expire(key)
+                if self.keeps_expired and self._is_hidden(found, now_ms):
+                    heappush(self.late, (_patience_of(found), key))
+                else:
+                    self._expire(key)
+            count += 1
+        return count + self._remove_late(now_ms, most - count)
+
+    def _remove_late(self, now_ms: int, most: int) -> int:
+        """Remove keys that were hidden for long enough; how many were looked at."""
+        count = 0
+        while self.late and count < most and self.late[0][0] < now_ms:
+            _, key = heappop(self.late)
+            found = self.entries.get(key)
+            if found is not None and found.expire_ms != NO_EXPIRY:
+                after_ms = _patience_of(found)
+                if after_ms < now_ms:
+                    self._expire(key)
+                elif found.expire_ms < now_ms:  # it was put off a little, or set elsewhere
+                    heappush(self.late, (after_ms, key))
             count += 1
         return count
+
+    def _is_hidden(self, found: Entry, now_ms: i64) -> bool:
+        """Whether a key that has expired stays for now."""
+        return self.expire_held or (self.keeps_expired and _patience_of(found) >= now_ms)
 
     def mean_ttl_ms(self, now_ms: i64) -> int:
         """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
@@ -237,6 +278,7 @@ class Keyspace:
         self.entries = {}
         self.slots = []
         self.heap = []
+        self.late = []
         self.volatile = 0
 
     def swap(self, other: Keyspace) -> None:
@@ -270,6 +312,14 @@ class Keyspace:
                     heap[at] = last
                     _settle(heap, at)
         self._looked_at = at
+
+
+def _patience_of(found: Entry) -> int:
+    """The moment up to which a key is not removed although it has expired."""
+    value = found.value
+    if isinstance(value, Value):
+        return value.removed_after_ms(found.expire_ms)
+    return found.expire_ms
 
 
 def _settle(heap: list[tuple[int, bytes]], at: int) -> None:

@@ -72,6 +72,10 @@ class Value(Freeable):
         """Add the type and all that can be read of it to a digest, as Redis does."""
         raise NotImplementedError
 
+    def removed_after_ms(self, deadline_ms: int) -> int:
+        """Up to which moment a key that holds it is only hidden once it has expired."""
+        return deadline_ms
+
     @abstractmethod
     def attach(self, expiring: Expiring) -> None:
         """It is in a keyspace: ``expiring`` takes care of those of its parts that expire."""

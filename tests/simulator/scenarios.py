@@ -718,6 +718,67 @@ sync
 both> PEXPIRETIME x => 1800000100000
 """
 
+# Region 1 has set the deadline, and puts it off while its link lags. Region 2 only hides the key.
+S16C = """
+clock 1 1800000000000
+clock 2 1800000000000
+1> XADD x * f v => $a
+1> XGROUP CREATE x g 0 => OK
+1> PEXPIRE x 1000 => 1
+sync
+1> PERSIST x => 1
+pass 3000
+2> EXISTS x => 0
+2> XRANGE x - + => ids
+2> PEXPIRE x 60000 => 0
+1> XRANGE x - + => ids $a
+sync
+both> XRANGE x - + => ids $a
+both> PTTL x => -1
+both> XREADGROUP GROUP g c STREAMS x > => ids $a
+both> AA COUNT EXPIRE => 0
+"""
+
+# Who makes something new of that name does not wait: what is hidden goes first.
+S16D = """
+clock 1 1800000000000
+clock 2 1800000000000
+1> XADD x * f v => $a
+1> PEXPIRE x 1000 => 1
+sync
+1> PERSIST x => 1
+pass 3000
+2> XADD x * f v => $b
+2> XRANGE x - + => ids $b
+2> AA COUNT EXPIRE => 1
+sync
+both> XRANGE x - + => ids $b
+both> PTTL x => -1
+"""
+
+# A deadline whose region is away: the others remove the key ten seconds later.
+S16E = """
+clock 1 1800000000000
+clock 2 1800000000000
+1> XADD x * f v => $a
+1> PEXPIRE x 1000 => 1
+sync
+stop 1
+pass 3000
+2> EXISTS x => 0
+2> AA COUNT EXPIRE => 0
+pass 9000
+until 2> AA COUNT EXPIRE => 1
+2> EXISTS x => 0
+start 1
+settle 1
+sync
+both> EXISTS x => 0
+1> XADD x * f v => $b
+sync
+both> XRANGE x - + => ids $b
+"""
+
 S17 = """
 clock 1 1700000001000
 clock 2 1700000002000
@@ -992,6 +1053,9 @@ def _scenarios() -> list[Scenario]:
         Scenario("S15", "DEL, then a lower ID", 3, "strict", S15),
         Scenario("S16", "expiry does not destroy groups made since", 2, "strict", S16),
         Scenario("S16b", "a deadline beside a deletion", 2, "strict", S16B),
+        Scenario("S16c", "a deadline is put off at the last moment", 2, "strict", S16C),
+        Scenario("S16d", "a stream under a name that is hidden", 2, "strict", S16D),
+        Scenario("S16e", "whoever set a deadline is away", 2, "strict", S16E, process),
         Scenario("S17", "idempotent production in two regions", 2, "strict", S17),
         Scenario("S17b", "a retry in another region", 2, "strict", S17B),
         Scenario("S17c", "a removal comes before what wins", 3, "strict", S17C, network),

@@ -46,6 +46,7 @@ from headrace.storage.stream.regional.registers import NO_DEADLINE, Register, Se
 from headrace.storage.stream.regional.removals import Awaited, Removal, Tombstone, Top
 from headrace.storage.stream.stream import Stream
 
+PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
 _USUAL_NODES: Final = NodeLimits(4096, 100)
 _PAGE: Final = 1000  # entries looked at together
 _SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
@@ -442,6 +443,13 @@ class RegionalStream(OwnLanes, Replicated):
         """When the key expires; ``NO_DEADLINE`` when it does not."""
         setting = self.ttl.winner()
         return NO_DEADLINE if setting is None else setting.first
+
+    def removed_after_ms(self, deadline_ms: int) -> int:
+        """See ``Value``: whoever set a deadline may put it off, and others hear of it late."""
+        setting = self.ttl.winner()
+        if setting is None or region_of(setting.dot[0]) == self.region.id:
+            return deadline_ms
+        return deadline_ms + PATIENCE_MS
 
     def add_limits(self, setting: Setting) -> list[Freeable]:
         """The limits of the IDMP map were set.
