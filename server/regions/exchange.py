@@ -334,6 +334,7 @@ class Puller(Asker):
         self._acknowledged: Final = acknowledged
         self._most_bytes: Final = most_bytes
         self._asked_bytes: Final[deque[int]] = deque()  # of PULLs that are not answered
+        self._asked_also: Final[deque[list[bytes]]] = deque()  # of the same
         self._window = OUTSTANDING  # how many there may be
         self._waiting: list[Piece] = []  # offered, and not applied
         self._also: list[bytes] = []
@@ -371,7 +372,7 @@ class Puller(Asker):
             self.fail("a reply came that nobody asked for")
             return
         self._asked_bytes.popleft()
-        self._take(reply)
+        self._take(reply, self._asked_also.popleft())
 
     def fail(self, reason: str) -> None:
         """See ``Asker``."""
@@ -396,6 +397,7 @@ class Puller(Asker):
         while len(self._asked_bytes) < self._window and self._has_room():
             self._asked_bytes.append(size)
             self.out.append(self._pull(size))
+            self._asked_also.append(self._also)
 
     def _has_room(self) -> bool:
         return sum(self._asked_bytes) + self.waiting_bytes < OUTSTANDING * PULL_BYTES
@@ -465,7 +467,7 @@ class Puller(Asker):
         found.sort(key=origin_key)
         return found[:ALSO_MAX]
 
-    def _take(self, reply: object) -> None:
+    def _take(self, reply: object, also: list[bytes]) -> None:
         if not isinstance(reply, list):
             self.damaged("an answer to a PULL is no list")
             return
@@ -480,6 +482,8 @@ class Puller(Asker):
                 told_end = True
             elif not self._arrived(item):
                 return
+        if told_end and self._is_missing_some(also):
+            return
         self._told_end = told_end
         if told_end and len(reply) > 1:
             self._window = min(OUTSTANDING_MAX, self._window + 1)
@@ -509,6 +513,19 @@ class Puller(Asker):
             if isinstance(key, bytes) and isinstance(found, bytes):
                 self.check = (key, found)
         return True
+
+    def _is_missing_some(self, also: list[bytes]) -> bool:
+        """Whether less has come than the peer says it has given; then it has to be asked anew.
+
+        It may have been lost on the way, or dropped here while it waited.
+        """
+        for origin, number in self.known.items():
+            is_given = region_of(origin) == self.peer_region or origin in also
+            if is_given and self._inlet.place(origin) < number:
+                self._statistics.gaps += 1
+                self.fail(f"records of {origin.decode()} are missing up to {number}")
+                return True
+        return False
 
     def _arrived(self, item: list[object]) -> bool:
         """Take a piece; False where the connection is of no use any more."""

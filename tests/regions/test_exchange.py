@@ -277,6 +277,22 @@ def test_a_reply_that_is_lost_is_a_gap_and_never_skipped() -> None:
     assert level(one, two)
 
 
+def test_a_reply_that_is_lost_is_noticed_even_where_nothing_follows() -> None:
+    """So where records that were counted on have been dropped here before they were applied."""
+    one, two = pair()
+    pipe = Pipe(one, two)
+    pipe.run()
+    two.write(10)
+    pipe.answer()
+    pipe.wire = b""
+    pipe.beat()
+    pipe.run()
+    assert "missing up to 10" in pipe.puller.failure
+    assert one.statistics.gaps == 1
+    Pipe(one, two).run()
+    assert level(one, two)
+
+
 def test_a_reply_that_comes_twice_is_skipped() -> None:
     one, two = pair()
     pipe = Pipe(one, two)
