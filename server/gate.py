@@ -16,6 +16,7 @@ NO_REPLICAS: Final = 1 << 7  # as many as min-replicas-to-write asks for: NOREPL
 LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some have to wait for it
 
 REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has told others: AASTART
+HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of no moment
 
 
 class Work:

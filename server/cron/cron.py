@@ -21,6 +21,7 @@ from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import (
+    HALF_JOINED,
     LENGTHY_AT_WORK,
     LOADING_DATA,
     MEMORY_LIMITED,
@@ -125,7 +126,8 @@ class Cron:
         files = self._durability.files
         if (files.aof is not None or files.status.lost) and not server.stopping:
             self._durability.rewriting.recovery.recover_if_needed()
-        if files.job is None and server.gate.work is None and not server.stopping:
+        held_back = server.gate.work is not None or server.gate.reasons & HALF_JOINED
+        if files.job is None and not held_back and not server.stopping:
             begin_job(self._durability, now_ms // 1000)
 
     def _expire_keys(self, budget_ns: int) -> None:

@@ -38,7 +38,7 @@ from headrace.server.durability.recovery import Recovery
 from headrace.server.durability.saving import snapshot_encoder
 from headrace.server.durability.snapshot_job import JobTask, SnapshotJob
 from headrace.server.durability.worker import failure_text
-from headrace.server.gate import LENGTHY_AT_WORK, LOADING_DATA
+from headrace.server.gate import HALF_JOINED, LENGTHY_AT_WORK, LOADING_DATA
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -47,6 +47,7 @@ RETRY_S: Final = 0.002  # between two looks whether the disk is at work
 MOST_RETRIES: Final = 1000
 MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
 MOST_DELAY_S: Final = 3600
+_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED  # what is in memory, while one of these is
 
 
 class Rewriting(Rewriter):
@@ -286,7 +287,7 @@ class RewriteJob(SnapshotJob):
             self.fail(failure)
             return
         try:
-            if self.server.gate.reasons & LENGTHY_AT_WORK or self._has_to_wait():
+            if self.server.gate.reasons & _OF_NO_MOMENT or self._has_to_wait():
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
                 return
             self.switch()

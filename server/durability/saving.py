@@ -22,7 +22,7 @@ from headrace.server.build import VERSION
 from headrace.server.durability.files import Files
 from headrace.server.durability.snapshot_job import BATCH_BYTES, SnapshotJob
 from headrace.server.durability.worker import failure_text
-from headrace.server.gate import SAVE_FAILED
+from headrace.server.gate import HALF_JOINED, SAVE_FAILED
 from headrace.server.process.signals import heed_signals
 from headrace.server.state import Server
 from headrace.storage.freezing import frozen_key
@@ -82,6 +82,8 @@ class Saving:
     def save_now(self) -> bool:
         """Write the snapshot while everybody waits; False when it failed."""
         server = self._server
+        if self._is_half_joined():
+            return False
         started_ns = time.perf_counter_ns()
         self.status.saves += 1
         path = self.path
@@ -106,6 +108,13 @@ class Saving:
         self.cancel()
         return bool(self._server.config.save) and self.save_now()
 
+    def _is_half_joined(self) -> bool:
+        """Whether a snapshot would have some of another region's copy, and not all; says so."""
+        if not self._server.gate.reasons & HALF_JOINED:
+            return False
+        log.warning("No snapshot is written while a copy of another region is being joined")
+        return True
+
     # In the background
 
     def begin(self) -> bool:
@@ -114,6 +123,8 @@ class Saving:
         There is no job yet.
         """
         status = self.status
+        if self._is_half_joined():
+            return False
         status.saves += 1
         status.scheduled = False
         self._tried_s = self._server.clock.monotonic_ms() // 1000

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.persistence.files import remove_file
 from headrace.server.durability.commit import Committer
 from headrace.server.durability.durability import Durability
-from headrace.server.gate import LOADING_DATA
+from headrace.server.gate import HALF_JOINED, LOADING_DATA
 from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
@@ -45,6 +45,9 @@ def ready_to_end(
         server.host.notify_supervisor("The append-only file cannot be written, so the server stays")
         return False
     if not save and (nosave or not server.config.save):
+        return True
+    if server.gate.reasons & HALF_JOINED:
+        log.warning("No snapshot is written while a copy is being joined: the files have all")
         return True
     log.info("Saving the final snapshot before exiting")
     server.host.notify_supervisor("Saving the final snapshot")

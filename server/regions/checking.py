@@ -12,6 +12,7 @@ import logging
 from typing import Final
 
 from headrace.persistence.errors import shown
+from headrace.server.gate import HALF_JOINED
 from headrace.server.regions.effects import fingerprint, region_of
 from headrace.server.state import Server
 from headrace.storage.regions.replicated import Replicated
@@ -65,7 +66,8 @@ class Checking:
         server = self._server
         turn = self._turns.setdefault(peer, _Turn())
         now_ms = server.clock.monotonic_ms()
-        if now_ms < turn.next_ms or given_away != region_of(server).known():
+        is_half = server.gate.reasons & HALF_JOINED
+        if is_half or now_ms < turn.next_ms or given_away != region_of(server).known():
             return []
         turn.next_ms = now_ms + _BEATS * server.config.aa_beat_ms
         slots = server.data.dbs[0].slots
@@ -80,7 +82,7 @@ class Checking:
         """A peer that knows this has told a fingerprint, and all that it wrote has been applied."""
         server = self._server
         key, theirs = check
-        if known != region_of(server).known():
+        if server.gate.reasons & HALF_JOINED or known != region_of(server).known():
             return
         found = server.data.dbs[0].entries.get(key)
         value = None if found is None else found.value

@@ -17,6 +17,7 @@ from headrace.persistence.errors import PersistenceError
 from headrace.persistence.files import NewFile
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.worker import Task, Worker
+from headrace.server.gate import HALF_JOINED
 from headrace.server.regions.catching import refusal_of, replaced_nonce
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.copier import Copier, Receptacle
@@ -219,6 +220,7 @@ class Copying:
         region = region_of(self._server)
         log_of = self._durability.files.log
         assert log_of is not None
+        self._server.gate.set(HALF_JOINED, False)
         region.caught = replaced_nonce(region)
         for origin, number in region.known().items():
             log_of.backlog.begin(origin, number + 1)
@@ -297,12 +299,14 @@ class Copying:
         if replaces:
             self._replaced()
         self._refused_before = region.refusal
+        self._server.gate.set(HALF_JOINED, True)
         refuse_writes(self._server, AASYNCING)
         self._moved()
 
     def _stop_joining(self, joining: Joining) -> None:
         self.joining = None
         joining.close()
+        self._server.gate.set(HALF_JOINED, False)
         refuse_writes(self._server, self._refused_before)
 
     def _give_up(self, reason: str) -> None:

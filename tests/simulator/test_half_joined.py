@@ -1,0 +1,123 @@
+"""A copy is half joined when the files are to be written anew, and then there is a crash."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.persistence.aof.manifest import Manifest
+from simulator import determinism
+from simulator.disks import folder
+from simulator.region import Region
+from simulator.scenarios import NEEDS_NETWORK, Scenario, run
+from simulator.stage import Stage
+
+KEYS = 40
+STEP_NS = 500  # for one thing to be done, or a few
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    determinism.prepare()
+    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
+    stage = Stage(Scenario("half joined", "", 3, "strict", ""), root)
+    try:
+        yield stage
+    finally:
+        stage.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def call(stage: Stage, number: int, *words: str) -> object:
+    return stage.call(number, "client", [word.encode() for word in words])
+
+
+def lengths(stage: Stage, number: int) -> list[object]:
+    return [call(stage, number, "XLEN", f"k{key}") for key in range(KEYS)]
+
+
+def manifest_of(region: Region) -> Manifest:
+    directory = region.durability.files.directory
+    assert directory is not None
+    return directory.manifest
+
+
+def base_seq(region: Region) -> int:
+    base = manifest_of(region).base
+    return 0 if base is None else base.seq
+
+
+def half_join(stage: Stage, one: Region, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let region 1 take a copy of region 2, and stop when it has joined about half of its keys."""
+    ticks = itertools.count(0, STEP_NS - 1)
+    joining = importlib.import_module("headrace.server.regions.joining")
+    monkeypatch.setattr(joining, "perf_counter_ns", lambda: next(ticks))
+    one.apply = lambda: None  # type: ignore[method-assign]  # from here on this test does that
+    stage.heal()
+    one.resume()
+    copying = one.regions.copying
+    for _ in range(200):
+        stage.elapse(50)
+        if copying.joining is not None:
+            break
+    assert copying.joining is not None
+    for _ in range(100_000):
+        with one.entered():
+            copying.step(STEP_NS)
+        joined = sum(length == 2 for length in lengths(stage, 1))
+        if joined >= KEYS // 2:
+            break
+    assert KEYS // 2 <= joined < KEYS
+    assert copying.joining is not None
+
+
+@pytest.mark.parametrize("crash", [True, False])
+def test_a_base_never_holds_a_half_joined_state(
+    stage: Stage, crash: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Region 2 has entries of regions 2 and 3 that region 1 gets by its copy."""
+    one = stage.regions[1]
+    for key in range(KEYS):
+        call(stage, 1, "XADD", f"k{key}", "*", "f", "v")
+    stage.sync([1, 2, 3])
+    for key in range(KEYS):
+        call(stage, 3, "XADD", f"k{key}", "*", "f", "v")
+    stage.sync([2, 3])
+    run(Scenario("", "", 3, "strict", "cut\nfill 2\n", frozenset((NEEDS_NETWORK,))), stage)
+    half_join(stage, one, monkeypatch)
+    before = base_seq(one)
+    assert call(stage, 1, "BGREWRITEAOF") is not None
+    stage.elapse(1000)
+    assert base_seq(one) == before
+    assert stage.call(1, "client", [b"SAVE"]) != b"OK"
+    if crash:
+        stage.network.ended(1)
+        one.kill()
+        del one.apply
+        stage.cut()
+        stage.start(1)
+        assert lengths(stage, 1) == [1] * KEYS
+        stage.heal()
+    else:
+        del one.apply
+        with one.entered():
+            one.regions.rest_or_go_on()
+            one.loop.call_soon(one.apply)
+    stage.resume()
+    for _ in range(100):
+        stage.elapse(100)
+        if lengths(stage, 1) == [2] * KEYS and base_seq(one) > before:
+            break
+    stage.sync([1, 2, 3])
+    digests = [call(stage, number, "AA", "DIGEST") for number in (1, 2, 3)]
+    assert digests[0] == digests[1] == digests[2]
+    assert base_seq(one) > before
+    assert not one.obstacle()
+    for region in stage.regions.values():
+        assert region.regions.checks.mismatches == 0
