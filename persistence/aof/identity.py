@@ -2,7 +2,9 @@
 
 The first line of such a file is ``AA FILE version database region epoch generation nonce boot
 file``. ``boot`` names the time since the system was started, ``file`` the place of the file on its
-device. A file that was copied or restored lies elsewhere than it says.
+device: an inode, and how often that was given to a file, where the file system counts it. A file
+that was copied or restored lies elsewhere than it says, even if it has the inode of the one that it
+took the place of.
 
 The last line is ``AA CLOSED nonce`` where the region came to its end in order. The nonce stands
 there because any value of a client could end like a mark without it.
@@ -11,7 +13,9 @@ there because any value of a client could end like a mark without it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import sys
 from typing import Final
 
 from headrace.persistence.aof.scan import IDENTITY, BrokenBytes, Scanner
@@ -22,6 +26,7 @@ from headrace.storage.regions.region import Region
 
 VERSION: Final = 1
 _HEAD_BYTES: Final = 4096
+_GET_VERSION: Final = 0x80087601  # FS_IOC_GETVERSION of Linux
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
@@ -32,13 +37,17 @@ def boot_id() -> bytes:
     return os.urandom(16).hex().encode()  # no system that says it: each start is one of its own
 
 
-def place_of(found: os.stat_result) -> bytes:
-    """Where a file lies, as ``AA FILE`` says it."""
-    return b"%d:%d" % (found.st_dev, found.st_ino)
+def place_of(fd: int) -> bytes:
+    """Where an open file lies, as ``AA FILE`` says it."""
+    found = os.fstat(fd)
+    version = bytearray(8)
+    with contextlib.suppress(OSError):  # not all file systems have it
+        fcntl.ioctl(fd, _GET_VERSION, version)
+    return b"%d:%d:%d" % (found.st_dev, found.st_ino, int.from_bytes(version[:4], sys.byteorder))
 
 
-def file_words(region: Region, found: os.stat_result) -> list[bytes]:
-    """The first line of a file that a region writes."""
+def file_words(region: Region, fd: int) -> list[bytes]:
+    """The first line of a file that a region writes, and that is open."""
     return [
         AA,
         FILE,
@@ -49,7 +58,7 @@ def file_words(region: Region, found: os.stat_result) -> list[bytes]:
         b"%d" % region.generation,
         region.nonce,
         boot_id(),
-        place_of(found),
+        place_of(fd),
     ]
 
 
@@ -92,7 +101,7 @@ class Life:
             mark = request([AA, CLOSED, identity.nonce])
             file.seek(max(0, found.st_size - len(mark)))
             self.is_closed: Final = file.read() == mark
-        self.is_same_file: Final = identity.place == place_of(found)
+            self.is_same_file: Final = identity.place == place_of(file.fileno())
         self.is_same_boot: Final = identity.boot == boot_id()
 
 

@@ -2,7 +2,7 @@
 
 A file of a region looks like this::
 
-    AA FILE 1 orders 1 0 0 <nonce> <boot id> <device:inode>   who writes it, and which file it is
+    AA FILE 1 orders 1 0 0 <nonce> <boot id> <place of the file>   who writes it, and which file
     SELECT 0                                                  there is one database only
     AA FROM 1.0 1000001
     XADD s 1760000000000-1 f v                                record 1000001 of 1.0
@@ -352,7 +352,7 @@ class Journal(AppendOnlyFile):
             if found.st_size:
                 return False
             region = self._region
-            head = request(file_words(region, found)) + request([b"SELECT", b"0"])
+            head = request(file_words(region, fd)) + request([b"SELECT", b"0"])
             self.index.counts_from(region.origin, region.count + 1, len(head))
             head += request([AA, FROM, region.origin, b"%d" % (region.count + 1)])
             try:

@@ -50,7 +50,8 @@ def test_a_file_says_whose_it_is_and_how_to_count(path: Path) -> None:
     assert not journal.pending
     head = requests(path.read_bytes())
     assert head[0][:8] == [b"AA", b"FILE", b"1", b"orders", b"1", b"3", b"2", b"n7"]
-    assert head[0][9] == b"%d:%d" % (path.stat().st_dev, path.stat().st_ino)
+    place = b"%d:%d:" % (path.stat().st_dev, path.stat().st_ino)
+    assert head[0][9].startswith(place)
     assert head[1:] == [[b"SELECT", b"0"], [b"AA", b"FROM", b"1.3", b"42"]]
     add(journal, xadd(1))
     commit(journal)

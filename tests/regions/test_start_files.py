@@ -310,3 +310,40 @@ def test_tools_say_whose_a_snapshot_is(port: int) -> None:
         assert done.returncode == 0
         assert b"of region 1 of default, which is 1.0\n  it knows 1.0=1\n" in done.stdout
         assert tool("check-aof", str(one.directory)).returncode == 0
+
+
+def put_back(files: Path, backup: Path) -> None:
+    """Put a backup in the place of files, under their inodes if these are given again."""
+    inodes = {file.name: file.stat().st_ino for file in files.iterdir()}
+    for file in files.iterdir():
+        file.unlink()
+    for copy in backup.iterdir():
+        for number in range(50):
+            tried = files / f"tried-{number}"
+            tried.write_bytes(copy.read_bytes())
+            if tried.stat().st_ino == inodes.get(copy.name):
+                break
+        tried.rename(files / copy.name)
+        for other in files.glob("tried-*"):
+            other.unlink()
+
+
+def test_a_copy_that_gets_the_inode_of_what_it_replaces(two_regions: Mesh, tmp_path: Path) -> None:
+    """Many file systems give it to the next file that is made."""
+    one, two = two_regions[1], two_regions[2]
+    files = one.directory / "appendonlydir"
+    added = [one.xadd("s")]
+    one.stop()
+    shutil.copytree(files, tmp_path / "backup")
+    one.start_again()
+    one.wait_until_writable()
+    added.append(one.xadd("s"))
+    two_regions.sync()
+    one.stop()
+    two.stop()
+    put_back(files, tmp_path / "backup")
+    one.start_again()
+    assert refusal(one) == b"AASTART"
+    two.start_again()
+    one.wait_until_writable()
+    assert one.ids("s") == added
