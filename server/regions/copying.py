@@ -222,8 +222,9 @@ class Copying:
         assert log_of is not None
         self._server.gate.set(HALF_JOINED, False)
         region.caught = replaced_nonce(region)
-        for origin, number in region.known().items():
-            log_of.backlog.begin(origin, number + 1)
+        backlog = log_of.backlog
+        for origin in [*region.known(), *backlog.origins()]:  # some may be lost altogether
+            backlog.begin(origin, region.number_of(origin) + 1)
         self._replaying = None
         self._is_written = False
         self.write_anew()
