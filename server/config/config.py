@@ -24,12 +24,15 @@ from headrace.compat.parameters import (
 )
 from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit, PeerAddress
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
+from headrace.storage.regions.region import NAME_MAX_BYTES
 
 IS_IMMUTABLE: Final = "can't set immutable config"
 IS_PROTECTED: Final = "can't set protected config"
 IS_DUPLICATE: Final = "duplicate parameter"
 NEEDS_FILE: Final = "a region (aa-region-id) needs appendonly yes"
 NEEDS_SNAPSHOTS: Final = "a region (aa-region-id) needs aof-use-rdb-preamble yes"
+IS_CLIENTS_PORT: Final = "aa-port is for other regions alone: it cannot be the port of clients"
+IS_LONG_NAME: Final = f"aa-database has {NAME_MAX_BYTES} bytes at most"
 IS_OWN_REGION: Final = "aa-peers names the region itself (aa-region-id)"
 
 # Called after a value has changed; a text refuses the change and is the reason for the user.
@@ -244,6 +247,10 @@ class Config:
             return "aof-use-rdb-preamble", NEEDS_SNAPSHOTS
         if any(peer.region == self.aa_region_id for peer in self.aa_peers):
             return "aa-peers", IS_OWN_REGION
+        if self.aa_port and self.aa_port == self.port:
+            return "port", IS_CLIENTS_PORT  # aa-port stays as it was at the start
+        if len(self.aa_database) > NAME_MAX_BYTES:
+            return "aa-database", IS_LONG_NAME
         return None
 
     def _announce(

@@ -17,7 +17,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.storage.regions.records import LOWEST_VERSION, newest_version
-from headrace.storage.regions.region import MODES, Region
+from headrace.storage.regions.region import MODES, NAME_MAX_BYTES, Region
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
     REGION_MAX,
@@ -28,7 +28,6 @@ from headrace.storage.regions.vectors import (
     origin_of,
 )
 
-NAME_MAX_BYTES: Final = 256
 NONCE_MAX_BYTES: Final = 64
 GENERATION_MAX: Final = 2**44 - 1
 VERSION_MAX: Final = 2**31

@@ -20,6 +20,7 @@ from headrace.storage.regions.vectors import (
 STRICT: Final = 0
 SEMI_STRICT: Final = 1
 LIBERAL: Final = 2
+NAME_MAX_BYTES: Final = 256  # of a database
 MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
 
 GENERATION_SHIFT: Final = 20

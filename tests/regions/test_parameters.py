@@ -40,6 +40,8 @@ def test_a_region_has_one_database() -> None:
         ([*REGION, "--aa-peers", "2 a 1, 1 b 1"], "aa-peers names the region itself"),
         ([*REGION, "--aa-region-id", "16"], "between 0 and 15"),
         ([*REGION, "--aa-database", ""], "empty"),
+        ([*REGION, "--aa-database", "d" * 257], "256 bytes at most"),
+        ([*REGION, "--aa-port", "7400", "--port", "7400"], "cannot be the port of clients"),
     ],
 )
 def test_a_start_that_no_region_can_have_is_refused(words: list[str], reason: str) -> None:
@@ -87,12 +89,13 @@ def test_a_region_stands_once_among_the_peers() -> None:
         (b"appendonly", b"no", b"needs appendonly yes"),
         (b"aof-use-rdb-preamble", b"no", b"needs aof-use-rdb-preamble yes"),
         (b"aa-peers", b"1 a 1", b"aa-peers names the region itself"),
+        (b"port", b"7400", b"cannot be the port of clients"),
         (b"aa-region-id", b"2", b"can't set immutable config"),
         (b"databases", b"16", b"can't set immutable config"),
     ],
 )
 def test_a_running_region_keeps_what_it_needs(name: bytes, value: bytes, reason: bytes) -> None:
-    config = load(*REGION)
+    config = load(*REGION, "--aa-port", "7400")
     before = config.get([b"*"])
     with pytest.raises(CommandError) as raised:
         config.set_many([(b"hz", b"20"), (name, value)], False, False)
