@@ -21,6 +21,7 @@ import os
 import time
 from typing import Final, NoReturn
 
+from headrace.compat import errors
 from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.reader import AofReader
@@ -243,11 +244,27 @@ class Loader:
 
     def _refuse(self, reader: AofReader, argv: list[bytes], offset: int, line: bytes) -> NoReturn:
         """A command failed: the data would not be what it was."""
+        if argv[0].lower() == _SELECT and line == errors.DB_OUT_OF_RANGE:
+            raise self._other_database(reader, argv[1], offset)
         if self._server.config.hide_user_data_from_log:  # it may quote arguments
             line = line.partition(b" ")[0]
         text = line.decode("utf-8", "backslashreplace")
         raise CorruptAOF(
             reader.name, offset, f"a command that succeeds, but {shown(argv[0])} answered: {text}"
+        )
+
+    def _other_database(self, reader: AofReader, index: bytes, offset: int) -> PersistenceError:
+        """A file is whole, and is about a database that is not there."""
+        count = len(self._server.data.dbs)
+        why = f"there are only {count}: raise `databases`"
+        if self.numbered is not None:
+            why = (
+                "a region has database 0 alone. Start the server without aa-region-id, move those "
+                "keys there or take them out, and have the file written anew (BGREWRITEAOF)"
+            )
+        return PersistenceError(
+            f"{os.fsdecode(reader.name)} cannot be loaded: from offset {offset} on it is about "
+            f"database {shown(index)}, and {why}."
         )
 
     def _close(self, reader: AofReader) -> None:

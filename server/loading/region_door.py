@@ -80,8 +80,9 @@ class RegionRecords(EffectsDoor):
                 continue
             value = adopted(self.region, entry.value, entry.expire_ms)
             if value is None:
-                self._refuse_other(entry.key)
-                continue
+                if not self.region.nonce:
+                    self._refuse_other(entry.key)
+                continue  # else it was let in here, in the region's own time
             self.wants_base = True
             if isinstance(value, Replicated) and value.exists():
                 db.put(entry.key, value, now_ms)

@@ -214,6 +214,43 @@ def test_other_keys_of_a_single_server_are_refused_or_stay(
         assert len(one.ids("s")) == 5
 
 
+def test_keys_that_a_region_has_let_in_do_not_hinder_its_start(port: int, tmp_path: Path) -> None:
+    """Whether they stand in the base or behind it."""
+    folder = tmp_path / "region"
+    folder.mkdir()
+    with RegionProcess(1, port, "--aa-other-keys", "local", directory=folder) as one:
+        one.call("SET", "kept", "v")
+        one.call("SET", "gone", "v")
+        one.call("BGREWRITEAOF")
+        wait_until(lambda: one.info("persistence")["aof_rewrites"] == "1", one)
+        one.call("DEL", "gone")
+        one.stop()
+        with RegionProcess(1, port, directory=folder) as refusing:
+            assert refusing.call("KEYS", "*") == [b"kept"]
+            with refusing.client() as client:
+                assert client.call("SET", "more", "v").startswith(b"-ERR a region holds streams")
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_another_database_of_a_single_server_is_no_damage(
+    single: ServerProcess, port: int, rewritten: bool
+) -> None:
+    with single.client() as client:
+        client.call("SELECT", "1")
+        client.call("XADD", "elsewhere", "1-1", "f", "v")
+    if rewritten:
+        single.call("BGREWRITEAOF")
+        wait_until(lambda: single.info("persistence")["aof_rewrites"] == "1")
+    single.stop()
+    refused = RegionProcess(1, port, directory=single.directory).spawn()
+    try:
+        assert refused.wait() == 1
+        assert "database 1, and a region has database 0 alone" in refused.log()
+        assert "damaged" not in refused.log()
+    finally:
+        refused.discard()
+
+
 def test_a_single_server_refuses_a_regions_folder(port: int, tmp_path: Path) -> None:
     folder = tmp_path / "region"
     folder.mkdir()
