@@ -37,6 +37,11 @@ class Create(NamedTuple):
     start: bytes
     numbers: Numbers
 
+    def has_seen(self, other: Create) -> bool:
+        """Whether its maker knew another one."""
+        origin, number = other.dot
+        return self.numbers.get(origin, 0) >= number
+
 
 class Ack(NamedTuple):
     creates: list[Dot]
@@ -185,8 +190,12 @@ class KeyView:
         return not any(seen.get(origin, 0) >= number for seen in self.expiries)
 
     def living(self, name: bytes) -> list[Create]:
-        """The creates of a group that live."""
-        return [c for c in self.creates if c.name == name and self.lives(c)]
+        """The creates of a group that live.
+
+        Who made one knew that those before it are dead, even where that has not come so far.
+        """
+        left = [c for c in self.creates if c.name == name and self.lives(c)]
+        return [c for c in left if not any(later.has_seen(c) for later in left)]
 
     def groups(self) -> list[bytes]:
         """The names of the groups that are there."""

@@ -26,6 +26,7 @@ from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Sight, Workload
 
 START_MS: Final = 1_780_000_000_000  # of a year that epochs are counted in
 HOUR_MS: Final = 3_600_000
+PAIR_MS: Final = 100_000  # how long a pair is remembered
 MOST_HEALING_MS: Final = 300_000
 HEALING_STEP_MS: Final = 50
 REPAIR_MS: Final = 61_000  # that a disk is away: epochs are counted in minutes
@@ -106,6 +107,7 @@ class World:
         self.workload: Final = Workload(chance, self.mode, True)
         self.renames = self.workload.weights["rename"] > 0
         self.forgets_pairs = self.workload.weights["limits"] > 0
+        self._look_at_clocks()
         self.clocks_set = False
         self.disks_lost = False
         self.checks: Final = Checks(self)
@@ -400,8 +402,15 @@ class World:
             return False
         self.clocks_set = True
         region.set_skew(region.skew_ms + chance.choice((-HOUR_MS, -500, 500, HOUR_MS)))
+        self._look_at_clocks()
         self.tell(f"--- the clock of region {region.number} is {region.skew_ms} ms ahead")
         return True
+
+    def _look_at_clocks(self) -> None:
+        """A pair's age is counted by its ID: clocks that differ by more make it too old at once."""
+        ahead = [region.skew_ms for region in self.regions.values()]
+        if max(ahead) - min(ahead) > PAIR_MS:
+            self.forgets_pairs = True
 
     # Healing
 
