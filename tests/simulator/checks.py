@@ -281,12 +281,15 @@ class Checks:
             raise Violated(f"I11: {words!r} left {after} of {before}")
 
     def _unused(self, region: Region, key: bytes, words: Words, reply: bytes) -> None:
-        """I3: an ID of the server was never given before, whatever is left of that entry."""
+        """I3: an ID of the server was never given before, whatever is left of that entry.
+
+        Where the key was deleted, IDs may begin anew, once no region shows those of before.
+        """
         world = self.world
         if world.mode != STRICT or words[2] != b"*" or world.clocks_set or world.disks_lost:
             return
         before = self._given_ids.get((key, reply), 0)
-        if before:
+        if before and len(region.view.key(key).lanes_left(read_id(reply))) > 1:
             raise Violated(f"I3: {reply!r} of {key!r} was given twice, by region {before} before")
         self._given_ids[key, reply] = region.number
 
@@ -512,7 +515,8 @@ class Checks:
         """I9: a process that was killed has lost nothing that it had answered."""
         after = self.local_state(region)
         for key, group in list(before):
-            if group not in region.view.key(key).groups():  # its time has come meanwhile
+            # Its time may have come meanwhile.
+            if group not in region.view.key(key).groups() or region.hides(key):
                 del before[key, group]
         if after != before:
             raise Violated(f"I9: region {region.number} after a kill: {_difference(before, after)}")

@@ -149,6 +149,11 @@ class KeyView:
         self._groups = None
         self._replies = b""
 
+    def lanes_left(self, entry_id: ID) -> list[bytes]:
+        """Of lanes with an entry of this ID, those that no deletion of the key covers so far."""
+        lanes = [lane for lane, added_id in self.added if added_id == entry_id]
+        return [lane for lane in lanes if self.deleted.get(lane, NO_ID) < entry_id]
+
     def is_alive(self, lane: bytes, entry_id: ID) -> bool:
         if entry_id <= self.deleted.get(lane, NO_ID) or entry_id <= self.trimmed.get(lane, NO_ID):
             return False
