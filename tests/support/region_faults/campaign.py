@@ -44,6 +44,7 @@ POLICIES: Final = ("always", "everysec", "no")
 SMALL_LOGS: Final = ("--aa-log-max-bytes", "1mb", "--aa-backlog-bytes", "64kb")
 MEET_S: Final = 60.0
 ROUND_S: Final = 2.5
+EXPIRED_S: Final = 10.0  # in which all regions have removed what has expired
 
 
 class Failure(Exception):
@@ -174,13 +175,17 @@ class Campaign:
             for client in clients:
                 client.join()
         self._settle()
+        if self.count == len({each.region for each in self.history.disasters}):
+            with contextlib.suppress(WireError):  # all may have lost it; mostly it is there
+                self.mesh[1].call("XGROUP", "CREATE", LOG, GROUP, "0", "MKSTREAM")
+                self._settle()
         if self.history.moves:
             self._read_anywhere()
             self._settle()
         self._drain()
         self._look_at_all()
         self._settle()
-        final = self._compare()
+        final = self._compared()
         checker = Checker(self.history, began_s, self.findings)
         checker.check_entries(final)
         checker.check_kept(self._final, final, self.count)
@@ -271,6 +276,19 @@ class Campaign:
         for region in self.mesh.regions.values():
             for key in (MIXED, OTHER_MIXED):
                 region.call("EXISTS", key)
+
+    def _compared(self) -> Entries:
+        """As ``_compare``. A key whose time has come may still be hidden in some regions only."""
+        deadline_s = now_s() + EXPIRED_S
+        while True:
+            try:
+                return self._compare()
+            except Failure:
+                if now_s() > deadline_s:
+                    raise
+            time.sleep(0.1)
+            self._look_at_all()
+            self._settle()
 
     def _compare(self) -> Entries:
         """What is there, the same in all regions. Raises: Failure."""

@@ -183,7 +183,7 @@ class Faults:
         self._history.disasters.append(Disaster("power", number, now_s(), since_s, policy))
 
     def _lose_disk(self, number: int) -> None:
-        if self._others_are_up(number):
+        if self._others_are_whole(number):
             self._note(f"lose the disk of {number}")
             self._mesh.faulty(number).lose_disk()
             disaster = Disaster("disk", number, now_s(), 0.0, self._policies[number])
@@ -191,14 +191,14 @@ class Faults:
 
     def _put_back(self, number: int) -> None:
         kept_s = self._kept_s.get(number)
-        if kept_s is not None and self._others_are_up(number):
+        if kept_s is not None and self._others_are_whole(number):
             self._note(f"put an older folder of {number} back")
             self._mesh.faulty(number).put_back(self._copies / str(number))
             disaster = Disaster("older", number, now_s(), kept_s, self._policies[number])
             self._history.disasters.append(disaster)
 
     def _tear(self, number: int) -> None:
-        if self._others_are_up(number):
+        if self._others_are_whole(number):
             lost = self._mesh.faulty(number).tear(self._chance)
             self._note(f"put a copy of the folder of {number} back, of which {lost} bytes are gone")
             disaster = Disaster("older", number, now_s(), 0.0, self._policies[number])
@@ -206,7 +206,7 @@ class Faults:
 
     def _forget(self, number: int) -> None:
         """Lose a disk, and have the region forgotten: it comes back as a new one."""
-        if not self._others_are_up(number):
+        if not self._others_are_whole(number):
             return
         self._lose_disk(number)
         other = self._chance.choice([each for each in self._mesh.regions if each != number])
@@ -226,9 +226,21 @@ class Faults:
             self._note(f"move the group to {to} in {number} {' '.join(force)}")
             self._history.moves.append(now_s())
 
-    def _others_are_up(self, number: int) -> bool:
-        """One disaster at a time: two of them at once may cost what only these two had."""
-        return all(self._mesh[other].running for other in self._mesh.regions if other != number)
+    def _others_are_whole(self, number: int) -> bool:
+        """One disaster at a time: two of them at once may cost what only these two had.
+
+        A region that takes no writes is fetching what it has lost, or fails to keep what it has.
+        """
+        for other, region in self._mesh.regions.items():
+            if other != number:
+                try:
+                    if other in self._failing or not region.running:
+                        return False
+                    if region.info("activeactive").get("aa_writable") != "1":
+                        return False
+                except (OSError, ValueError, WireError):  # it starts
+                    return False
+        return True
 
     def _fail_disk(self, number: int) -> None:
         """Its disk takes nothing; what was acknowledged meanwhile is in memory only."""
