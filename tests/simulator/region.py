@@ -262,9 +262,18 @@ class Region(Process):
             stream = entry.value
             assert isinstance(stream, RegionalStream)
             # What was set beside a removal, by who had not seen that, holds for the next stream.
-            if not (stream.tops or stream.ttl.settings or stream.limits.settings):
+            is_set = stream.tops or stream.ttl.settings or stream.limits.settings
+            for births in stream.births.values():
+                is_set = is_set or births.mode.settings or births.home.settings
+            if not is_set and not self._waits_for_what_is_lost(stream):
                 left.append(key)
         return left
+
+    def _waits_for_what_is_lost(self, stream: RegionalStream) -> bool:
+        """Whether a removal has named entries of an ended life that nobody has any more."""
+        beats = self.regions.region.beats
+        origins = {b"%d.%d" % (region, beats[region].epoch) for region in beats}
+        return any(not lane.is_dead() and lane.origin not in origins for lane in stream.lanes)
 
     # As the outside sees it
 
