@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from simulator.ledger import Record, Violated
+from simulator.ledger import Numbers, Record, Violated
 from simulator.oracle import (
     ID,
     NO_ID,
@@ -83,6 +83,13 @@ def ascends(ids: list[bytes], strictly: bool) -> bool:
     return True
 
 
+class _Told(NamedTuple):
+    """A stable ID that a region has answered with, and what it knew then."""
+
+    stable: ID
+    known: Numbers
+
+
 class Checks:
     """Asks regions, and compares."""
 
@@ -91,7 +98,7 @@ class Checks:
         self.compared = 0
         self._gone_with_consumers: Final[set[tuple[bytes, bytes]]] = set()  # some of these groups
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
-        self._told: Final[dict[tuple[int, bytes], ID]] = {}
+        self._told: Final[dict[tuple[int, bytes], _Told]] = {}
 
     # While it runs
 
@@ -210,7 +217,7 @@ class Checks:
         elif words[:2] == [b"XINFO", b"STREAM"] and len(words) == 3:
             stable = _field(reply, b"stable-id")
             if isinstance(stable, bytes) and not region.view.key(words[2]).deletes:
-                self._told[region.number, words[2]] = read_id(stable)
+                self._told[region.number, words[2]] = _Told(read_id(stable), region.known.copy())
         elif name == b"XREVRANGE":
             ids = [entry[0] for entry in reply]  # type: ignore[attr-defined]
             self._ascends(region, words, ids[::-1])
@@ -351,13 +358,15 @@ class Checks:
             if kind_of(record) != b"XADD":
                 continue
             added = read_added(record.words)
-            told = self._told.get((region.number, added.key), NO_ID)
+            told = self._told.get((region.number, added.key))
+            if told is None:
+                continue
             if added.manual:
-                self._told.pop((region.number, added.key), None)
-            elif added.id <= told and not self.world.disks_lost:
+                del self._told[region.number, added.key]
+            elif added.id <= told.stable and told.known.get(record.origin, 0) < record.number:
                 raise Violated(
                     f"I15: {added.id} of {added.key!r} came to region {region.number} after "
-                    f"{told} was stable"
+                    f"{told.stable} was stable"
                 )
 
     def pairs(self) -> None:
