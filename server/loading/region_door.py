@@ -118,10 +118,10 @@ class RegionDoor(RegionRecords):
         region.synced = region.known()
         note_loaded(self._server)
         files = self._kind(life)
-        answers = await self._ask()
+        asked, answers = await self._ask()
         now_ms = self._server.clock.refresh()
         try:
-            start = decide(region, files, sorted(region.peers), answers, now_ms)
+            start = decide(region, files, asked, answers, now_ms)
         except Forgotten as reason:
             raise PersistenceError(f"The region cannot start: {reason}.") from reason
         self.begin(start, answers)
@@ -153,8 +153,8 @@ class RegionDoor(RegionRecords):
         always = self._server.config.appendfsync == b"always"
         return WHOLE if life.is_closed or life.is_same_boot or always else CUT
 
-    async def _ask(self) -> dict[int, Answer]:
-        """Ask all others, for as long as the configuration says."""
+    async def _ask(self) -> tuple[list[int], dict[int, Answer]]:
+        """Ask all others, for as long as the configuration says: who they are, and the answers."""
         regions = self._regions
         clock = self._server.clock
         asking = regions.ask()
@@ -163,6 +163,6 @@ class RegionDoor(RegionRecords):
             while not asking.look() and clock.monotonic_ms() < until_ms:
                 await asyncio.sleep(LOOK_S)
                 clock.refresh()
-            return asking.answers()
+            return asking.asked, asking.answers()
         finally:
             asking.end()

@@ -1,6 +1,7 @@
 """At its start, a region asks all others what they know of it.
 
-Each is asked over a connection of its own, which introduces the two and pulls nothing.
+Each is asked over a connection of its own, which introduces the two and pulls nothing. A region
+that takes part without an address here cannot be asked: it says what it knows when it calls.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 from headrace.server.regions.asker import Asker
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.starting import Answer
+from headrace.storage.regions.vectors import Numbers
 
 HELLO_BYTES: Final = 1 << 20  # an introduction is no longer
 
@@ -30,17 +32,31 @@ class Asking:
     """The others that are asked, and what they have answered.
 
     Args:
-        members: whom to ask.
+        peers: whom to ask.
+        callers: of whom a call is waited for.
         ask: begins to ask one of them, in a conversation that does not pull.
     """
 
-    def __init__(self, members: list[int], ask: Callable[[int], Conversation]) -> None:
+    def __init__(
+        self, peers: list[int], callers: list[int], ask: Callable[[int], Conversation]
+    ) -> None:
         self._ask: Final = ask
-        self._conversations: Final = {member: ask(member) for member in members}
+        self._conversations: Final = {member: ask(member) for member in peers}
+        self._callers: Final = callers
+        self._called: Final[dict[int, Numbers]] = {}
+
+    @property
+    def asked(self) -> list[int]:
+        """Whose answers are waited for."""
+        return sorted([*self._conversations, *self._callers])
+
+    def called(self, member: int, numbers: Numbers) -> None:
+        """A region has called, and said what it knows."""
+        self._called[member] = numbers
 
     def look(self) -> bool:
         """Ask those again that could not be reached; whether all have answered."""
-        done = True
+        done = all(member in self._called for member in self._callers)
         for member, conversation in self._conversations.items():
             if answer_of(conversation) is None:
                 done = False
@@ -50,7 +66,7 @@ class Asking:
 
     def answers(self) -> dict[int, Answer]:
         """What has been answered so far, by region."""
-        found: dict[int, Answer] = {}
+        found = {member: Answer(self._called[member]) for member in self._called}
         for region, conversation in self._conversations.items():
             answer = answer_of(conversation)
             if answer is not None:

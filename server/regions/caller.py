@@ -8,7 +8,7 @@ from typing import Final
 from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.server.regions.exchange import RecordLog, Source
-from headrace.server.regions.hello import BadHello, hello_of, read_hello, refusal, told
+from headrace.server.regions.hello import BadHello, Hello, hello_of, read_hello, refusal, told
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
 
@@ -22,6 +22,8 @@ class Caller:
     Attributes:
         proven: it has shown that it has the secret, if there is one.
         source: what answers its PULLs; None before it has introduced itself.
+        called: how it has introduced itself, if it is of this database, and another region's only
+            life; also where it was refused because it knows more of this region than that does.
         heard_ms: when it asked for something last, of the clock that only measures.
     """
 
@@ -34,6 +36,7 @@ class Caller:
     ) -> None:
         self.proven = not secret
         self.source: Source | None = None
+        self.called: Hello | None = None
         self.heard_ms = 0
         self._region: Final = region
         self._log: Final = log
@@ -84,6 +87,8 @@ class Caller:
         except BadHello as error:
             raise told(error) from None
         line = refusal(region, hello, region.count, True)
+        if not line or line.startswith(b"AAAHEAD"):
+            self.called = hello
         if line:
             raise CommandError(line)
         region.meet(hello.region, hello.epoch)

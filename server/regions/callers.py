@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -107,12 +108,14 @@ class Callers:
     Attributes:
         acknowledged: what each region has on its disk, as it has said last.
         heard_ms: when each region was heard last.
+        on_call: is called when a region has called, with what it knows.
         worker: the thread that reads files for them.
     """
 
     def __init__(self, server: Server, region: Region, log: FileLog, checks: Checking) -> None:
         self.acknowledged: Final[dict[int, Numbers]] = {}
         self.heard_ms: Final[dict[int, int]] = {}
+        self.on_call: Callable[[int, Numbers], None] | None = None
         self._server: Final = server
         self._region: Final = region
         self._log: Final = log
@@ -147,7 +150,12 @@ class Callers:
         now_ms = self._server.clock.monotonic_ms()
         caller = self.caller_of(session)
         caller.heard_ms = now_ms
-        reply = caller.greet(words)
+        try:
+            reply = caller.greet(words)
+        finally:
+            called = caller.called
+            if called is not None and self.on_call is not None:
+                self.on_call(called.region, called.numbers)
         hello = caller.source_or_refuse().hello
         for other_session, other in self._callers.values():
             source = other.source

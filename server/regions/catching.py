@@ -83,6 +83,7 @@ class Catching:
         self.refusal = refusal
         self._region: Final = region
         self._wanted: Final[dict[int, Numbers]] = {}  # what each of the others knew
+        self._also = 0  # who is to be caught up with, member or not
 
     def heard(self, member: int, numbers: Numbers) -> None:
         """Another region has said what it knows.
@@ -94,13 +95,19 @@ class Catching:
         for origin in wanted:
             wanted[origin] = min(wanted[origin], numbers.get(origin, 0))
 
+    def outdone(self, member: int, numbers: Numbers) -> None:
+        """Another region knows more of this one, be it that it has no place among its members."""
+        self._also = member
+        self.heard(member, numbers)
+
     def lacking(self) -> list[int]:
         """The other regions of which something is missing, or that have not been heard."""
         region = self._region
         known = region.known()
         found: list[int] = []
-        for member in region.members():
-            if member == region.id:
+        members = {*region.members(), self._also} - {region.id, 0}
+        for member in sorted(members):
+            if region.is_forgotten(member):
                 continue
             wanted = self._wanted.get(member)
             if wanted is None or not _has_all(known, wanted):

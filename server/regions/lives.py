@@ -41,7 +41,8 @@ class Lives:
         self._region: Final = region_of(server)
         self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
         self._begun = self._region.next_dot()
-        self._known: Numbers = {}  # what a region knows that knows more of this one
+        self._member = 0  # a region that knows more of this one
+        self._known: Numbers = {}  # and what it knows
 
     def begun(self) -> None:
         """What this region writes from now on, others may know as something else."""
@@ -73,6 +74,7 @@ class Lives:
         elif known.get(region.origin, 0) > region.count:
             if not self._known:
                 refuse_writes(self._server, errors.AASTART)
+            self._member = member
             self._known = known
 
     def begin_later(self) -> Catching | None:
@@ -91,12 +93,14 @@ class Lives:
         except (OSError, PersistenceError) as error:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return None
+        catching = Catching(region, start.refusal)
+        catching.outdone(self._member, self._known)
         self._known = {}
         self.begun()
         name = region.origin.decode()
         log.warning("Region %d is %s from now on: %s", region.id, name, start.reason)
         log.warning("Writes are refused until all is here that the other regions know")
-        return Catching(region, start.refusal)
+        return catching
 
     def _stop(self, member: int, reason: str) -> None:
         """Take no writes until this region is started again."""

@@ -101,12 +101,14 @@ class Regions(Neighbours):
         self.resting = ""
         self.is_introduced = False
         self.catching: Catching | None = None
+        self._asking: Asking | None = None  # at the start
         self._server: Final[Server] = server
         self._dispatcher: Final = dispatcher
         self._stability: Final = Stability(server)
         self._connector: Final = connector
         self._retention: Final = Retention(self.region, dispatcher.durability, self.callers)
         self._synced: Final = SyncedNumbers(self.region, server.config, dispatcher.durability)
+        self.callers.on_call = self._called
         self._is_open = False
         self._applying = False
         self._seen_bytes = 0  # of input, at the last slice
@@ -140,6 +142,7 @@ class Regions(Neighbours):
     def open(self) -> None:
         """Begin to pull: what the files hold is here, and it is known who this region is."""
         self._is_open = True
+        self._asking = None
         self.is_introduced = True
         self._lives.begun()
         self.copying.find_old()
@@ -149,7 +152,10 @@ class Regions(Neighbours):
         """Ask all others what they know, and pull nothing: who this region is comes next."""
         self.configure()
         self.is_introduced = True
-        return Asking(list(self.peers), self._ask)
+        members = self.region.members()
+        calling = [n for n in members if n != self.region.id and n not in self.peers]
+        self._asking = Asking(list(self.peers), calling, self._ask)
+        return self._asking
 
     def _ask(self, number: int) -> Conversation:
         peer = self.peers[number]
@@ -269,6 +275,17 @@ class Regions(Neighbours):
         except (OSError, PersistenceError) as error:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return False
+
+    def _called(self, member: int, numbers: Numbers) -> None:
+        """Another region has called, and said what it knows."""
+        if self._asking is not None:
+            self._asking.called(member, numbers)
+        if self.catching is not None:
+            self.catching.heard(member, numbers)
+        if self._is_open and numbers.get(self.region.origin, 0) > self.region.count:
+            self._lives.outdone(member, numbers)
+            if self._lives.is_stopped:
+                self.catching = None
 
     # The backlog
 

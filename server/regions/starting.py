@@ -119,7 +119,9 @@ def decide(
     if _know_more(region, answers):
         return _later(region, max(known, forgotten), now_ms)
     if not answered:
-        return Start(epoch, generation, lacking, "not all others have answered")
+        silent = ", ".join([str(member) for member in asked if member not in answers])
+        reason = f"not all others have answered: {silent} has not"
+        return Start(epoch, generation, lacking, reason)
     start = Start(region.epoch, generation, lacking, "its epoch goes on")
     start.goes_on = True
     return start

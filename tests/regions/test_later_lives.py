@@ -22,6 +22,7 @@ def start_on_an_earlier_state(mesh: Mesh) -> list[bytes]:
     size = file.stat().st_size
     ids += [one.xadd("s") for _ in range(2)]
     mesh.sync()
+    mesh.partition({1})
     one.kill()
     os.truncate(file, size)
     options = one.options
@@ -38,6 +39,7 @@ def test_it_begins_another_epoch_and_catches_up(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     ids = start_on_an_earlier_state(two_regions)
     two.xadd("other")
+    two_regions.heal()
     one.call("CONFIG", "SET", "aa-peers", two_regions.peers_of(1, (2,)))
     one.wait_for_log("others know more of it than its files")
     wait_until(lambda: is_writable(one), one)
@@ -59,6 +61,7 @@ def test_a_kill_on_the_way_changes_nothing(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     ids = start_on_an_earlier_state(two_regions)
     two.call("AA", "PAUSE", "ALL")
+    two_regions.heal()
     one.call("CONFIG", "SET", "aa-peers", two_regions.peers_of(1, (2,)))
     one.wait_for_log("others know more of it than its files")
     one.kill()
@@ -70,13 +73,72 @@ def test_a_kill_on_the_way_changes_nothing(two_regions: Mesh) -> None:
     assert one.ids("s") == two.ids("s") == ids
 
 
+def test_it_hears_of_that_when_the_other_one_calls(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    ids = start_on_an_earlier_state(two_regions)
+    two_regions.heal()
+    one.wait_for_log("others know more of it than its files")
+    assert not is_writable(one)
+    one.call("CONFIG", "SET", "aa-peers", two_regions.peers_of(1, (2,)))
+    wait_until(lambda: is_writable(one), one)
+    assert one.ids("s") == two.ids("s") == ids
+
+
 def test_one_that_has_written_meanwhile_stops(two_regions: Mesh) -> None:
     """Its record and one that the other has of it have the same number."""
     one = two_regions[1]
     start_on_an_earlier_state(two_regions)
     one.xadd("s")
+    two_regions.heal()
     one.call("CONFIG", "SET", "aa-peers", two_regions.peers_of(1, (2,)))
     wait_until(lambda: not is_writable(one), one)
     with pytest.raises(WireError, match="AATWIN another server is this region"):
         one.xadd("s")
     assert "has written something else" in one.log()
+
+
+def without(mesh: Mesh, number: int, left_out: int) -> None:
+    """Let a region have no address of another one, now and when it starts again."""
+    region = mesh[number]
+    peers = mesh.peers_of(number, [other for other in mesh.regions if other != left_out])
+    options = list(region.options)
+    options[options.index("--aa-peers") + 1] = peers
+    region.options = tuple(options)
+    region.call("CONFIG", "SET", "aa-peers", peers)
+
+
+def test_who_has_no_address_here_is_asked_when_it_calls(three_regions: Mesh) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    without(three_regions, 1, 3)
+    without(three_regions, 2, 3)
+    one.call("AA", "JOIN", "3")
+    ids = [one.xadd("s")]
+    three_regions.wait_until_level()
+    one.kill()
+    one.start_again()
+    assert "1.0: its epoch goes on" in one.log()  # region 3 has called meanwhile
+    three_regions.partition({2})
+    ids.append(one.xadd("s"))
+    file = max((one.directory / "appendonlydir").glob("*.incr.aof"))
+    size = file.stat().st_size
+    ids.append(one.xadd("s"))
+    wait_until(lambda: three.ids("s") == ids, three)
+    one.kill()
+    os.truncate(file, size)
+    three_regions.heal()
+    one.start_again()  # region 2 knows less of it, and region 3 more
+    assert "others know more of it than its files" in one.log()
+    assert not is_writable(one)
+    one.call("CONFIG", "SET", "aa-peers", three_regions.peers_of(1, (2, 3)))
+    one.wait_until_writable()
+    assert one.ids("s") == ids
+    without(three_regions, 1, 3)
+    three.kill()
+    one.kill()
+    one.start_again()
+    assert "not all others have answered: 3 has not" in one.log()
+    ids.append(one.xadd("s"))
+    two.call("CONFIG", "SET", "aa-peers", three_regions.peers_of(2, (1, 3)))
+    three.start_again()
+    three_regions.wait_until_level()
+    assert one.ids("s") == two.ids("s") == three.ids("s") == ids
