@@ -18,7 +18,7 @@ from simulator.world import Plan, Tally, World
 SECONDS = float(os.environ.get("HEADRACE_SIMULATOR_SECONDS", "60"))
 REGIONS = (2, 3, 5)
 STEPS = 120
-MOST_SEEDS = 100  # however fast the machine is; `make simulate` goes on from there
+MOST_SEEDS = 300  # however fast the machine is; `make simulate` goes on from there
 
 
 @pytest.fixture(autouse=True)
