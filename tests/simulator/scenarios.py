@@ -815,6 +815,25 @@ heal
 until all> XRANGE x - + => ids 1800000001000-1
 """
 
+# The message that region 3 has deleted is not the one that region 2 stands for, who hears of both.
+S17D = """
+clock 1 1800000001000
+clock 2 1800000002000
+1> XADD x IDMP p 1 * f v => 1800000001000-1
+sync 1 3
+3> DEL x => 1
+2> XADD x IDMP p 1 * f v => $b
+cut 1 2
+sync 1 3
+sync 2 3
+2> XRANGE x - + => ids $b
+heal
+sync
+sync
+all> XRANGE x - + => ids $b
+all> XADD x IDMP p 1 * f v => $b
+"""
+
 S18 = """
 1> XADD x 100 f v => 100-1
 fsync 1
@@ -1059,6 +1078,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S17", "idempotent production in two regions", 2, "strict", S17),
         Scenario("S17b", "a retry in another region", 2, "strict", S17B),
         Scenario("S17c", "a removal comes before what wins", 3, "strict", S17C, network),
+        Scenario("S17d", "a deletion comes before what would win", 3, "strict", S17D, network),
         Scenario("S18", "a power cut, and its tail comes back", 2, "strict", S18, process),
         Scenario("S18b", "IDs after a power cut are others", 2, "strict", S18B, process),
         Scenario("S19", "an older copy of the folder", 2, "strict", S19, both),

@@ -304,7 +304,12 @@ def apply_xadd(found: Effect) -> bool:
 def _meet_message(
     found: Effect, stream: RegionalStream, lane: Lane, entry_id: ID, options: _Options
 ) -> None:
-    """An entry has come that stands for a message, which another one may stand for, too."""
+    """An entry has come that stands for a message, which another one may stand for, too.
+
+    A deletion of the key forgets the messages of the entries that it covers.
+    """
+    if entry_id <= lane.deleted:
+        return
     iid = iid_of(options.iid)
     idmp = stream.idmp
     known = None if idmp is None else idmp.find(options.pid, iid, found.now_ms)
