@@ -96,7 +96,7 @@ class Checks:
     def __init__(self, world: World) -> None:
         self.world: Final = world
         self.compared = 0
-        self._gone_with_consumers: Final[set[tuple[bytes, bytes]]] = set()  # some of these groups
+        self._pending_by_hand: Final[set[tuple[bytes, bytes]]] = set()  # dropped, or made, in these
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
         self._told: Final[dict[tuple[int, bytes], _Told]] = {}
 
@@ -238,7 +238,9 @@ class Checks:
             at = [words[4]] if words[4] not in (b"0", b"$") else seen[-1:]
             self._note(region, region.moved, (words[2], words[3]), at)
         elif words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
-            self._gone_with_consumers.add((words[2], words[3]))
+            self._pending_by_hand.add((words[2], words[3]))
+        elif words[0] == b"XCLAIM" and b"FORCE" in words and reply:
+            self._pending_by_hand.add((words[1], words[2]))
 
     def _added(
         self,
@@ -642,7 +644,7 @@ class Checks:
 
     def _is_simple(self, key: bytes, group: bytes) -> bool:
         """Whether a group has begun at 0, once, and all it gave is pending or acknowledged."""
-        if (key, group) in self._gone_with_consumers:
+        if (key, group) in self._pending_by_hand:
             return False
         for region in self.world.regions.values():
             if region.moved.get((key, group)):
