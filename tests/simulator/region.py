@@ -261,11 +261,7 @@ class Region(Process):
         for key, entry in self.server.data.graves.entries.items():
             stream = entry.value
             assert isinstance(stream, RegionalStream)
-            # What was set beside a removal, by who had not seen that, holds for the next stream.
-            is_set = stream.tops or stream.ttl.settings or stream.limits.settings
-            for births in stream.births.values():
-                is_set = is_set or births.mode.settings or births.home.settings
-            if not is_set and not self._waits_for_what_is_lost(stream):
+            if not self._waits_for_what_is_lost(stream):
                 left.append(key)
         return left
 

@@ -779,6 +779,31 @@ sync
 both> XRANGE x - + => ids $b
 """
 
+# What is set beside a deletion is forgotten once all regions know of both.
+S16F = """
+clock 1 1700000000000
+clock 2 1700000000000
+1> XADD x 100 f v => 100-1
+1> XGROUP CREATE x g 0 => OK
+sync
+1> DEL x => 1
+2> PEXPIREAT x 1800000100000 => 1
+2> XSETID x 200-0 => OK
+2> XCFGSET x IDMP-DURATION 50 => OK
+2> XGROUP SETMODE x g MAX-PENDING 5 => OK
+sync
+both> EXISTS x => 0
+1> AA COUNT EXPIRE => 0
+resume
+until both> AA STREAM x => nil
+2> AA COUNT EXPIRE => 1
+1> AA COUNT EXPIRE => 0
+1> XADD x 150 f v => 150-1
+sync
+both> XRANGE x - + => ids 150-1
+both> PEXPIRETIME x => -1
+"""
+
 S17 = """
 clock 1 1700000001000
 clock 2 1700000002000
@@ -1075,6 +1100,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S16c", "a deadline is put off at the last moment", 2, "strict", S16C),
         Scenario("S16d", "a stream under a name that is hidden", 2, "strict", S16D),
         Scenario("S16e", "whoever set a deadline is away", 2, "strict", S16E, process),
+        Scenario("S16f", "what is set beside a deletion goes", 2, "strict", S16F),
         Scenario("S17", "idempotent production in two regions", 2, "strict", S17),
         Scenario("S17b", "a retry in another region", 2, "strict", S17B),
         Scenario("S17c", "a removal comes before what wins", 3, "strict", S17C, network),

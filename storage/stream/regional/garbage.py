@@ -3,11 +3,15 @@
 A removal is remembered because what it removes may still come, and because of what its maker had
 not seen. Once every region is known to have seen it, and all that was made before that is here,
 nothing of that kind can come any more: it is *stable*.
+
+What somebody has set of a stream without knowing that it goes outlives the removal, and would hold
+for the stream that is made next. No region may drop that by itself, since the others would have it
+still. So it is removed in turn, by one of those who have set it (``sweeper``).
 """
 
 from __future__ import annotations
 
-from headrace.storage.regions.vectors import Numbers, covers
+from headrace.storage.regions.vectors import Numbers, covers, region_of
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -40,6 +44,20 @@ def collect(stream: RegionalStream, stable: Numbers) -> int:
         forget_lanes(stream, dead)
         forgotten += len(dead)
     return forgotten
+
+
+def sweeper(stream: RegionalStream, stable: Numbers, members: list[int]) -> int:
+    """Which region is to remove what was set of a stream that has gone; 0 while none is.
+
+    Args:
+        stable: see ``collect``.
+        members: the regions that take part.
+    """
+    dots = stream.left_over()
+    if not dots or not all(covers(stable, dot) for dot in dots):
+        return 0
+    regions = {region_of(origin) for origin, _ in dots}
+    return min(regions.intersection(members) or members)
 
 
 def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:

@@ -365,7 +365,19 @@ class RegionalStream(OwnLanes, Replicated):
         for lane in self.lanes:
             if lane.is_dead():
                 return True
-        return False
+        return bool(self.left_over())
+
+    def left_over(self) -> list[Dot]:
+        """The records that set something of a stream that has gone, made without knowing that.
+
+        Empty where the stream exists, or where a removal is remembered that may matter to them.
+        """
+        if self.removals or self.exists():
+            return []
+        settings = [*self.ttl.settings.values(), *self.limits.settings.values()]
+        for births in self.births.values():
+            settings += [*births.mode.settings.values(), *births.home.settings.values()]
+        return [top.dot for top in self.tops] + [setting.dot for setting in settings]
 
     # Groups
 

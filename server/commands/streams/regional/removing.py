@@ -188,12 +188,13 @@ def _remove_key(found: Effect, kind: int) -> None:
     key = words[2]
     stream = state_of(server, key)
     before = stream.length
+    was_there = stream.exists()
     dropped = stream.cover(lanes)
     dropped += stream.add_removal(Removal(kind, found.dot, numbers))
     for piece in dropped:
         server.data.free_later(piece)
     region_of(server).note_garbage(key, found.dot)
-    if kind == EXPIRE:
+    if kind == EXPIRE and was_there:
         server.changes.report(0, key, EXPIRED, None, 1, False)
     if settle(server, key, stream) and stream.length < before:
         server.changes.report(0, key, XDELETED, None, before - stream.length, True)

@@ -12,7 +12,15 @@ from headrace.server.commands.streams.regional.moving import move_group
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
 from headrace.server.commands.streams.regional.state import known_state, settle
-from headrace.server.regions.effects import KeyJoin, Replication, emit, region_of, replicates
+from headrace.server.regions.effects import (
+    KeyJoin,
+    Replication,
+    emit,
+    may_write,
+    region_of,
+    removal,
+    replicates,
+)
 from headrace.server.state import Server
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
@@ -21,7 +29,7 @@ from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
-from headrace.storage.stream.regional.garbage import collect
+from headrace.storage.stream.regional.garbage import collect, sweeper
 from headrace.storage.stream.regional.handing import has_read
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -54,6 +62,9 @@ class StreamReplication(Replication):
             return False
         collect(stream, stable)
         settle(server, key, stream)
+        region = region_of(server)
+        if sweeper(stream, stable, region.members()) == region.id and may_write(server):
+            emit(server, removal(b"EXPIRE", key, stream, region))
         return stream.has_garbage()
 
     def adopted(self, region: Region, value: object, deadline_ms: int) -> Value | None:
