@@ -42,12 +42,15 @@ def drop_references(stream: Stream, ms: int, seq: int) -> bool:
     return dropped
 
 
-def drop_left_behind(stream: Stream) -> None:
+def drop_left_behind(stream: Stream) -> bool:
     """Take what is pending before the first entry out of the groups that limit what is pending.
 
     Its entries were deleted before those that are trimmed now. In Redis they stay pending, and so
     do they in other groups. In these groups they would hold back new entries.
+
+    Returns: whether there was any.
     """
+    dropped = False
     first_ms, first_seq = stream.first_id() if stream.length else (ID_MAX, ID_MAX)
     for group in stream.groups.values():
         if not group.max_pending:
@@ -55,7 +58,9 @@ def drop_left_behind(stream: Stream) -> None:
         nack = group.pel.first()
         while nack is not None and is_below(nack.ms, nack.seq, first_ms, first_seq):
             group.drop(nack)
+            dropped = True
             nack = group.pel.first()
+    return dropped
 
 
 def pending_count(stream: Stream) -> int:

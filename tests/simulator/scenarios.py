@@ -649,6 +649,25 @@ sync
 2> XREADGROUP GROUP g Carol STREAMS x > => ids 115-2
 """
 
+# What is pending of entries that were deleted one by one holds a group back until a trim drops it.
+S12B = """
+1> XADD x 1 f v => 1-1
+1> XADD x 2 f v => 2-1
+1> XADD x 3 f v => 3-1
+1> XADD x 4 f v => 4-1
+1> XGROUP CREATE x g 0 => OK
+1> XGROUP SETMODE x g MAX-PENDING 2 => OK
+sync
+both> XREADGROUP GROUP g c COUNT 2 STREAMS x > => ids 1-1 2-1
+1> XDEL x 1-1 2-1 => 2
+sync
+both> XREADGROUP GROUP g c STREAMS x > => nil
+1> XTRIM x MAXLEN 1 DELREF => 1
+sync
+both> XREADGROUP GROUP g c STREAMS x > => ids 4-1
+both> XPENDING x g => pending 1
+"""
+
 S13 = """
 1> XADD x 100 f v => 100-1
 sync
@@ -1092,6 +1111,7 @@ def _scenarios() -> list[Scenario]:
             S12B,
             frozenset((NEEDS_PROCESS,)),
         ),
+        Scenario("S12b", "a trim frees groups that are held back", 2, "strict", S12B),
         Scenario("S13", "XSETID", 2, "strict", S13),
         Scenario("S14", "RENAME drops groups, and what it had not seen stays", 2, "strict", S14),
         Scenario("S15", "DEL, then a lower ID", 3, "strict", S15),

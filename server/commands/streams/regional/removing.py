@@ -32,6 +32,7 @@ from headrace.storage.stream.references import (
     DELREF,
     KEEPREF,
     Trim,
+    drop_left_behind,
     drop_references,
     is_held_back,
 )
@@ -114,6 +115,8 @@ def apply_xdel(found: Effect) -> int:
             gone = stream.remove_for(winner[0], winner[1], lane, entry_id)
         if gone:
             deleted += 1
+    if drops_references and drop_left_behind(stream):
+        freed = True
     there = settle(server, key, stream)
     if there and (deleted or freed):
         wakes = freed and is_held_back(stream)
