@@ -51,8 +51,12 @@ class Asking:
         return sorted([*self._conversations, *self._callers])
 
     def called(self, member: int, numbers: Numbers) -> None:
-        """A region has called, and said what it knows."""
-        self._called[member] = numbers
+        """A region has called, and said what it knows.
+
+        One that can be asked says more when it answers: which life of this region it has met.
+        """
+        if member not in self._conversations:
+            self._called[member] = numbers
 
     def look(self) -> bool:
         """Ask those again that could not be reached; whether all have answered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -142,3 +143,18 @@ def test_who_has_no_address_here_is_asked_when_it_calls(three_regions: Mesh) -> 
     three.start_again()
     three_regions.wait_until_level()
     assert one.ids("s") == two.ids("s") == three.ids("s") == ids
+
+
+def test_who_calls_a_region_that_starts_has_not_said_whom_it_has_met(two_regions: Mesh) -> None:
+    """Region 1 has written nothing when its disk is lost, and is heard while it hears nobody."""
+    one, two = two_regions[1], two_regions[2]
+    two.wait_for_peer(1, b"up")
+    one.kill()
+    two_regions.proxies[1, 2].cut()
+    shutil.rmtree(one.directory / "appendonlydir")
+    one.start_again()
+    assert "there is no data, and others may know some of it" in one.log()
+    two_regions.heal()
+    one.wait_until_writable()
+    added = [one.xadd("s")]
+    wait_until(lambda: two.ids("s") == added, two)
