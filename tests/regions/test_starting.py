@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headrace.compat.errors import AASTART, AASYNCING
+from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
 from headrace.server.regions.catching import Catching, new_nonce, refusal_of
+from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.starting import (
     ADOPTED,
     CUT,
@@ -105,6 +107,19 @@ def test_without_data_a_region_joins_the_others() -> None:
     assert told(start(NONE, {2: knows({b"1.7": 5})})) == (SECONDS, 0, AASYNCING, False)
     assert told(start(NONE, {2: knows({b"1.800": 5})})) == (801, 0, AASYNCING, False)
     assert told(start(NONE, {}, [2])) == (SECONDS, 0, AASYNCING, False)
+
+
+def test_the_call_of_who_is_asked_is_no_answer() -> None:
+    """It does not say which life of this region the caller remembers."""
+    region = Region(1)
+
+    def ask(member: int) -> Conversation:
+        return Conversation(Inquiry(region, member, b""), HELLO_BYTES, 0, lambda _: None)
+
+    asking = Asking([2], [3], ask)
+    asking.called(2, {b"2.0": 5})
+    asking.called(3, {b"3.0": 5})
+    assert list(asking.answers()) == [3]
 
 
 def test_a_forgotten_region_comes_back_as_a_new_one_only() -> None:
