@@ -309,12 +309,15 @@ class Loader:
         if not self.mends:
             log.warning("%s: %d bytes from offset %d on are left out", name, lost, good_bytes)
             return
-        fd = os.open(reader.name, os.O_WRONLY)
         try:
-            os.ftruncate(fd, good_bytes)
-            sync_file(fd)
-        finally:
-            os.close(fd)
+            fd = os.open(reader.name, os.O_WRONLY)
+            try:
+                os.ftruncate(fd, good_bytes)
+                sync_file(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise os_refusal(reader.name, "truncated", error) from error
         log.warning("%s truncated at offset %d: %d bytes dropped", name, good_bytes, lost)
 
     def _report(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import random
 import select
@@ -285,6 +286,22 @@ def test_only_what_tells_of_no_data_is_told_before_the_write() -> None:
             assert [writer.read() for _ in range(4)][-1] == b"*2\r\n+OK\r\n+PONG\r\n"
             assert value + b"?" in path.read_bytes()
         assert early
+
+
+def test_a_disk_that_is_full_when_a_torn_end_is_cut_off() -> None:
+    """The server does not start, and says with which file it could not."""
+    with faulty_server("everysec", check_log=False) as server:
+        server.call("SET", "k", "v")
+        server.kill()
+        (file,) = server.directory.glob("appendonlydir/*.incr.aof")
+        with file.open("ab") as torn:
+            torn.write(b"*3\r\n$3\r\nSET")
+        server.disk(Rule("fdatasync", ".incr.aof", error=errno.ENOSPC))
+        with pytest.raises(RuntimeError, match=r"incr\.aof cannot be truncated: No space left"):
+            server.start()
+        server.disk()
+        server.start()
+        assert server.call("GET", "k") == b"v"
 
 
 def test_a_write_that_is_stuck_holds_nobody_up_for_long() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from random import Random
@@ -128,8 +129,9 @@ class FaultyMesh(Mesh):
             peers = self.peers_of(other, self.regions)
             self._set_peers(region, peers)
             if region is not newcomer:
-                region.wait_until_ready()
-                region.call("CONFIG", "SET", "aa-peers", peers)
+                with contextlib.suppress(RuntimeError, OSError):  # it ends, as its disk fails
+                    region.wait_until_ready()
+                    region.call("CONFIG", "SET", "aa-peers", peers)
         return newcomer.number
 
     @staticmethod
