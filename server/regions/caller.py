@@ -11,6 +11,7 @@ from headrace.server.regions.exchange import RecordLog, Source
 from headrace.server.regions.hello import BadHello, Hello, hello_of, read_hello, refusal, told
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
+from headrace.storage.regions.vectors import region_of
 
 
 class Caller:
@@ -92,7 +93,12 @@ class Caller:
         if line:
             raise CommandError(line)
         region.meet(hello.region, hello.epoch)
-        reply = hello_of(region, region.known())
+        known = region.known()
+        if not hello.nonce:  # it begins an epoch, above all that it has had: also without a record
+            for origin in region.nonces:
+                if region_of(origin) == hello.region:
+                    known.setdefault(origin, 0)
+        reply = hello_of(region, known)
         reply.remembered = region.nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}
         reply.members = self._members()

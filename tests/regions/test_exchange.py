@@ -569,6 +569,17 @@ def test_a_hello_says_what_is_remembered() -> None:
     assert hello.nonce == two.region.nonce
 
 
+def test_who_begins_an_epoch_hears_of_those_that_left_no_record() -> None:
+    one, two = pair()
+    two.write(3)
+    two.region.note_met(b"1.700", b"abc", 1)
+    words = [b"1", b"orders", *words_of(one)]
+    assert read_reply(two.caller().greet(words)).numbers == {b"2.0": 3}
+    words[5] = b"-"
+    told = {b"2.0": 3, b"1.0": 0, b"1.700": 0}
+    assert read_reply(two.caller().greet(words)).numbers == told
+
+
 def words_of(end: End) -> list[bytes]:
     return [b"%d" % end.region.id, b"0", b"0", end.region.nonce, b"strict", b"-"]
 
