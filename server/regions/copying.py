@@ -29,7 +29,10 @@ from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
-RETRY_MS: Final = 1000  # between two attempts
+RETRY_MS: Final = 1000  # before another attempt
+MOST_RETRY_MS: Final = 10_000  # where one after another has failed
+# Why there is no copy yet, though there will be: no attempt has failed.
+_PASSING: Final = ("LOADING ", "AANOBASE ")
 
 
 class _Write(Task):
@@ -133,13 +136,14 @@ class Copying:
         self._refused_before = b""
         self._old_base = -1  # the number of the base that is to be replaced; -1: no copy is left
         self._next_ms = 0
+        self._retry_ms = RETRY_MS
+        self._told = ""  # why there was no copy, as the log has told last
 
     def begin(self, peer: Peer, now_ms: int) -> None:
         """Take a copy from a peer, unless one is being taken."""
         directory = self._durability.files.directory
         if self.peer is not None or directory is None or now_ms < self._next_ms:
             return
-        self._next_ms = now_ms + RETRY_MS
         name = b"%b%d-%d%b" % (
             COPY_PREFIX,
             peer.region,
@@ -150,10 +154,11 @@ class Copying:
         peer.is_copied = True
         file = CopyFile(os.path.join(directory.path, name), self._worker, self.look)
         self._file = file
-        log.warning(
-            "Region %d: its log begins later than what is needed: a full copy is taken",
-            peer.region,
-        )
+        if not self._told:
+            log.warning(
+                "Region %d: its log begins later than what is needed: a full copy is taken",
+                peer.region,
+            )
         file.conversation = self._converse(peer, file)
 
     def tick(self, now_ms: int) -> None:
@@ -214,6 +219,8 @@ class Copying:
         peer.try_now()
         self.peer = None
         self._file = None
+        self._retry_ms = RETRY_MS
+        self._told = ""
 
     def _write_replaced(self) -> None:
         """A copy has replaced what is here: nothing else happens before that is in the files."""
@@ -315,9 +322,14 @@ class Copying:
         peer = self.peer
         self._file = None
         self.peer = None
+        self._next_ms = self._server.clock.monotonic_ms() + self._retry_ms
+        if not reason.startswith(_PASSING):
+            self._retry_ms = min(2 * self._retry_ms, MOST_RETRY_MS)
         if peer is not None:
             peer.is_copied = False
-            log.warning("Region %d: no copy of it could be taken: %s", peer.region, reason)
+            if reason != self._told:
+                log.warning("Region %d: no copy of it could be taken: %s", peer.region, reason)
+        self._told = reason
         if file is not None:
             self._worker.give(_Discard(file.file))
 

@@ -76,6 +76,8 @@ class Peer:
         self._delay_ms = FIRST_DELAY_MS
         self._next_ms = 0  # not to be tried before
         self._told = ""  # the failure that the log has told last
+        self._in_vain = False  # the last connection has ended, and nothing has come since then
+        self._records = 0  # that had come by then
 
     @property
     def state(self) -> bytes:
@@ -130,6 +132,9 @@ class Peer:
         if conversation.is_up:
             if (self.refused or self.behind) and not (puller is not None and puller.is_level):
                 return  # it has answered before, and then it was of no use
+            if self._in_vain and puller is not None and not self._is_of_use(puller):
+                return
+            self._in_vain = False
             if self._told != ANSWERS:
                 log.info("Region %d answers", self.region)
             self._told = ANSWERS
@@ -141,11 +146,17 @@ class Peer:
             self.conversation = None
             self._lost(conversation, now_ms)
 
+    def _is_of_use(self, puller: Puller) -> bool:
+        """Whether more has come of it than an introduction, or nothing more is wanted."""
+        return puller.is_level or puller.resting or self.statistics.records > self._records
+
     def _lost(self, conversation: Conversation, now_ms: int) -> None:
         puller = conversation.puller
         if isinstance(puller, Puller) and puller.anew:
             self.try_now()
             return
+        self._in_vain = True
+        self._records = self.statistics.records
         self.failure = conversation.reason
         self.refused = puller.refused
         self.behind = puller.behind

@@ -574,20 +574,20 @@ class Impostor:
         self.listener.settimeout(20)
         self.port: int = self.listener.getsockname()[1]
 
-    def answer(self, data: bytes, times: int = 1) -> None:
-        """Take a connection, send this, and wait until the other side leaves."""
-        for _ in range(times):
-            connection, _ = self.listener.accept()
-            with connection:
-                connection.settimeout(20)
-                connection.recv(65536)
-                with_patience = time.monotonic() + 20
-                try:
+    def answer(self, *answers: bytes) -> None:
+        """Take a connection, answer in turn, and wait until the other side leaves."""
+        connection, _ = self.listener.accept()
+        with connection:
+            connection.settimeout(20)
+            with_patience = time.monotonic() + 20
+            try:
+                for data in answers:
+                    connection.recv(65536)
                     connection.sendall(data)
-                    while connection.recv(65536):
-                        assert time.monotonic() < with_patience
-                except ConnectionError:
-                    pass
+                while connection.recv(65536):
+                    assert time.monotonic() < with_patience
+            except ConnectionError:
+                pass
 
 
 def reply(*items: object) -> bytes:
@@ -633,6 +633,48 @@ def test_whoever_answers_does_no_harm(data: bytes) -> None:
         wait_until(lambda: region.peer(2)[b"problem"] != b"", region)
         assert region.ids("s") == [added]
         assert region.call("AA", "TOKEN") == f"{origin_of(region)}=1".encode()
+        region.check_log()
+    claim.close()
+    impostor.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ((GREETING, reply([b"END"])), "the end of an answer is none"),
+        ((GREETING, reply([b"2.0", 7, 1, 0, 0, b"", b"0" * 16])), "the checksum of a piece"),
+        ((b"HTTP/1.1 200 OK\r\n\r\n",), "what came is no reply"),
+    ],
+)
+def test_what_goes_wrong_again_and_again_is_told_once(
+    answers: tuple[bytes, ...], reason: str
+) -> None:
+    impostor = Impostor()
+    port, claim = claim_port()
+    with RegionProcess(1, port) as region:
+        region.call("CONFIG", "SET", "aa-peers", f"2 127.0.0.1 {impostor.port}")
+        for _ in range(4):
+            impostor.answer(*answers)
+        wait_until(lambda: reason in str(region.peer(2)[b"problem"]), region)
+        said = [line for line in region.log().splitlines() if "Region 2" in line]
+        assert len([line for line in said if reason in line]) == 1, said
+        assert len([line for line in said if "answers" in line]) == len(answers) - 1, said
+        region.check_log()
+    claim.close()
+    impostor.listener.close()
+
+
+def test_a_copy_that_cannot_be_taken_is_told_once() -> None:
+    impostor = Impostor()
+    port, claim = claim_port()
+    with RegionProcess(1, port) as region:
+        region.call("CONFIG", "SET", "aa-peers", f"2 127.0.0.1 {impostor.port}")
+        impostor.answer(GREETING, b"-AABEHIND far\r\n")
+        for _ in range(2):
+            impostor.answer(GREETING, b"-ERR no copies here\r\n")
+        wait_until(lambda: region.state_of(2) == b"behind", region)
+        assert region.log().count("no copies here") == 1
+        assert region.log().count("a full copy is taken") == 1
         region.check_log()
     claim.close()
     impostor.listener.close()
