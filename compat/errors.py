@@ -510,6 +510,11 @@ AA_STOPPED: Final = (
     b"writes until it is started again"
 )
 
+AA_LEFT_OUT: Final = (
+    b"AAFORGOTTEN the other regions keep nothing for this one any more, and take nothing of it: it "
+    b"takes no writes until it is started again, with an empty folder"
+)
+
 
 def aa_version(region: int, version: int, other: int, lowest: int) -> bytes:
     """For two regions of which one is too old for the other."""

@@ -1,6 +1,7 @@
 """Other lives of this region: another server that is it, or records of it that it does not know.
 
-Where another life writes, too, this one stops: what both write would be taken for the same.
+Where another life writes, too, this one stops: what both write would be taken for the same. It
+stops as well once the others have forgotten it: what it would write came to nobody.
 
 It may also be found, while this region runs, that others know more of it than it does itself. Then
 its files were of an earlier time, and nobody could say so when it started. As long as it has
@@ -31,7 +32,8 @@ class Lives:
     """Looks for other lives of this region.
 
     Attributes:
-        is_stopped: there is one, and so this region takes no writes until it is started again.
+        is_stopped: there is one, or this one is forgotten, and so this region takes no writes until
+            it is started again.
     """
 
     def __init__(self, server: Server, keeping: Keeping) -> None:
@@ -61,6 +63,8 @@ class Lives:
                 self._stop(asker.peer_region, asker.failure)
         elif asker.twin:
             self._stop(asker.peer_region, asker.failure)
+        elif asker.forgotten >= self._region.epoch:
+            self.left_out()
         elif asker.ahead:
             self.outdone(asker.peer_region, asker.known)
 
@@ -101,6 +105,18 @@ class Lives:
         log.warning("Region %d is %s from now on: %s", region.id, name, start.reason)
         log.warning("Writes are refused until all is here that the other regions know")
         return catching
+
+    def left_out(self) -> None:
+        """The others have forgotten this region: no writes until it comes back as a new one."""
+        if self.is_stopped:
+            return
+        self._known = {}
+        self.is_stopped = True
+        log.critical(
+            "This region has been forgotten (AA FORGET): writes are refused. Start it with an "
+            "empty folder, to let it take part again. Keep its own: it may hold what no other has"
+        )
+        refuse_writes(self._server, errors.AA_LEFT_OUT)
 
     def _stop(self, member: int, reason: str) -> None:
         """Take no writes until this region is started again."""

@@ -217,6 +217,9 @@ class Regions(Neighbours):
                 self.copying.begin(peer, now_ms)
             self._tell_lag(peer, now_ms)
         self._hold_expiry()
+        if self.region.is_forgotten(self.region.id):
+            self._lives.left_out()
+            self.catching = None
         self._begin_later()
         self.copying.tick(now_ms)
         self._look_at_syncs(now_ms)

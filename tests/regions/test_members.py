@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from headrace.storage.regions.region import Region
 from support.client import RawClient
 from support.mesh import Mesh, RegionProcess, wait_until
@@ -59,6 +61,35 @@ def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh
     three_regions.heal()
     for region in (one, two, three):
         wait_until(lambda region=region: garbage(region) == 0, region)
+
+
+@pytest.mark.parametrize("hears_of_it", [True, False])
+def test_a_region_that_runs_and_is_forgotten_takes_no_writes(
+    three_regions: Mesh, hears_of_it: bool
+) -> None:
+    """What it would write came to nobody: whether the record reaches it, or an answer alone."""
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    kept = three.xadd("s")
+    three_regions.wait_until_level()
+    if not hears_of_it:
+        three_regions.partition({3}, {1, 2})
+    one.call("AA", "FORGET", "3")
+    wait_until(lambda: members(two) == "1,2", two)
+    three_regions.heal()
+    wait_until(lambda: three.info("activeactive")["aa_writable"] == "0", three)
+    with three.client() as client:
+        assert client.call("XADD", "s", "*", "f", "v").startswith(b"-AAFORGOTTEN ")
+    three.wait_for_log("This region has been forgotten")
+    assert three.ids("s") == [kept]
+    added = one.xadd("s")
+    wait_until(lambda: two.ids("s") == [kept, added], two)
+    three.stop()
+    shutil.rmtree(three.directory / "appendonlydir")
+    three.start_again()
+    three.wait_until_writable()
+    assert three.ids("s") == [kept, added]
+    last = three.xadd("s")
+    wait_until(lambda: one.ids("s") == [kept, added, last], one)
 
 
 def test_a_region_starts_beside_one_that_it_has_forgotten_and_that_comes_back() -> None:
