@@ -124,12 +124,23 @@ class Connection(Peer):
         server.clients.sessions[session.id] = session
 
     def _is_one_too_many(self) -> bool:
-        """Whether there is no room for it. Clients leave other regions theirs."""
+        """Whether there is no room for it. Clients leave other regions theirs.
+
+        Who has not shown yet that it has the secret makes room for the next one: whoever reaches
+        the port could keep the other regions out else.
+        """
         sessions = self._server.clients.sessions
         if not self._of_region:
             return len(sessions) >= self._server.config.maxclients
         others = [session for session in sessions.values() if session.special & OF_REGION]
-        return len(others) >= MOST_REGIONS
+        if len(others) < MOST_REGIONS:
+            return False
+        for session in others:
+            if session.special & NEEDS_AUTH:
+                session.peer.abort()
+                self._server.session_closed(session)
+                return False
+        return True
 
     def data_received(self, data: bytes) -> None:
         """Parse and run what arrived."""

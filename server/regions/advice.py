@@ -6,6 +6,7 @@ from typing import Final
 
 _BY_CODE: Final = {
     "AASECRET": "Give both the same aa-secret",
+    "NOAUTH": "That region has an aa-secret: give both the same",
     "AADATABASE": "One of the two belongs elsewhere: look at aa-peers and aa-database",
     "AAVERSION": "The link rests until then; nothing is lost",
     "AATWIN": (

@@ -473,6 +473,15 @@ def test_clients_leave_other_regions_their_room(region: RegionProcess) -> None:
         each.close()
 
 
+def test_who_has_not_shown_the_secret_leaves_others_their_room(guarded: RegionProcess) -> None:
+    idle = [RawClient(guarded.aa_port) for _ in range(257)]
+    assert idle[256].call("PING").startswith(b"-NOAUTH")
+    assert idle[255].call("PING").startswith(b"-NOAUTH")
+    assert idle[0].rest_until_close() == b""
+    for client in idle:
+        client.close()
+
+
 def test_a_server_that_is_no_region(client: RawClient) -> None:
     for words in (("PEERS",), ("SYNC",), ("TOKEN",), ("PAUSE", "ALL"), ("FORGET", "2")):
         assert client.call("AA", *words) == b"-ERR this server is no region (aa-region-id)\r\n"

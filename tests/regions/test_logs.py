@@ -15,6 +15,7 @@ from support.scenes import SMALL_LOGS
     ("options", "others", "code", "advice"),
     [
         (("--aa-secret", "a"), ("--aa-secret", "b"), "AASECRET", "Give both the same aa-secret"),
+        ((), ("--aa-secret", "b"), "NOAUTH", "has an aa-secret: give both the same"),
         (("--aa-database", "a"), ("--aa-database", "b"), "AADATABASE", "look at aa-peers"),
     ],
 )
