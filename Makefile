@@ -111,7 +111,7 @@ fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared 
 simulate: $(STAMP) $(TO_TEST) ## worlds of regions by chance, with all their faults, checked; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 PYTHONHASHSEED=0 $(VENV)/bin/python -m simulator $(ARGS)
 
-mutants: $(STAMP) $(TO_TEST) tree ## bugs planted in regions: what finds each of them? takes an hour; ARGS=--help
+mutants: $(STAMP) $(TO_TEST) tree ## bugs planted in regions: is each of them found? ARGS=--help
 	@PYTHONPATH=build/tree:tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m simulator.mutants $(ARGS)
 
 torture: $(STAMP) $(TO_TEST) ## kill -9, power cuts, signals, rewrites; is all still there? ARGS=--help

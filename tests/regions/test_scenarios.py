@@ -14,10 +14,11 @@ NEEDS_CLOCK = frozenset(("clock", "pass"))
 def is_played(name: str) -> bool:
     """Stable IDs rise by beats, which take their time: see test_strangers.py.
 
-    Where only some regions are cut from each other, the simulator plays it alone.
+    Where only some regions are cut from each other, or a disk is full, the simulator plays it
+    alone.
     """
     lines = SCENARIOS[name].steps.splitlines()
-    return name != "S21" and not any(line.strip().startswith("cut ") for line in lines)
+    return name != "S21" and not any(line.strip().startswith(("cut ", "full ")) for line in lines)
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if is_played(name)])

@@ -27,11 +27,16 @@ class Bug:
 
     Attributes:
         where: what it is in.
+        scenarios: those that fail with it; none where ``worlds`` have to be looked at.
+        worlds: within the first so many of them one fails.
         edits: what is changed.
     """
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, found_by: str) -> None:
+        count = found_by.removesuffix(" worlds")
         self.where: Final = where
+        self.scenarios: Final = [] if count.isdigit() else found_by.split()
+        self.worlds: Final = int(count) if count.isdigit() else 0
         self.edits: Final[list[Edit]] = []
 
 
@@ -39,8 +44,10 @@ def read_bugs() -> dict[str, Bug]:
     """All bugs, by name."""
     bugs: dict[str, Bug] = {}
     for block in LIST.read_text().split("\n== ")[1:]:
-        name, where, *lines = block.splitlines()
-        bug = bugs[name] = Bug(where.strip().removeprefix("in "))
+        name, where, found_by, *lines = block.splitlines()
+        bug = bugs[name] = Bug(
+            where.strip().removeprefix("in "), found_by.strip().removeprefix("found by ")
+        )
         for edit in "\n".join(lines).split("\n@ "):
             module, *lines = edit.removeprefix("@ ").splitlines()
             old = [line[1:] for line in lines if line.startswith("-")]

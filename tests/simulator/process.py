@@ -78,6 +78,8 @@ class SteppedCommitter(Committer):
     def _write(self, aof: AppendOnlyFile) -> bool:
         if not self.is_full:
             return super()._write(aof)
+        aof.take()
+        aof.pending = True  # as a write that fails leaves it
         self._write_failed(OSError(errno.ENOSPC, "No space left on device"))
         return False
 

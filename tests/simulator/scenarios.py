@@ -16,6 +16,7 @@ A reply is a number or text as it is, or
 
     $a                      whatever it is, to be used later as ``$a``
     ids 1-1 2-1             these entries, or pending ones, in this order; ``ids`` alone is none
+    texts a b               these are the last values of the entries
     names g h               these groups or consumers, in any order
     distinct 4              so many entries, none of which has the ID of another
     pending 3               so many pending entries, of XPENDING
@@ -26,7 +27,7 @@ A reply is a number or text as it is, or
 
 What only some runners can do has words of its own, which are described at ``Regions``: ``fsync``,
 ``power``, ``kill``, ``stop``, ``start``, ``keep``, ``restore``, ``cut``, ``heal``, ``settle``,
-``rewrite``, ``fill``.
+``rewrite``, ``fill``, ``full``, ``room``.
 
 The same steps run in the simulator and with processes. Where the document contradicts itself, a
 comment at the scenario says which reading is asserted.
@@ -154,6 +155,14 @@ class Regions:
         """Have its files written anew, and wait for that."""
         raise NotImplementedError
 
+    def full(self, region: int) -> None:
+        """Nothing more can be written to its disk."""
+        raise NotImplementedError
+
+    def room(self, region: int) -> None:
+        """Its disk has room again."""
+        raise NotImplementedError
+
 
 class Failed(AssertionError):
     """A step went another way; says which one, and how."""
@@ -232,6 +241,27 @@ all> XRANGE messages - + => ids $b
 all> EXISTS messages => 1
 """
 
+# Region 3 hears of a removal before it has what is removed.
+S2I = """
+1> XADD x 100 f v => 100-1
+1> XADD x 200 f v => 200-1
+sync 1 2
+2> XDEL x 100-1 => 1
+sync 2 3
+sync
+all> XRANGE x - + => ids 200-1
+"""
+
+# A trim says how far it reaches in each lane. What it had not seen stays, though it is older.
+S2J = """
+2> XADD x 150 f v => 150-2
+1> XADD x 100 f v => 100-1
+1> XADD x 200 f v => 200-1
+1> XTRIM x MAXLEN 0 => 2
+sync
+both> XRANGE x - + => ids 150-2
+"""
+
 # Region 3 hears of a trim before it has what is trimmed, and has nothing but that when it ends.
 S2H = """
 resume
@@ -270,6 +300,17 @@ both> XGROUP CREATE x g 0 => OK
 1> XDEL x 100-1 => 2
 sync
 both> XLEN x => 0
+"""
+
+# Equal IDs come in the order of their lanes, in every region.
+S3_TIE = """
+2> XADD x 100-1 f two => 100-1
+1> XADD x 100-1 f one => 100-1
+1> XADD x 100-2 f end => 100-2
+sync
+both> XRANGE x - + => texts one two end
+both> XREVRANGE x + - => texts end two one
+both> XRANGE x - + COUNT 1 => texts one
 """
 
 S3_RENAME = """
@@ -906,6 +947,19 @@ sync
 both> XRANGE x - + => distinct 4
 """
 
+# What could not be written was never sent: nobody knows it when it is lost.
+S18C = """
+1> XADD x 100 f v => 100-1
+sync
+resume
+full 1
+1> XADD x 200 f v => $_
+pass 1000
+2> XRANGE x - + => ids 100-1
+room 1
+until 2> XLEN x => 2
+"""
+
 S19 = """
 1> XADD x 100 f v => 100-1
 stop 1
@@ -952,6 +1006,24 @@ both> EXISTS x => 0
 1> XADD x 50 f v => $e
 until both> XRANGE x - + => ids $e
 both> XINFO GROUPS x => names
+"""
+
+# A copy replaces the older state. What the log has of its own, and nobody else, is not lost.
+S19C = """
+1> XADD x 100 f v => 100-1
+sync
+cut
+1> XADD x 200 f v => 200-1
+stop 1
+keep 1 old
+restore 1 old
+fill 2
+start 1
+heal
+settle 1
+resume
+until both> XLEN other => 2000
+until both> XRANGE x - + => ids 100-1 200-1
 """
 
 # A copy does not bring back what was deleted where it comes from, nor here.
@@ -1014,7 +1086,7 @@ clock 2 1800000000000
 resume
 2> XADD y * f v => $y
 until both> XINFO STREAM y => field stable-id from $y
-pass 5000
+pass 5500
 until 2> XINFO STREAM y => field stable-id from 1800000004000-0
 2> XINFO STREAM y => field stable-id is $told
 kill 1
@@ -1057,10 +1129,13 @@ def _scenarios() -> list[Scenario]:
         found.append(Scenario(name, "what was not seen is not removed", 2, "strict", steps))
     found += [
         Scenario("S2h", "a trim that comes early is remembered", 3, "strict", S2H, both),
+        Scenario("S2i", "a removal that comes early is remembered", 3, "strict", S2I),
+        Scenario("S2j", "a trim does not reach what it had not seen", 2, "strict", S2J),
         Scenario("S2e", "a removal comes before an older entry", 3, "strict", S2E),
         Scenario("S2f", "expiry removes what was seen", 2, "strict", S2F),
         Scenario("S3", "duplicates of callers' IDs", 2, "semi-strict", S3),
         Scenario("S3-liberal", "duplicates of callers' IDs", 2, "liberal", S3),
+        Scenario("S3-tie", "the order of equal IDs", 2, "semi-strict", S3_TIE),
         Scenario("S3-rename", "RENAME merges duplicates", 2, "semi-strict", S3_RENAME),
         Scenario("S3-rename-liberal", "RENAME merges duplicates", 2, "liberal", S3_RENAME),
         Scenario("S3a", "strict takes no whole ID", 2, "strict", S3A),
@@ -1127,8 +1202,10 @@ def _scenarios() -> list[Scenario]:
         Scenario("S17d", "a deletion comes before what would win", 3, "strict", S17D, network),
         Scenario("S18", "a power cut, and its tail comes back", 2, "strict", S18, process),
         Scenario("S18b", "IDs after a power cut are others", 2, "strict", S18B, process),
+        Scenario("S18c", "what is not written is not sent", 2, "strict", S18C, network),
         Scenario("S19", "an older copy of the folder", 2, "strict", S19, both),
         Scenario("S19b", "an older copy of what was deleted since", 2, "strict", S19B, both),
+        Scenario("S19c", "an older copy of the folder, and a copy", 2, "strict", S19C, both),
         Scenario("S20b", "copies, and what was deleted", 2, "strict", S20B, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),
@@ -1146,7 +1223,9 @@ SCENARIOS: Final = {scenario.name: scenario for scenario in _scenarios()}
 _STEP: Final = re.compile(
     r"(?P<how>quiet |until )?(?P<where>both|all|\d+)(:(?P<client>\w+))?(?P<asks>>)?(?P<rest> .*)"
 )
-_BARE: Final = frozenset("fsync power kill stop start cut heal settle rewrite resume".split())
+_BARE: Final = frozenset(
+    "fsync power kill stop start cut heal settle rewrite resume full room".split()
+)
 DEFAULT_CLIENT: Final = "client"
 _TRIES: Final = 200
 _TRY_MS: Final = 100
@@ -1257,6 +1336,8 @@ def compare(reply: object, expected: list[str], bound: dict[str, bytes]) -> str:
         return "" if reply is None else f"{reply!r} and not nil"
     if kind == "ids":
         shown = entry_ids(reply)
+    elif kind == "texts":
+        shown = [_list(_list(entry)[1])[-1] for entry in _list(reply)]
     elif kind == "names":
         shown = sorted(str(_field(each, b"name")) for each in _list(reply))
         return "" if shown == sorted(map(str, wanted[1:])) else f"{shown!r} and not {expected[1:]}"

@@ -30,11 +30,11 @@ class Stage(Regions):
         self.count = scenario.regions
         self.time: Final = Time(START_MS)
         self.events: Final = Events(self.time)
-        ledger = Ledger()
+        self.ledger: Final = Ledger()
         self.regions: Final[dict[int, Region]] = {}
         for number in range(1, self.count + 1):
             self.regions[number] = Region(
-                number, root / f"r{number}", self.time, 0, _settings(scenario, number), ledger
+                number, root / f"r{number}", self.time, 0, _settings(scenario, number), self.ledger
             )
         chance = random.Random(1)
         self.network: Final = Network(self.events, dict(self.regions), chance)
@@ -121,6 +121,7 @@ class Stage(Regions):
         process = self.regions[region]
         self.network.ended(region)
         process.power_cut(None)
+        self._lost()
         self.start(region)
 
     def kill(self, region: int) -> None:
@@ -146,6 +147,17 @@ class Stage(Regions):
 
     def restore(self, region: int, name: str) -> None:
         self.regions[region].restore(name)
+        self._lost()
+
+    def _lost(self) -> None:
+        """Of some records there may be no trace any more."""
+        self.ledger.forget([region.known for region in self.regions.values()])
+
+    def full(self, region: int) -> None:
+        self.regions[region].committer.is_full = True
+
+    def room(self, region: int) -> None:
+        self.regions[region].committer.is_full = False
 
     def cut(self) -> None:
         numbers = list(self.regions)
@@ -179,6 +191,8 @@ class Stage(Regions):
             self.events.run_until(max(next_ms, self.time.now_ms))
             for region in running:
                 region.go_on()
+                if region.ready:
+                    region.observe()
             if self.time.now_ms >= until_ms:
                 return
 

@@ -86,6 +86,7 @@ def test_steps_are_run_in_order_and_bind_names() -> None:
         ([[b"1-1", [b"f", b"v"]]], "ids 1-2"),
         ([[b"1-1", []], [b"1-1", []]], "distinct 2"),
         (None, "ids 1-1"),
+        ([[b"1-1", [b"f", b"v"]]], "texts w"),
         ([[b"name", b"g"]], "names"),
         ([[b"name", b"g"]], "names h"),
         ([1, b"1-1", b"1-1", []], "pending 0"),
@@ -104,5 +105,5 @@ def test_a_step_that_is_none_fails() -> None:
 
 
 def test_all_scenarios_of_the_specification_are_there() -> None:
-    numbers = {int(name[1:].split("-")[0].rstrip("abcdefghi")) for name in SCENARIOS}
+    numbers = {int(name[1:].split("-")[0].rstrip("abcdefghij")) for name in SCENARIOS}
     assert numbers == set(range(1, 23))
