@@ -3,10 +3,11 @@
 Where another life writes, too, this one stops: what both write would be taken for the same. It
 stops as well once the others have forgotten it: what it would write came to nobody.
 
-It may also be found, while this region runs, that others know more of it than it does itself. Then
-its files were of an earlier time, and nobody could say so when it started. As long as it has
-written nothing since then, no number stands for two records. So it does what it would have done at
-its start: another epoch begins, and it takes no writes until it knows all that the others do.
+It may also be found, while this region runs, that others know more of it than it does itself, or
+that they have met another life in the same epoch. Then its files were of an earlier time, or gone,
+and nobody could say so when it started. As long as it has written nothing since then, no number
+stands for two records. So it does what it would have done at its start: another epoch begins, and
+it takes no writes until it knows all that the others do.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Lives:
         self._region: Final = region_of(server)
         self._rivals: Final[dict[int, int]] = {}  # since when a region has met one
         self._begun = self._region.next_dot()
-        self._member = 0  # a region that knows more of this one
-        self._known: Numbers = {}  # and what it knows
+        self._member = 0  # a region that knows more of this one, or another life of this epoch
+        self._known: Numbers = {}  # and what it knows, if that is more
 
     def begun(self) -> None:
         """What this region writes from now on, others may know as something else."""
@@ -62,7 +63,7 @@ class Lives:
             if now_ms - since_ms >= TWIN_MS:
                 self._stop(asker.peer_region, asker.failure)
         elif asker.twin:
-            self._stop(asker.peer_region, asker.failure)
+            self._outdone(asker.peer_region, {}, asker.failure)
         elif asker.forgotten >= self._region.epoch:
             self.left_out()
         elif asker.ahead:
@@ -70,16 +71,21 @@ class Lives:
 
     def outdone(self, member: int, known: Numbers) -> None:
         """Another region knows more of this one than it does itself."""
+        reason = "it knows more of this region, which has written something else"
+        if known.get(self._region.origin, 0) > self._region.count:
+            self._outdone(member, known, reason)
+
+    def _outdone(self, member: int, known: Numbers, reason: str) -> None:
         region = self._region
         if self.is_stopped:
             return
         if region.next_dot() != self._begun:
-            self._stop(member, "it knows more of this region, which has written something else")
-        elif known.get(region.origin, 0) > region.count:
-            if not self._known:
-                refuse_writes(self._server, errors.AASTART)
-            self._member = member
-            self._known = known
+            self._stop(member, reason)
+            return
+        if not self._member:
+            refuse_writes(self._server, errors.AASTART)
+        self._member = member
+        self._known = known
 
     def begin_later(self) -> Catching | None:
         """Begin another epoch if one is due, between two commands.
@@ -87,7 +93,7 @@ class Lives:
         Returns: what is to be learned then; None where none begins now.
         """
         region = self._region
-        if not self._known:
+        if not self._member:
             return None
         start = begin_later(region, self._known, self._server.clock.now_ns // 1_000_000)
         nonce = new_nonce(start.refusal)
@@ -98,7 +104,9 @@ class Lives:
             log.warning("Writes are refused still, for the files cannot be written: %s", error)
             return None
         catching = Catching(region, start.refusal)
-        catching.outdone(self._member, self._known)
+        if self._known:
+            catching.outdone(self._member, self._known)
+        self._member = 0
         self._known = {}
         self.begun()
         name = region.origin.decode()
@@ -110,6 +118,7 @@ class Lives:
         """The others have forgotten this region: no writes until it comes back as a new one."""
         if self.is_stopped:
             return
+        self._member = 0
         self._known = {}
         self.is_stopped = True
         log.critical(
@@ -120,6 +129,7 @@ class Lives:
 
     def _stop(self, member: int, reason: str) -> None:
         """Take no writes until this region is started again."""
+        self._member = 0
         self._known = {}
         if not self.is_stopped:
             self.is_stopped = True

@@ -158,3 +158,29 @@ def test_who_calls_a_region_that_starts_has_not_said_whom_it_has_met(two_regions
     one.wait_until_writable()
     added = [one.xadd("s")]
     wait_until(lambda: two.ids("s") == added, two)
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_an_epoch_that_another_life_has_begun_is_left(two_regions: Mesh, writes: bool) -> None:
+    """Region 1 loses its disk, and begins as it did before, because it has nobody to ask."""
+    one, two = two_regions[1], two_regions[2]
+    two.wait_for_peer(1, b"up")
+    added = [two.xadd("s")]
+    one.kill()
+    shutil.rmtree(one.directory / "appendonlydir")
+    options = one.options
+    one.options = (*options, "--aa-peers", "")
+    one.start_again()
+    one.options = options
+    assert "1.0: all begins" in one.log()
+    if writes:
+        one.xadd("s")
+    one.call("CONFIG", "SET", "aa-peers", two_regions.peers_of(1, (2,)))
+    if writes:
+        one.wait_for_log("has met another life of this region (AATWIN")
+        assert not is_writable(one)
+        return
+    wait_until(lambda: is_writable(one) and int(one.info("activeactive")["aa_epoch"]) > 0, one)
+    assert one.ids("s") == added
+    added.append(one.xadd("s"))
+    wait_until(lambda: two.ids("s") == added, two)
