@@ -2,9 +2,10 @@
 
 Each campaign starts 2 to 5 regions with a proxy for each directed link. In each of its rounds
 clients write, retry, delete, read and work in groups, while processes are killed, links are cut in
-every way, files are rewritten, and regions lose power, disks, or their newest files. Then all is
-healed, and the history of all clients is judged. A failure keeps the files, and prints the options
-that make the same choices again; when things happen is up to the machine, so it may take some runs.
+every way, clocks are set, groups move, files are rewritten, and regions lose power, disks, or their
+newest files, are forgotten, or run twice. Then all is healed, and the history of all clients is
+judged. A failure keeps the files, and prints the options that make the same choices again; when
+things happen is up to the machine, so it may take some runs.
 """
 
 from __future__ import annotations

@@ -184,10 +184,13 @@ class Faults:
 
     def _lose_disk(self, number: int) -> None:
         if self._others_are_whole(number):
-            self._note(f"lose the disk of {number}")
-            self._mesh.faulty(number).lose_disk()
-            disaster = Disaster("disk", number, now_s(), 0.0, self._policies[number])
-            self._history.disasters.append(disaster)
+            self._take_disk(number)
+
+    def _take_disk(self, number: int) -> None:
+        self._note(f"lose the disk of {number}")
+        self._mesh.faulty(number).lose_disk()
+        disaster = Disaster("disk", number, now_s(), 0.0, self._policies[number])
+        self._history.disasters.append(disaster)
 
     def _put_back(self, number: int) -> None:
         kept_s = self._kept_s.get(number)
@@ -208,7 +211,7 @@ class Faults:
         """Lose a disk, and have the region forgotten: it comes back as a new one."""
         if not self._others_are_whole(number):
             return
-        self._lose_disk(number)
+        self._take_disk(number)
         other = self._chance.choice([each for each in self._mesh.regions if each != number])
         self._kept_s.pop(number, None)  # whoever was forgotten must not come back with that
         self._note(f"forget {number} in {other}")
