@@ -53,8 +53,7 @@ NO_STABLE_IDS: Final = (
 )
 XSETID_OPTIONS_IN_REGION: Final = b"ERR XSETID takes no options in a region"
 TRANSACTION_TOO_LARGE: Final = (
-    b"ERR the stream is larger than one transaction between regions may be "
-    b"(aa-transaction-max-bytes)"
+    b"ERR that is larger than one transaction between regions may be (aa-transaction-max-bytes)"
 )
 NO_REPLICAS: Final = b"NOREPLICAS Not enough good replicas to write."
 MISCONF_SNAPSHOT: Final = (
@@ -496,6 +495,7 @@ AA_NO_SUCH_EFFECT: Final = b"ERR there is no such effect"
 AA_BAD_TOKEN: Final = b"ERR that is no token"
 AA_NO_MEMBER: Final = b"ERR that region does not take part (aa-peers, AA JOIN)"
 AA_OWN_REGION: Final = b"ERR that is this region itself"
+AA_OWN_ADDRESS: Final = b"AASELF that is the address of the region that calls (aa-peers)"
 AASTART: Final = (
     b"AASTART the files of this region may be older than what it has told the others: it takes no "
     b"writes until it knows all that they do"

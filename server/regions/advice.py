@@ -23,6 +23,8 @@ _BY_TEXT: Final = {
         "The link rests, and no data is passed over. Install the newer version of both in both; if "
         "they have it, keep a copy of both folders and report this"
     ),
+    "address of the region that calls": "Give that region's own address there",
+    "only another region may ask": "aa-peers has to name the aa-port of that region",
     "answers instead of region": "Look at aa-peers here, and at aa-region-id there",
     "aa-allow-plaintext": "Set that if the network between the two is protected by other means",
 }

@@ -144,8 +144,11 @@ class Asker(Giver):
 
     def _greet(self) -> None:
         self.state = GREETING
-        hello = hello_of(self._region, self._region.known())
-        self.out.append([AA, b"HELLO", *hello.words()])
+        region = self._region
+        words = hello_of(region, region.known()).words()
+        if region.process:
+            words.append(region.process)
+        self.out.append([AA, b"HELLO", *words])
 
     def _prove(self, reply: object) -> None:
         if not isinstance(reply, bytes) or not is_nonce(reply):

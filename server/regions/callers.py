@@ -16,6 +16,7 @@ from headrace.server.durability.worker import Task, Worker
 from headrace.server.regions.caller import Caller
 from headrace.server.regions.checking import Checking
 from headrace.server.regions.exchange import RecordLog, Source
+from headrace.server.regions.hello import WORDS
 from headrace.server.regions.pieces import COMPRESS_FROM_BYTES, Piece
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
@@ -145,8 +146,11 @@ class Callers:
 
         Raises:
             CommandError: the two have nothing to do with each other, or another server is here that
-                is the same region.
+                is the same region, or it is this very process that calls.
         """
+        process = self._region.process
+        if process and words[WORDS:] and words[WORDS] == process:
+            raise CommandError(errors.AA_OWN_ADDRESS)
         now_ms = self._server.clock.monotonic_ms()
         caller = self.caller_of(session)
         caller.heard_ms = now_ms

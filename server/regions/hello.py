@@ -2,7 +2,8 @@
 
 ``AA HELLO version database region epoch generation nonce mode numbers`` is answered with the same
 of the other side, and with the nonce that it remembers of the asker's epoch, the reach of its log
-and the regions that it knows to take part. All of it is text that a person can read.
+and the regions that it knows to take part. One more word of the asker may name its process, so that
+it notices that it calls itself. All of it is text that a person can read.
 
 A version is written as ``1-3``: whoever says that has all kinds of records up to version 3, and
 still speaks with those that have no more than version 1. ``2`` is ``2-2``. Two regions exchange
@@ -33,7 +34,7 @@ GENERATION_MAX: Final = 2**44 - 1
 VERSION_MAX: Final = 2**31
 _NONE: Final = b"-"
 _MODE_NAMES: Final = {mode: name for name, mode in MODES.items()}
-_ITEMS: Final = 8
+WORDS: Final = 8  # that introduce a region; one more may say which process it is
 _REPLY_ITEMS: Final = 11
 
 
@@ -137,7 +138,7 @@ def read_hello(words: list[bytes]) -> Hello:
     Raises:
         BadHello: they introduce nobody.
     """
-    if len(words) < _ITEMS:
+    if len(words) < WORDS:
         raise BadHello("too few words")
     database = words[1]
     nonce = _nonce(words[5])

@@ -117,6 +117,7 @@ class Regions(Neighbours):
         self._waits: list[Wait] = []
         self._lag_told_ms: dict[int, int] = {}
         self._lives: Final = Lives(server, dispatcher.durability.keeping)
+        self.region.process = server.run_id
         server.neighbours = self
         server.config.on_change["aa-peers"] = self.configure
 

@@ -40,6 +40,7 @@ class Region:
         epoch, origin: who it is now.
         generation: how many times a tail may have been lost; it stands in every ID.
         nonce: tells apart two lives that took the same epoch.
+        process: tells this process from any other one; empty where nobody needs that.
         caught: the nonce of the latest epoch in which it has caught up with the others.
         database: the name of what all regions share.
         mode: which IDs callers may give: ``STRICT``, ``SEMI_STRICT`` or ``LIBERAL``.
@@ -81,6 +82,7 @@ class Region:
         self.origin = origin_of(region, 0)
         self.generation = 0
         self.nonce = b""
+        self.process = b""
         self.caught = b""
         self.database = b""
         self.mode = STRICT

@@ -473,6 +473,38 @@ def test_clients_leave_other_regions_their_room(region: RegionProcess) -> None:
         each.close()
 
 
+def test_a_region_that_calls_itself_is_no_twin(region: RegionProcess) -> None:
+    """Somebody has given its own address for that of a peer."""
+    region.call("CONFIG", "SET", "aa-peers", f"2 127.0.0.1 {region.aa_port}")
+    region.wait_for_log("AASELF that is the address of the region that calls")
+    wait_until(lambda: region.state_of(2).startswith(b"refused: AASELF"), region)
+    region.xadd("s")
+    region.call("CONFIG", "SET", "aa-peers", f"2 127.0.0.1 {region.port}")
+    region.wait_for_log("aa-peers has to name the aa-port of that region")
+
+
+def test_a_transaction_that_no_link_would_carry_is_refused(region: RegionProcess) -> None:
+    region.call("CONFIG", "SET", "aa-transaction-max-bytes", "1mb")
+    with region.client() as client:
+        for command, size, is_run in (
+            (("XADD", "s", "*", "f"), 400_000, True),
+            (("XADD", "s", "*", "f"), 600_000, False),
+            (("ECHO",), 600_000, True),
+        ):
+            client.call("DEL", "s")
+            client.call("MULTI")
+            for _ in range(2):
+                client.call(*command, "v" * size)
+            reply = client.call("EXEC")
+            if is_run:
+                assert reply.startswith(b"*2\r\n")
+                continue
+            assert reply.startswith(b"-EXECABORT ")
+            assert b"aa-transaction-max-bytes" in reply
+            assert client.call("EXISTS", "s") == b":0\r\n"
+            assert client.call("EXEC") == b"-ERR EXEC without MULTI\r\n"
+
+
 def test_who_has_not_shown_the_secret_leaves_others_their_room(guarded: RegionProcess) -> None:
     idle = [RawClient(guarded.aa_port) for _ in range(257)]
     assert idle[256].call("PING").startswith(b"-NOAUTH")

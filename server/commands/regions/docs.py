@@ -59,7 +59,8 @@ DOCS: Final[dict[str, Doc]] = {
         _SINCE,
         "O(N) for N origins",
         "Introduces another region, and answers with who this one is.",
-        "version database region:integer epoch:integer generation:integer nonce mode numbers",
+        "version database region:integer epoch:integer generation:integer nonce mode numbers "
+        "[process]",
         internal=True,
     ),
     "aa|help": Doc(_GROUP, _SINCE, "O(1)", "Lists the AA subcommands."),

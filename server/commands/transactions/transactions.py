@@ -15,6 +15,7 @@ from headrace.compat.errors import (
     NESTED_MULTI,
     WATCH_IN_MULTI,
     CommandError,
+    exec_refused,
 )
 from headrace.protocol.packing import PackedArray
 from headrace.protocol.replies import NULL_ARRAY, OK, Packed
@@ -41,6 +42,7 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.gate import MONITORED
+from headrace.server.regions.effects import check_transaction
 from headrace.server.statistics.calls import CallCounters
 
 
@@ -65,7 +67,8 @@ def execute_queue(call: Call) -> object:
     """Run what MULTI queued, with nothing in between.
 
     Reply: list of the replies; the null array when a watched key has changed.
-    Raises: EXECABORT when a request was refused while queueing.
+    Raises: EXECABORT when a request was refused while queueing, or all is too much for other
+        regions.
     Source: multi.c, execCommand.
     """
     session = call.session
@@ -80,6 +83,11 @@ def execute_queue(call: Call) -> object:
         if transaction.failed:
             raise CommandError(EXEC_ABORTED)
         return NULL_ARRAY
+    if server.data.region is not None and transaction.writes:
+        line = check_transaction(server, transaction.size_bytes)
+        if line:
+            session.drop_transaction()
+            raise CommandError(exec_refused(line))
     row = call.row
     argv = call.argv
     reply = _run_queue(call, transaction.rows, transaction.requests)
