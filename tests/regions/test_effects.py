@@ -129,6 +129,22 @@ def test_a_copy_and_a_restored_value_are_in_both(pair: Pair) -> None:
         assert other(f"XRANGE {key} - +") == [[b"1-1", [b"f", b"v"]]]
 
 
+def test_a_stream_without_entries_is_renamed_copied_and_restored(pair: Pair) -> None:
+    one, other = pair
+    one("XADD x 5 f v")
+    one("XDEL x 5-1")
+    assert one("COPY x y") == 1
+    assert one("RESTORE", "z", 0, cast("bytes", one("DUMP x"))) == b"OK"
+    assert one("RENAME x w") == b"OK"
+    synchronize(*pair)
+    for region in pair:
+        assert region("EXISTS w x y z") == 3
+        for key in ("w", "y", "z"):
+            assert region(f"XLEN {key}") == 0
+            assert region(f"XADD {key} 4 f v") != b"4-1"  # the last ID is still 5-1
+    assert streams(one) == streams(other)
+
+
 def test_flushall_leaves_what_it_had_not_seen(pair: Pair) -> None:
     one, other = pair
     one("XADD x 1 f v")

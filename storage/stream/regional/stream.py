@@ -522,6 +522,8 @@ class RegionalStream(OwnLanes, Replicated):
                     is_dead = part.dead is not None and part.dead[number]
                     if not is_dead and entry_id > (plain.last_ms, plain.last_seq):
                         plain.append(*entry_id, run.row(number), 0, _USUAL_NODES)
+        if not plain.length:
+            plain.last_ms, plain.last_seq = self.top()
         return plain
 
     def free_some(self, most: int) -> bool:

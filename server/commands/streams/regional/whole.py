@@ -22,8 +22,9 @@ from headrace.server.regions.effects import (
     replicates,
 )
 from headrace.server.state import Server
+from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import Numbers
+from headrace.storage.regions.vectors import Numbers, lane_name
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.adopting import adopted
@@ -123,8 +124,20 @@ class StreamReplication(Replication):
 replicates(StreamReplication())
 
 
+def _rebuild_empty(server: Server, key: bytes, stream: Stream) -> None:
+    """Let a stream be there that has no entry any more: its last one is added, and deleted."""
+    region = region_of(server)
+    number = region.new_lane()
+    last = format_id(stream.last_ms, stream.last_seq)
+    emit(server, [b"XADD", key, b"NEWLANE", b"%d" % number, b"MANUAL", last, b"", b""])
+    emit(server, [AA, b"XDEL", key, lane_name(region.origin, number), last])
+
+
 def _rebuild(server: Server, key: bytes, stream: Stream) -> None:
     """Add all entries of a stream to a key that is free, with their IDs, in a lane of their own."""
+    if not stream.length and (stream.last_ms or stream.last_seq):
+        _rebuild_empty(server, key, stream)
+        return
     begun = False
     start = (0, 0)
     left = stream.length
