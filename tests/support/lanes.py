@@ -200,7 +200,7 @@ def plain_lanes(stream: RegionalStream) -> dict[str, Any]:
             for lane in stream.lanes
         ],
         "logs": [_plain_log(lane.log) for lane in stream.lanes],
-        "current": {origin: lane.name for origin, lane in stream.current.items()},
+        "current": [lane.name for lane in stream.current_lanes()],
         "tops": [(top.dot, top.entry_id) for top in stream.tops],
         "removals": [(one.kind, one.dot, one.numbers) for one in stream.removals],
         "awaited": [

@@ -35,7 +35,7 @@ def adopted(region: Region, stream: Stream, deadline_ms: int) -> RegionalStream:
     lane.log.copy_entries(stream)
     if lane.last() != NO_ID:
         made.insert(lane)
-        made.current[lane.origin] = lane
+        made.go_on_with(lane)
     made.max_deleted_ms = stream.max_deleted_ms
     made.max_deleted_seq = stream.max_deleted_seq
     if not stream.has_default_limits():

@@ -13,7 +13,6 @@ from headrace.storage.regions.vectors import (
     encode_dots,
     encode_lanes,
     encode_numbers,
-    origin_key,
 )
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.regional.births import Births
@@ -50,10 +49,9 @@ def shared_state(
         if with_garbage or not lane.is_dead():
             lines.append(_lane_line(lane))
             lines.append(b"entries %b %b" % (lane.name, _entries_sum(lane, newest)))
-    for origin in sorted(stream.current, key=origin_key):
-        lane = stream.current[origin]
+    for lane in stream.current_lanes():
         if with_garbage or not lane.is_dead():
-            lines.append(b"current %b %b" % (origin, lane.name))
+            lines.append(b"current %b %b" % (lane.origin, lane.name))
     lines.extend(sorted(b"top %b=%d %d-%d" % (*t.dot, *t.entry_id) for t in stream.tops))
     for one in stream.awaited:
         if with_garbage or stream.is_awaiting(one):

@@ -44,7 +44,7 @@ class FrozenRegionalStream(FrozenStream):
 
     Args:
         stream: its lanes and groups.
-        current, tops, removals, awaited, births, ttl, limits: what else it has; see
+        tops, removals, awaited, births, ttl, limits: what else it has; see
             ``stream.RegionalStream``. They are copied.
 
     Attributes:
@@ -56,7 +56,6 @@ class FrozenRegionalStream(FrozenStream):
     def __init__(
         self,
         stream: Lanes,
-        current: dict[bytes, Lane],
         tops: list[Top],
         removals: list[Removal],
         awaited: list[Awaited],
@@ -66,7 +65,7 @@ class FrozenRegionalStream(FrozenStream):
     ) -> None:
         super().__init__(stream)
         self.lanes: Final = [FrozenLane(lane) for lane in stream.lanes]
-        self.current: Final = {origin: lane.name for origin, lane in current.items()}
+        self.current: Final = {lane.origin: lane.name for lane in stream.lanes if lane.is_current}
         self.tops: Final = tops.copy()
         self.removals: Final = removals.copy()
         self.awaited: Final = awaited.copy()

@@ -66,8 +66,6 @@ def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
         return
     stream.remove_lanes(dead)
     names = [lane.name for lane in dead]
-    writing = stream.current
-    stream.current = {origin: writing[origin] for origin in writing if writing[origin] not in dead}
     for births in stream.births.values():
         for create in births.creates:
             for name in names:

@@ -105,7 +105,7 @@ class Join:
         known = {(one.winner_lane, one.winner_id, one.lane, one.entry_id) for one in mine.awaited}
         for one in copy.awaited:
             if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
-                mine.awaited.append(one)
+                mine.wait_for(one)
         mine.remove_awaited()
         mine.restored()
         for group in mine.groups.values():
@@ -212,7 +212,7 @@ class _LaneJoin:
         for entry_id in early:
             if entry_id <= last:
                 mine.log.discard(*entry_id)
-        mine.early = {entry_id for entry_id in early if entry_id > last}
+        mine.remember_only({entry_id for entry_id in early if entry_id > last})
         mine.trim(max(mine.trimmed, copy.trimmed))
         mine.cover(max(mine.deleted, copy.deleted))
 
@@ -265,10 +265,11 @@ def _join_current(
     mine: RegionalStream, copy: RegionalStream, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
     """An origin writes the lane that the side says that knows more of it."""
-    for origin, lane in copy.current.items():
+    for lane in copy.current_lanes():
+        origin = lane.origin
         knows_more = copy_numbers.get(origin, 0) > my_numbers.get(origin, 0)
-        if knows_more or origin not in mine.current:
-            mine.current[origin] = mine.lane(lane.name)
+        if knows_more or mine.current(origin) is None:
+            mine.go_on_with(mine.lane(lane.name))
 
 
 def _join_removals(
@@ -302,9 +303,9 @@ def _unseen(tops: list[Top], mine: RegionalStream, copy: RegionalStream) -> list
 def _join_register(
     mine: Register, copy: Register, my_numbers: Numbers, copy_numbers: Numbers
 ) -> None:
-    for origin in list(mine.settings):
-        if origin not in copy.settings and covers(copy_numbers, mine.settings[origin].dot):
-            del mine.settings[origin]
+    settings = mine.settings
+    gone = [name for name in settings if covers(copy_numbers, settings[name].dot)]
+    mine.drop([origin for origin in gone if origin not in copy.settings])
     for origin, setting in copy.settings.items():
         if origin in mine.settings or not covers(my_numbers, setting.dot):
             mine.add(setting)

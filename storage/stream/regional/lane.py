@@ -14,7 +14,8 @@ from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.stream import Stream
 
-LANE_BYTES: Final = 950  # what a lane takes beside its entries, as tracemalloc counts it
+LANE_BYTES: Final = 680  # what a lane takes beside its entries, as tracemalloc counts it
+_NO_IDS: Final[set[ID]] = set()  # of most lanes, so nothing is ever put into it
 
 
 class LaneError(Exception):
@@ -35,9 +36,10 @@ class Lane:
             had been removed before it came.
         deleted: the key was deleted up to this ID of the lane.
         trimmed: it was trimmed up to this ID.
-        early: entries that were deleted and have not come.
+        early: entries that were deleted and have not come; see ``remember``.
         manual: whether callers gave it IDs that this region could not vouch for.
         filled: whether it has entries, as its stream has noted.
+        is_current: whether it is the one that its origin writes.
     """
 
     def __init__(self, name: bytes) -> None:
@@ -47,9 +49,10 @@ class Lane:
         self.log = new_log()
         self.deleted = NO_ID
         self.trimmed = NO_ID
-        self.early: set[ID] = set()
+        self.early = _NO_IDS
         self.manual = False
         self.filled = False
+        self.is_current = False
 
     def last(self) -> ID:
         """The ID of the last entry that ever came; (0, 0) when none did."""
@@ -68,12 +71,24 @@ class Lane:
         last = self.last()
         return last == self.deleted and self.trimmed <= last and not self.early
 
+    def remember(self, entry_id: ID) -> None:
+        """An entry was deleted that has not come."""
+        if self.early:
+            self.early.add(entry_id)
+        else:
+            self.early = {entry_id}
+
+    def remember_only(self, early: set[ID]) -> None:
+        """These were deleted and have not come, and no others."""
+        self.early = early or _NO_IDS
+
     def takes(self, entry_id: ID) -> bool:
         """Whether an entry that comes now lives; one that was removed early is forgotten."""
         if entry_id <= self.deleted or entry_id <= self.trimmed:
             return False
         if entry_id in self.early:
             self.early.remove(entry_id)
+            self.remember_only(self.early)
             return False
         return True
 
@@ -124,7 +139,7 @@ class Lane:
 
     def _forget_early(self, entry_id: ID) -> None:
         if self.early:
-            self.early = {early for early in self.early if early > entry_id}
+            self.remember_only({early for early in self.early if early > entry_id})
 
     def copy(self) -> Lane:
         """An equal lane; sealed payloads are shared."""
@@ -132,6 +147,6 @@ class Lane:
         twin.log.copy_entries(self.log)
         twin.deleted = self.deleted
         twin.trimmed = self.trimmed
-        twin.early = self.early.copy()
+        twin.remember_only(self.early.copy())
         twin.manual = self.manual
         return twin

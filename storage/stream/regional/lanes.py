@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from librt.vecs import vec
     from mypy_extensions import i64
 
+_NO_LANES: Final[list[Lane]] = []  # of a stream without entries; never changed
 _EARLY_BYTES: Final = 150  # of an entry that was removed before it came, about
 
 
@@ -38,35 +39,53 @@ class Lanes(Stream):
         super().__init__(idmp_duration_s, idmp_maxsize)
         self.lanes: list[Lane] = []
         self.region_id = 0
-        self._named: Final[dict[bytes, Lane]] = {}
-        self._filled: list[Lane] = []  # those that have entries
+        self._filled = _NO_LANES  # those that have entries
 
     # Lanes
 
     def find_lane(self, name: bytes) -> Lane | None:
         """The lane with a name."""
-        return self._named.get(name)
+        for lane in self.lanes:  # of which there are few
+            if lane.name == name:
+                return lane
+        return None
 
     def lane(self, name: bytes) -> Lane:
         """The lane with a name, made where it is missing."""
-        lane = self._named.get(name)
+        lane = self.find_lane(name)
         if lane is None:
             lane = Lane(name)
             self.insert(lane)
         return lane
 
+    def current(self, origin: bytes) -> Lane | None:
+        """The lane that an origin writes."""
+        for lane in self.lanes:
+            if lane.is_current and lane.origin == origin:
+                return lane
+        return None
+
+    def current_lanes(self) -> list[Lane]:
+        """The lanes that their origins write."""
+        return [lane for lane in self.lanes if lane.is_current]
+
+    def go_on_with(self, lane: Lane) -> None:
+        """The origin of a lane writes that one from now on."""
+        before = self.current(lane.origin)
+        if before is not None:
+            before.is_current = False
+        lane.is_current = True
+
     def insert(self, lane: Lane) -> None:
         """Add a lane that is not there, where it belongs."""
         keys = [other.key for other in self.lanes]
         self.lanes.insert(bisect_left(keys, lane.key), lane)
-        self._named[lane.name] = lane
         self.recount()
 
     def remove_lanes(self, dead: list[Lane]) -> None:
         """Take lanes out, with what they hold."""
-        for lane in dead:
-            del self._named[lane.name]
-        self.lanes = [lane for lane in self.lanes if lane.name in self._named]
+        names = {lane.name for lane in dead}
+        self.lanes = [lane for lane in self.lanes if lane.name not in names]
         self.recount()
 
     def note(self, lane: Lane) -> None:

@@ -38,7 +38,6 @@ class OwnLanes(Lanes):
         region: who this is; it gives names to lanes and says which IDs are made.
 
     Attributes:
-        current: the lane that each origin writes.
         own: the lane that own entries go to; None where the next one begins a lane.
         began: the number of the lane that the last own entry began; 0 where it went on with one.
     """
@@ -47,7 +46,6 @@ class OwnLanes(Lanes):
         super().__init__(idmp_duration_s, idmp_maxsize)
         self.region: Final = region
         self.region_id = region.id
-        self.current: dict[bytes, Lane] = {}
         self.own: Lane | None = None
         self.began = 0
         self._own_origin = b""  # whose ``own`` is: this region in its epoch
@@ -135,7 +133,7 @@ class OwnLanes(Lanes):
     def find_own(self) -> None:
         """Look for the lane that own entries go to, and for what it may not repeat."""
         origin = self.region.origin
-        lane = self.current.get(origin)
+        lane = self.current(origin)
         self.own = None if lane is None or lane.is_covered() else lane
         self._own_origin = origin
         self._used_ms = -1
@@ -147,7 +145,7 @@ class OwnLanes(Lanes):
         self.began = self.region.new_lane()
         origin = self.region.origin
         lane = self.lane(lane_name(origin, self.began))
-        self.current[origin] = lane
+        self.go_on_with(lane)
         self.find_own()
         self.own = lane
         return lane

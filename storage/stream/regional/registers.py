@@ -31,6 +31,9 @@ class Setting:
         self.second: Final = second
 
 
+_NO_SETTINGS: Final[dict[bytes, Setting]] = {}  # of most registers
+
+
 class Register:
     """What may be set, and the settings that are known.
 
@@ -38,27 +41,37 @@ class Register:
         longest_wins: of concurrent settings the longer deadline stands, and none is the longest.
 
     Attributes:
-        settings: the last one of each origin that no deletion has taken away.
+        settings: the last one of each origin that no deletion has taken away. It is not changed in
+            place.
     """
 
     def __init__(self, longest_wins: bool = False) -> None:
         self.longest_wins: Final = longest_wins
-        self.settings: dict[bytes, Setting] = {}
+        self.settings = _NO_SETTINGS
 
     def add(self, setting: Setting) -> bool:
         """A setting has come; whether it stands."""
         origin, number = setting.dot
         before = self.settings.get(origin)
         if before is None or before.dot[1] < number:
-            self.settings[origin] = setting
+            self.put(setting)
         return self.winner() is setting
+
+    def put(self, setting: Setting) -> None:
+        """Know a setting of an origin, and no other one of it."""
+        self.settings = {**self.settings, setting.dot[0]: setting}
+
+    def drop(self, origins: list[bytes]) -> None:
+        """Forget the settings of these."""
+        if origins:
+            settings = self.settings
+            self.settings = {name: settings[name] for name in settings if name not in origins}
 
     def drop_seen(self, numbers: Numbers) -> bool:
         """Forget what the maker of a deletion had seen; whether something else stands then."""
         before = self.winner()
-        seen = [origin for origin in self.settings if covers(numbers, self.settings[origin].dot)]
-        for origin in seen:
-            del self.settings[origin]
+        settings = self.settings
+        self.drop([origin for origin in settings if covers(numbers, settings[origin].dot)])
         return self.winner() is not before
 
     def winner(self) -> Setting | None:
@@ -93,5 +106,5 @@ class Register:
     def copy(self) -> Register:
         """An equal one."""
         twin = Register(self.longest_wins)
-        twin.settings = self.settings.copy()
+        twin.settings = self.settings
         return twin

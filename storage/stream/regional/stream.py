@@ -50,6 +50,10 @@ PATIENCE_MS: Final = 10_000  # that a deadline of another region is waited for
 _USUAL_NODES: Final = NodeLimits(4096, 100)
 _PAGE: Final = 1000  # entries looked at together
 _SMALL_BYTES: Final = 200  # of what is remembered beside entries and groups, each, about
+# Most streams have nothing of these, so nothing is ever put into these lists.
+_NO_TOPS: Final[list[Top]] = []
+_NO_REMOVALS: Final[list[Removal]] = []
+_NO_AWAITED: Final[list[Awaited]] = []
 
 
 class RegionalStream(OwnLanes, Replicated):
@@ -69,13 +73,14 @@ class RegionalStream(OwnLanes, Replicated):
 
     def __init__(self, region: Region, idmp_duration_s: int, idmp_maxsize: int) -> None:
         super().__init__(region, idmp_duration_s, idmp_maxsize)
-        self.tops: list[Top] = []
-        self.removals: list[Removal] = []
-        self.awaited: list[Awaited] = []
+        self.tops = _NO_TOPS
+        self.removals = _NO_REMOVALS
+        self.awaited = _NO_AWAITED
         self.births: dict[bytes, Births] = {}
         self.ttl = Register(True)
         self.limits = Register()
-        self._usual_limits: Final = (idmp_duration_s, idmp_maxsize)
+        self._usual_duration_s: Final = idmp_duration_s
+        self._usual_maxsize: Final = idmp_maxsize
 
     # Entries of other regions, and own ones that are read back
 
@@ -106,7 +111,7 @@ class RegionalStream(OwnLanes, Replicated):
         if new_lane:
             if lane is None:
                 lane = self.lane(lane_name(origin, new_lane))
-            self.current[origin] = lane
+            self.go_on_with(lane)
             self.region.met_lane(origin, new_lane)
         assert lane is not None
         was_covered = lane.is_covered()
@@ -137,7 +142,7 @@ class RegionalStream(OwnLanes, Replicated):
         if new_lane:
             lane = self.find_lane(lane_name(origin, new_lane))
         else:
-            lane = self.current.get(origin)
+            lane = self.current(origin)
             if lane is None:
                 raise LaneError
         if entry_id == NO_ID or (lane is not None and entry_id <= lane.last()):
@@ -153,7 +158,9 @@ class RegionalStream(OwnLanes, Replicated):
 
     def mark_manual(self) -> None:
         """The last own entry has such an ID."""
-        self.current[self.region.origin].manual = True
+        lane = self.current(self.region.origin)
+        assert lane is not None
+        lane.manual = True
 
     def is_manual(self) -> bool:
         """Whether a lane has such IDs."""
@@ -176,7 +183,7 @@ class RegionalStream(OwnLanes, Replicated):
         lane = self.lane(lane_name)
         if entry_id > lane.last():
             if entry_id > lane.deleted and entry_id > lane.trimmed:
-                lane.early.add(entry_id)
+                lane.remember(entry_id)
             return False
         return self._delete_in(lane, entry_id[0], entry_id[1])
 
@@ -185,13 +192,20 @@ class RegionalStream(OwnLanes, Replicated):
         winner = self.find_lane(winner_lane)
         if winner is not None and winner.last() >= winner_id:
             return self.remove_entry(lane_name, entry_id)
-        self.awaited.append(Awaited(winner_lane, winner_id, lane_name, entry_id))
+        self.wait_for(Awaited(winner_lane, winner_id, lane_name, entry_id))
         return False
+
+    def wait_for(self, one: Awaited) -> None:
+        """Something is to be removed once something else has come."""
+        if self.awaited:
+            self.awaited.append(one)
+        else:
+            self.awaited = [one]
 
     def remove_awaited(self) -> None:
         """Remove what was to be removed once something came, as far as that has."""
         waiting = self.awaited
-        self.awaited = []
+        self.awaited = _NO_AWAITED
         for one in waiting:
             self.remove_for(one.winner_lane, one.winner_id, one.lane, one.entry_id)
 
@@ -300,8 +314,15 @@ class RegionalStream(OwnLanes, Replicated):
         for removal in self.removals:
             if removal.has_seen(top.dot):
                 return
-        self.tops.append(top)
+        self.know_top(top)
         self._find_top()
+
+    def know_top(self, top: Top) -> None:
+        """Remember what XSETID has set."""
+        if self.tops:
+            self.tops.append(top)
+        else:
+            self.tops = [top]
 
     def _find_top(self) -> None:
         found = max((top.entry_id for top in self.tops), default=NO_ID)
@@ -317,7 +338,7 @@ class RegionalStream(OwnLanes, Replicated):
 
         Returns: what is to be freed: groups that are gone.
         """
-        self.removals.append(removal)
+        self.know_removal(removal)
         self.tops = [top for top in self.tops if not removal.has_seen(top.dot)]
         self._find_top()
         self.ttl.drop_seen(removal.numbers)
@@ -330,6 +351,13 @@ class RegionalStream(OwnLanes, Replicated):
             self.births[name].add_removal(removal)
             freed.extend(self.settle_group(name))
         return freed
+
+    def know_removal(self, removal: Removal) -> None:
+        """Remember a deletion."""
+        if self.removals:
+            self.removals.append(removal)
+        else:
+            self.removals = [removal]
 
     def exists(self) -> bool:
         """Whether there is a stream: an entry came that no deletion covers, or a group lives.
@@ -497,7 +525,7 @@ class RegionalStream(OwnLanes, Replicated):
         """
         setting = self.limits.winner()
         if setting is None:
-            return self.limit_idmp(self._usual_limits[0], self._usual_limits[1])
+            return self.limit_idmp(self._usual_duration_s, self._usual_maxsize)
         return self.limit_idmp(setting.first, setting.second)
 
     # As a value
@@ -507,7 +535,7 @@ class RegionalStream(OwnLanes, Replicated):
         total = super().used_bytes(samples)
         for births in self.births.values():
             total += births.used_bytes()
-        small = len(self.removals) + len(self.tops) + len(self.awaited) + len(self.current)
+        small = len(self.removals) + len(self.tops) + len(self.awaited)
         return total + _SMALL_BYTES * (small + len(self.ttl.settings) + len(self.limits.settings))
 
     def plain(self) -> Stream:
@@ -545,7 +573,6 @@ class RegionalStream(OwnLanes, Replicated):
         """See ``Value``."""
         return FrozenRegionalStream(
             self,
-            self.current,
             self.tops,
             self.removals,
             self.awaited,
@@ -563,11 +590,11 @@ class RegionalStream(OwnLanes, Replicated):
     def copy(self, region: Region | None = None) -> RegionalStream:
         """See ``Stream``: an equal one, of the same region unless another is given."""
         region = self.region if region is None else region
-        twin = RegionalStream(region, self._usual_limits[0], self._usual_limits[1])
+        twin = RegionalStream(region, self._usual_duration_s, self._usual_maxsize)
         for lane in self.lanes:
             twin.insert(lane.copy())
-        for origin, lane in self.current.items():
-            twin.current[origin] = twin.lane(lane.name)
+        for lane in self.current_lanes():
+            twin.go_on_with(twin.lane(lane.name))
         twin.tops = self.tops.copy()
         twin.removals = self.removals.copy()
         twin.awaited = self.awaited.copy()

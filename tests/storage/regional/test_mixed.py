@@ -31,7 +31,8 @@ def stream_of(
         last[region] = ms
         origin = b"%d.0" % region
         stream.arrive(origin, 1 if first else 0, False, ms, region, row, 0, NodeLimits(0, node))
-        lane = stream.current[origin]
+        lane = stream.current(origin)
+        assert lane is not None
         if dies:
             stream.remove_entry(lane.name, (ms, region))
         else:

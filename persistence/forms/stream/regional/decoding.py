@@ -102,7 +102,7 @@ class LanesReader(StreamReader):
         lane.manual = table[6] != 0
         log.entries_added = table[7]
         log.length = table[8]
-        lane.early = set(read_ids(intake.cut(table[12])))
+        lane.remember_only(set(read_ids(intake.cut(table[12]))))
         stream.insert(lane)
         self._begin_log(log, table[9], table[10])
 

@@ -108,17 +108,16 @@ def read_remembered(document: bytes, stream: RegionalStream) -> None:
         lane = stream.find_lane(name)
         if lane is None or lane.origin != check_origin(origin):
             raise ValueError("a current lane is none of its origin")
-        stream.current[origin] = lane
+        stream.go_on_with(lane)
     for origin, number, ms, seq in tops:
-        stream.tops.append(Top(_dot(origin, number), _id(ms, seq)))
+        stream.know_top(Top(_dot(origin, number), _id(ms, seq)))
     for kind, origin, number, numbers in removals:
         if kind not in (DEL, EXPIRE):
             raise ValueError("a removal is of no known kind")
-        stream.removals.append(Removal(kind, _dot(origin, number), decode_numbers(numbers)))
+        stream.know_removal(Removal(kind, _dot(origin, number), decode_numbers(numbers)))
     for winner, winner_ms, winner_seq, name, ms, seq in awaited:
         winner_id = _id(winner_ms, winner_seq)
-        awaits = Awaited(check_lane(winner), winner_id, check_lane(name), _id(ms, seq))
-        stream.awaited.append(awaits)
+        stream.wait_for(Awaited(check_lane(winner), winner_id, check_lane(name), _id(ms, seq)))
     _put_settings(stream.ttl, ttl)
     _put_settings(stream.limits, limits)
 
@@ -160,8 +159,7 @@ def read_births(document: bytes) -> Births:
     for origin, number, version, region, dots in home:
         if not 0 <= version <= NUMBER_MAX or not ANYWHERE <= region <= REGION_MAX:
             raise ValueError("a group was moved nowhere")
-        setting = Home(_dot(origin, number), version, region, decode_dots(dots))
-        births.home.settings[origin] = setting
+        births.home.put(Home(_dot(origin, number), version, region, decode_dots(dots)))
     return births
 
 
@@ -212,8 +210,7 @@ def _put_settings(register: Register, settings: list[tuple[bytes, int, int, int,
         )
         if not sound or origin in register.settings:
             raise ValueError("a setting is none")
-        setting = Setting(_dot(origin, number), version, first, second)
-        register.settings[origin] = setting
+        register.put(Setting(_dot(origin, number), version, first, second))
 
 
 def _of_lanes(of_lanes: dict[bytes, Intervals]) -> list[tuple[bytes, list[tuple[int, ...]]]]:

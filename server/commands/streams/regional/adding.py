@@ -294,7 +294,9 @@ def apply_xadd(found: Effect) -> bool:
     except ElementsTooLarge:
         raise EffectError("an entry that is too large") from None
     if options is not None and options.pid:
-        _meet_message(found, stream, stream.current[found.origin], (ms, seq), options)
+        lane = stream.current(found.origin)
+        assert lane is not None
+        _meet_message(found, stream, lane, (ms, seq), options)
     settle(server, key, stream)
     if alive:
         server.changes.report(0, key, XADDED, None, 1, False)
