@@ -176,6 +176,18 @@ def test_what_was_deleted_is_there() -> None:
     assert case.judge() == []
 
 
+def test_an_id_is_given_again_after_a_deletion_by_a_clock_that_is_behind() -> None:
+    case = Case()
+    case.add(CUT, b"2-1", b"second", 13.0)
+    case.history.removals.append(Removal("XDEL", CUT, 2, 14.0, b"2-1", 14.1, DONE, 1))
+    case.lose(CUT, b"second")
+    case.history.removals.append(Removal("DEL", CUT, 1, 15.0, b"", 15.1, DONE, 1))
+    case.add(CUT, b"2-1", b"third", 16.0)
+    assert case.judge() == ["deleted but there", "duplicate ID"]
+    case.history.clocks_differ = True
+    assert case.judge() == []
+
+
 def test_what_nobody_removed_is_missing() -> None:
     case = Case()
     case.add(CUT, b"2-1", b"second", 13.0)

@@ -61,6 +61,7 @@ class Checker:
         self._history: Final = history
         self._began_s: Final = began_s
         self._findings: Final = findings
+        self._given_again: Final[set[bytes]] = set()  # IDs of CUT, to another entry after a DEL
 
     def check_entries(self, final: Entries) -> None:
         """Compare the entries that are there, which are the same in all regions."""
@@ -104,6 +105,7 @@ class Checker:
 
     def _check_unique(self) -> None:
         """No ID was given to two entries, wherever and whatever became of them."""
+        self._given_again.clear()
         given: dict[tuple[str, bytes], bytes] = {}
         for add in self._history.adds:
             if add.outcome == DONE:
@@ -111,6 +113,7 @@ class Checker:
                 if other == add.value:
                     continue
                 if add.key == CUT and self._history.clocks_differ:  # as with Redis: see DEL
+                    self._given_again.add(add.entry_id)
                     self._findings.counts["an ID once more, after a DEL, by a clock behind"] += 1
                 else:
                     self._findings.blame("duplicate ID", f"{add} and {other!r}")
@@ -161,7 +164,7 @@ class Checker:
 
     def _check_removals(self, final: Entries) -> None:
         adds = {add.entry_id: add for add in self._history.adds if add.outcome == DONE}
-        cut_there = {entry_id for entry_id, _ in final[CUT]}
+        cut_there = {entry_id for entry_id, _ in final[CUT]} - self._given_again
         named = defaultdict(list)
         wipes: list[Removal] = []
         trims: list[Removal] = []
@@ -189,6 +192,8 @@ class Checker:
         newest = {entry_id for entry_id, _ in trimmed[-max(1, KEPT - unsure) :]}
         for add in self._new(adds.values()):
             if add.entry_id in there or self._excuse(add.region, add.ended_s):
+                continue
+            if add.entry_id in self._given_again:
                 continue
             if add.key == CUT and add.entry_id not in named and add.began_s > last_wipe_s:
                 self._findings.blame("lost", f"{add}, which nobody removed")
