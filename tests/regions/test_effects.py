@@ -90,6 +90,24 @@ def test_an_entry_on_an_expired_key_is_of_a_new_lane(pair: Pair) -> None:
         assert ids(region("XRANGE x - +")) == [b"3-1"]
 
 
+def test_what_has_expired_and_is_not_reported_yet_is_not_forgotten(pair: Pair) -> None:
+    """A reader that waits may find it expired, just before something arrives."""
+    one, other = pair
+    one("XADD x 1 f v")
+    one("XGROUP CREATE x g 0")
+    one("XGROUP DESTROY x g")
+    other("XGROUP CREATE x g 0 MKSTREAM")
+    deadline_ms = one.server.clock.now_ns // 1_000_000 + 1
+    one("PEXPIREAT", "x", deadline_ms)
+    assert one.server.data.dbs[0].get(b"x", deadline_ms + 1) is None
+    assert one.server.changes.expired
+    one.take(other.records())
+    synchronize(*pair)
+    assert one("EXISTS x") == other("EXISTS x") == 0
+    assert streams(one) == streams(other)
+    assert one.stream(b"x").removals
+
+
 def test_the_longer_of_two_deadlines_holds(pair: Pair) -> None:
     one, other = pair
     one("XADD x 1 f v")

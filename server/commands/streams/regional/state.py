@@ -21,7 +21,7 @@ from headrace.storage.stream.regional.stream import RegionalStream
 def state_of(server: Server, key: bytes) -> RegionalStream:
     """What is known of a stream, about to be changed; an empty one where nothing is known.
 
-    Nothing expires here: what has expired is removed by an effect of its own.
+    Nothing expires here: what has expired is removed by an effect of its own, which goes before.
     """
     found = known_state(server, key)
     return _empty(server) if found is None else found
@@ -29,6 +29,8 @@ def state_of(server: Server, key: bytes) -> RegionalStream:
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
     """What is known of a stream, be it there or not, about to be changed."""
+    if server.changes.expired:  # until that is reported, it lies nowhere
+        server.changes.report_expired()
     data = server.data
     return _about_to_change(data.dbs[0], key) or _about_to_change(data.graves, key)
 
