@@ -278,7 +278,12 @@ class Region(Process):
         aof = self.durability.files.aof
         if aof is not None:
             _name_another_boot(aof.path, self.boot)
-        if aof is not None and self.shelf.cut(min(aof.size_bytes, _size(aof.path))):
+        if aof is not None:
+            self.lost_end(min(aof.size_bytes, _size(aof.path)))
+
+    def lost_end(self, size: int) -> None:
+        """The file that is written to is no longer than this by now."""
+        if self.shelf.cut(size):
             self.view = view_of(self.ledger, self.known)
 
     def lose_disk(self) -> None:

@@ -57,6 +57,7 @@ def test_it_goes_on_as_another_one_that_knows_all(stage: Stage, deleted: bool) -
     stage.network.ended(1)
     one.kill()
     os.truncate(aof.path, size)
+    one.lost_end(size)
     one.settings["aa-peers"] = b""
     stage.start(1)
     assert not one.obstacle()
