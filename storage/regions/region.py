@@ -120,7 +120,12 @@ class Region:
         """A key remembers a removal until all regions know of it."""
         self.garbage[key] = None
         self.garbage_known = self.known()
-        raise_numbers(self.garbage_known, {dot[0]: dot[1]})
+        self.note_left([dot])
+
+    def note_left(self, dots: list[Dot]) -> None:
+        """Something is remembered until all regions know of these records."""
+        for origin, number in dots:
+            raise_numbers(self.garbage_known, {origin: number})
 
     def wants_beat(self) -> bool:
         """Whether a beat could let others forget something that none before has let them."""

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from headrace.server.regions.effects import EffectError, apply_record
+from headrace.server.regions.effects import EffectError, apply_record, collect
 from headrace.storage.stream.regional.fingerprint import fingerprint
 from support.regions import Record, RegionInProcess, synchronize
 
@@ -106,6 +106,20 @@ def test_what_has_expired_and_is_not_reported_yet_is_not_forgotten(pair: Pair) -
     assert one("EXISTS x") == other("EXISTS x") == 0
     assert streams(one) == streams(other)
     assert one.stream(b"x").removals
+
+
+def test_what_is_left_of_a_deleted_stream_is_to_be_known_by_all(pair: Pair) -> None:
+    """It came when others had been told already what is known here of the deletion."""
+    one, other = pair
+    one("XADD x 100 f v")
+    synchronize(*pair)
+    one("DEL x")
+    other("XSETID x 200-0")
+    synchronize(*pair)
+    known = one.region.known()
+    del known[b"2.0"]
+    collect(one.server, b"x", known)
+    assert one.region.garbage_known[b"2.0"] == one.region.known()[b"2.0"]
 
 
 def test_the_longer_of_two_deadlines_holds(pair: Pair) -> None:

@@ -64,6 +64,7 @@ class StreamReplication(Replication):
         collect(stream, stable)
         settle(server, key, stream)
         region = region_of(server)
+        region.note_left(stream.left_over())
         if sweeper(stream, stable, region.members()) == region.id and may_write(server):
             emit(server, removal(b"EXPIRE", key, stream, region))
         return stream.has_garbage()
