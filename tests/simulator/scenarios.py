@@ -607,6 +607,29 @@ sync
 """
 )
 
+# What region 2 acknowledges, or deletes, closes a gap in what region 1 has acknowledged.
+S9J = """
+1> XGROUP CREATE x g 0 MKSTREAM => OK
+1> XADD x 110 f v => 110-1
+1> XADD x 120 f v => 120-1
+1> XADD x 130 f v => 130-1
+2> XADD x 115 f v => 115-2
+sync
+1> XREADGROUP GROUP g Alice STREAMS x > => ids 110-1 115-2 120-1 130-1
+2> XREADGROUP GROUP g Bob COUNT 1 STREAMS x > => ids 110-1
+1> XACK x g 115-2 130-1 => 2
+2> XACK x g 110-1 => 1
+sync
+until 1> AA COUNT ACK => 1
+sync
+1> XPENDING x g => pending 1
+2> XDEL x 120-1 => 1
+sync
+until 1> AA COUNT ACK => 2
+sync
+2> XREADGROUP GROUP g Bob STREAMS x > => nil
+"""
+
 S10 = """
 1> XGROUP CREATE x g 0 MKSTREAM => OK
 sync
@@ -1174,6 +1197,7 @@ def _scenarios() -> list[Scenario]:
             needs = process if "kill" in text else frozenset()
             found.append(Scenario(f"{name}-{mode}", title, 2, mode, text, needs))
     found += [
+        Scenario("S9j", "another region closes a gap", 2, "strict", S9J),
         Scenario("S10", "XREADGROUP never skips", 2, "strict", S10),
         Scenario("S10b", "a group from `$` gets what comes late", 2, "strict", S10B),
         Scenario("S11", "the history of a consumer", 2, "strict", S11),

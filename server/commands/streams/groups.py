@@ -29,6 +29,7 @@ from headrace.server.commands.streams.regional.grouping import (
     create_everywhere,
     destroy_everywhere,
     let_go_of,
+    note_acknowledged,
     set_place,
 )
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
@@ -232,6 +233,8 @@ def xgroup_delconsumer(call: Call) -> object:
     room = removed.count > 0 and group.max_pending != 0
     call.changed(argv[2], CONSUMER_DELETED, argv, wakes=room)
     if removed.count:
+        if group.places is not None:
+            note_acknowledged(call, argv[2], stream, group)
         call.server.data.free_later(removed)
     return removed.count
 

@@ -15,7 +15,7 @@ from headrace.server.commands.streams.events import (
 )
 from headrace.server.commands.streams.regional.moving import hand_on
 from headrace.server.commands.streams.regional.settings import number_of, set_first_limits
-from headrace.server.commands.streams.regional.state import settle, state_of
+from headrace.server.commands.streams.regional.state import note_gaps_closed, settle, state_of
 from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import (
     Effect,
@@ -178,6 +178,8 @@ def apply_ack(found: Effect) -> None:
     key = words[2]
     stream = state_of(server, key)
     cleared = stream.acknowledge(words[3], creates, stretches)
+    if cleared:
+        note_gaps_closed(found, stream)
     if settle(server, key, stream) and cleared:
         server.changes.report(0, key, PENDING_CHANGED, None, cleared, True)
 

@@ -8,7 +8,7 @@ from headrace.server.changes.changes import Changes, Expiries
 from headrace.server.changes.events import EXPIRED
 from headrace.server.commands.streams.args import MAXLEN, REFERENCE_MODES, TrimOptions
 from headrace.server.commands.streams.events import XDELETED, XTRIMMED
-from headrace.server.commands.streams.regional.state import settle, state_of
+from headrace.server.commands.streams.regional.state import note_gaps_closed, settle, state_of
 from headrace.server.dispatch.call import Call
 from headrace.server.regions.effects import (
     Effect,
@@ -117,6 +117,8 @@ def apply_xdel(found: Effect) -> int:
             deleted += 1
     if drops_references and drop_left_behind(stream):
         freed = True
+    if deleted:
+        note_gaps_closed(found, stream)
     there = settle(server, key, stream)
     if there and (deleted or freed):
         wakes = freed and is_held_back(stream)
@@ -161,6 +163,8 @@ def apply_trim(found: Effect) -> int:
     key = found.words[2]
     stream = state_of(server, key)
     removed = stream.trim_to(lanes)
+    if removed:
+        note_gaps_closed(found, stream)
     if settle(server, key, stream) and removed:
         server.changes.report(0, key, XTRIMMED, None, removed, False)
     return removed
@@ -197,6 +201,7 @@ def _remove_key(found: Effect, kind: int) -> None:
     for piece in dropped:
         server.data.free_later(piece)
     region_of(server).note_garbage(key, found.dot)
+    note_gaps_closed(found, stream)
     if kind == EXPIRE and was_there:
         server.changes.report(0, key, EXPIRED, None, 1, False)
     if settle(server, key, stream) and stream.length < before:

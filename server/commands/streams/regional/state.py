@@ -9,11 +9,12 @@ arrived yet.
 from __future__ import annotations
 
 from headrace.server.changes.events import CREATED, DELETED, OVERWRITTEN, TYPE_CHANGED
-from headrace.server.regions.effects import region_of
+from headrace.server.regions.effects import Effect, region_of
 from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import NO_DEADLINE
 from headrace.storage.stream.regional.stream import RegionalStream
 
@@ -114,3 +115,13 @@ def take_deadline(server: Server, key: bytes, stream: RegionalStream) -> None:
         db.expire_at(key, moment_ms)
     elif db.entries[key].expire_ms != NO_EXPIRY:
         db.persist(key)
+
+
+def note_gaps_closed(found: Effect, stream: RegionalStream) -> None:
+    """What held acknowledged prefixes back may be gone: see that other regions get to know."""
+    if found.replaying:
+        return
+    unpublished = region_of(found.server).unpublished
+    for group in stream.groups.values():
+        if places_of(group).place:
+            unpublished[(found.words[2], group.name)] = None
