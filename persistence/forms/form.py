@@ -95,6 +95,10 @@ class Form(RdbValues):
         """
         raise NotImplementedError
 
+    def in_grave(self, value: object) -> object:
+        """What a value that is gone, and has to be remembered, is kept as; maybe itself."""
+        return value
+
     # Commands
 
     @abstractmethod

@@ -7,6 +7,7 @@ from typing import Final
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.intake import Malformed
 from headrace.persistence.forms.records import DATABASE, END, HEADER, NO_DEADLINE, REGION
+from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.region import TEXTS_AT, read_region
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.region import Region
@@ -50,6 +51,7 @@ class Decoder(RecordDecoder):
         self._databases: Final = databases
         self._drop_before_ms: Final = drop_before_ms
         self._db: Keyspace | None = None
+        self._in_graves = False
         self._any_database = False
         self._takes_regions = False
         self._whose: Region | None = None
@@ -105,6 +107,8 @@ class Decoder(RecordDecoder):
             raise self.malformed("a database before the first key")
         if self.replaces:
             db.remove(key)
+        if self._in_graves:
+            value = form_of(value).in_grave(value)
         if not db.load(key, value, expire_ms, self.now_ms):
             raise self.doubled(key)
 
@@ -162,6 +166,7 @@ class Decoder(RecordDecoder):
                 f"raise `databases` to {index + 1} or more"
             )
         self._db = self._databases[index]
+        self._in_graves = self.region is not None and index == len(self._databases) - 1
 
     def _region(self, table: list[int]) -> None:
         if self.region is not None or self.keys:

@@ -273,6 +273,11 @@ class Replication:
         raise NotImplementedError
 
     @abstractmethod
+    def remembered(self, server: Server, key: bytes) -> Replicated | None:
+        """What is remembered of a key that is gone, not to be changed."""
+        raise NotImplementedError
+
+    @abstractmethod
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
     ) -> KeyJoin | None:
@@ -388,6 +393,11 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
 def collect(server: Server, key: bytes, stable: Numbers) -> bool:
     """Forget what all regions know of a key; whether something is left to be forgotten later."""
     return _types.get().collect(server, key, stable)
+
+
+def remembered(server: Server, key: bytes) -> Replicated | None:
+    """What is remembered of a key that is gone, not to be changed."""
+    return _types.get().remembered(server, key)
 
 
 def join_key(

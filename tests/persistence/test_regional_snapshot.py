@@ -27,7 +27,7 @@ from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.region import SEMI_STRICT, Region
 from headrace.storage.stream.regional.stream import RegionalStream
-from support.lanes import Juggler, plain_lanes, random_stream
+from support.lanes import Juggler, plain_lanes, random_stream, regional
 from support.snapshots import CREATED_MS, databases, sealed
 
 LATE_MS = 2**63 - 1
@@ -101,8 +101,7 @@ def plain(keyspaces: list[Keyspace]) -> dict[tuple[int, bytes], object]:
     found: dict[tuple[int, bytes], object] = {}
     for db in keyspaces:
         for entry in db.slots:
-            value = entry.value
-            assert isinstance(value, RegionalStream)
+            value = regional(entry.value, Region(1))
             found[db.index, entry.key] = (int(entry.expire_ms), plain_lanes(value))
     return found
 
@@ -138,7 +137,7 @@ def test_any_streams_come_back(
     assert plain_region(decoder.region) == plain_region(region)
     for db in loaded:
         for entry in db.slots:
-            check(entry.value)
+            check(regional(entry.value, region))
     again = path.with_suffix(".again")
     again.write_bytes(snapshot(loaded, decoder.region))
     assert plain(load(again)[0]) == plain(keyspaces)
@@ -283,8 +282,7 @@ def test_records_that_no_server_writes_are_refused_or_sound(path: Path, seed: in
         return
     for db in loaded:
         for entry in db.slots:
-            value = entry.value
-            assert isinstance(value, RegionalStream)
+            value = regional(entry.value, region)
             with contextlib.suppress(Unsound):
                 check(value)
                 plain_lanes(value)

@@ -14,9 +14,10 @@ from headrace.server.regions.effects import apply_local, apply_record, begin_reg
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.state import Server
+from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.regional.fingerprint import fingerprint
-from headrace.storage.stream.regional.stream import RegionalStream
+from support.lanes import regional
 from support.regions import RegionInProcess
 
 LAST_BYTES = 1500
@@ -80,16 +81,15 @@ def state_of(path: Path, data: bytes) -> State:
     assert region is not None
     return (
         region.known(),
-        fingerprints(server.data.dbs[0].entries.items()),
-        fingerprints(server.data.graves.entries.items()),
+        fingerprints(server.data.dbs[0].entries.items(), region),
+        fingerprints(server.data.graves.entries.items(), region),
     )
 
 
-def fingerprints(entries: object) -> dict[bytes, bytes]:
+def fingerprints(entries: object, region: Region) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for key, entry in entries:  # type: ignore[attr-defined]
-        assert isinstance(entry.value, RegionalStream)
-        found[key] = fingerprint(entry.value, True)
+        found[key] = fingerprint(regional(entry.value, region), True)
     return found
 
 
@@ -142,7 +142,7 @@ def test_what_is_loaded_is_what_was_whole(tmp_path: Path) -> None:
     torn = tmp_path / "torn.aof"
     whole = state_of(torn, data)
     assert whole[0] == one.region.known()
-    assert whole[1] == fingerprints(one.server.data.dbs[0].entries.items())
+    assert whole[1] == fingerprints(one.server.data.dbs[0].entries.items(), one.region)
     known: dict[int, State] = {}
     for size in range(len(data) - LAST_BYTES, len(data) + 1):
         end = max(end for end in ends if end <= size)

@@ -23,6 +23,7 @@ from simulator.oracle import View, view_of
 from simulator.process import Client, Process
 from simulator.resp import Words, read_record
 from simulator.virtual import Time
+from support.lanes import regional
 
 if TYPE_CHECKING:
     from simulator.network import Network
@@ -259,8 +260,7 @@ class Region(Process):
         """What it still remembers of what is gone."""
         left = list(self.regions.region.garbage)
         for key, entry in self.server.data.graves.entries.items():
-            stream = entry.value
-            assert isinstance(stream, RegionalStream)
+            stream = regional(entry.value, self.regions.region)
             if not self._waits_for_what_is_lost(stream):
                 left.append(key)
         return left

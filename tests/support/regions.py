@@ -20,6 +20,7 @@ from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.regions.records import is_numbered
 from headrace.storage.stream.regional.stream import RegionalStream
+from support.lanes import regional
 
 Record = tuple[bytes, int, list[bytes]]  # origin, number, words
 
@@ -86,8 +87,7 @@ class RegionInProcess:
     def stream(self, key: bytes) -> RegionalStream:
         """The state of a key, there or not."""
         found = self.server.data.dbs[0].entries.get(key) or self.server.data.graves.entries[key]
-        assert isinstance(found.value, RegionalStream)
-        return found.value
+        return regional(found.value, self.region)
 
     def records(self) -> list[Record]:
         """All records that this region may give away, in order."""

@@ -17,6 +17,8 @@ from headrace.persistence.forms.stream.writer import StreamWriter
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.frozen import STREAM, FrozenStream
+from headrace.storage.stream.regional.grave import bury
+from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
 
@@ -46,6 +48,10 @@ class StreamForm(Form):
     def check(self, value: object) -> None:
         """See ``Form``."""
         check_stream(cast("Stream", value))
+
+    def in_grave(self, value: object) -> object:
+        """See ``Form``."""
+        return (bury(value) or value) if isinstance(value, RegionalStream) else value
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
         """See ``Form``."""

@@ -24,7 +24,13 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.dispatch.timeouts import deadline_of
-from headrace.server.regions.effects import emit, fingerprint, move_group, shared_state
+from headrace.server.regions.effects import (
+    emit,
+    fingerprint,
+    move_group,
+    remembered,
+    shared_state,
+)
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
@@ -200,9 +206,9 @@ def _replicated(call: Call, key: bytes) -> Replicated | None:
         CommandError: it holds something that other regions do not get.
     """
     regions_of(call.server)
-    found = call.db.entries.get(key) or call.server.data.graves.entries.get(key)
+    found = call.db.entries.get(key)
     if found is None:
-        return None
+        return remembered(call.server, key)
     value = found.value
     if not isinstance(value, Replicated):
         raise CommandError(errors.WRONGTYPE)

@@ -14,6 +14,8 @@ from headrace.server.state import Server
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.regional import grave
+from headrace.storage.stream.regional.grave import Grave
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import NO_DEADLINE
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -33,12 +35,12 @@ def known_state(server: Server, key: bytes) -> RegionalStream | None:
     if server.changes.expired:  # until that is reported, it lies nowhere
         server.changes.report_expired()
     data = server.data
-    return _about_to_change(data.dbs[0], key) or _about_to_change(data.graves, key)
+    return _about_to_change(data.dbs[0], key) or _dug_up(server, key)
 
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
     """What the graves know of a stream, about to be changed; an empty one if they know nothing."""
-    return _about_to_change(server.data.graves, key) or _empty(server)
+    return _dug_up(server, key) or _empty(server)
 
 
 def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
@@ -47,6 +49,26 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
         return None
     keyspace.before_change(key)
     return found.value
+
+
+def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
+    """What the graves know of a stream: it lies there as one that can be changed from now on."""
+    graves = server.data.graves
+    found = graves.entries.get(key)
+    if found is not None and isinstance(found.value, Grave):
+        graves.put(key, found.value.opened(region_of(server)), found.access_ms)
+    return _about_to_change(graves, key)
+
+
+def in_grave(server: Server, key: bytes) -> RegionalStream | None:
+    """What the graves know of a stream, not to be changed."""
+    found = server.data.graves.entries.get(key)
+    if found is None:
+        return None
+    value = found.value
+    if isinstance(value, Grave):
+        return value.opened(region_of(server))
+    return value if isinstance(value, RegionalStream) else None
 
 
 def _empty(server: Server) -> RegionalStream:
@@ -80,7 +102,8 @@ def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
     """Remember a stream that is not there, as long as something of it matters."""
     graves = server.data.graves
     if not stream.is_idle():
-        graves.put(key, stream, server.clock.now_ns // 1_000_000)
+        now_ms = server.clock.now_ns // 1_000_000
+        graves.put(key, grave.bury(stream) or stream, now_ms)
     elif key in graves.entries:
         graves.remove(key)
 

@@ -11,7 +11,7 @@ from headrace.server.commands.streams.regional.joining import begin_to_join, rep
 from headrace.server.commands.streams.regional.moving import move_group
 from headrace.server.commands.streams.regional.removing import RegionalExpiries
 from headrace.server.commands.streams.regional.settings import limits_record, set_deadline
-from headrace.server.commands.streams.regional.state import known_state, settle
+from headrace.server.commands.streams.regional.state import in_grave, known_state, settle
 from headrace.server.regions.effects import (
     KeyJoin,
     Replication,
@@ -24,6 +24,7 @@ from headrace.server.regions.effects import (
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA
 from headrace.storage.regions.region import Region
+from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import Numbers, lane_name
 from headrace.storage.stream.groups import HERE
 from headrace.storage.stream.ids import ID_MAX, following
@@ -31,6 +32,7 @@ from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect, sweeper
+from headrace.storage.stream.regional.grave import Grave
 from headrace.storage.stream.regional.handing import has_read
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -58,6 +60,9 @@ class StreamReplication(Replication):
 
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
         """See ``Replication``."""
+        found = server.data.graves.entries.get(key)
+        if found is not None and isinstance(found.value, Grave) and found.value.outlasts(stable):
+            return True
         stream = known_state(server, key)
         if stream is None:
             return False
@@ -85,6 +90,10 @@ class StreamReplication(Replication):
         for db in (server.data.dbs[0], server.data.graves):
             for entry in db.slots:
                 stream = entry.value
+                if isinstance(stream, Grave):
+                    if stream.has_removals() or stream.opened(region).has_garbage():
+                        region.garbage[entry.key] = None
+                    continue
                 if not isinstance(stream, RegionalStream):
                     continue
                 if stream.has_garbage():
@@ -94,6 +103,10 @@ class StreamReplication(Replication):
                     is_elsewhere = places.elsewhere(stream) > HERE and has_read(group)
                     if is_elsewhere or places.prefix(stream, group):
                         region.unpublished[entry.key, name] = None
+
+    def remembered(self, server: Server, key: bytes) -> Replicated | None:
+        """See ``Replication``."""
+        return in_grave(server, key)
 
     def join(
         self, server: Server, key: bytes, copy: object | None, mine: Numbers, theirs: Numbers
