@@ -24,6 +24,9 @@ AA: Final = b"AA"
 # epoch.
 _PASSING: Final = (b"LOADING", b"AANOLOG", b"AANOBASE", b"AANOCOPY", b"AAAHEAD")
 
+# How requests of many words are refused at a port where the secret has to be shown first.
+_UNPROVEN: Final = b"unauthenticated multibulk length"
+
 # How far it has come
 STARTING: Final = 0
 CHALLENGED: Final = 1
@@ -196,6 +199,8 @@ class Asker(Giver):
         self.begin()
 
     def _refused(self, line: bytes) -> None:
+        if line.endswith(_UNPROVEN):
+            line = errors.NO_AUTH
         code = line.partition(b" ")[0]
         if code == b"AABEHIND":
             self.behind = True

@@ -155,7 +155,6 @@ def test_a_torn_end_is_refused_where_it_shall_be(fresh_server: Factory) -> None:
         (b"*1\r\n$4\r\nPANG\r\n", "unknown command 'PANG'"),
         (b"garbage\r\n", "expected '*' before a command"),
         (request([b"XADD", b"log", b"1-1", b"a", b"b"]), "XADD answered: ERR"),
-        (request([b"SELECT", b"99"]), "SELECT answered: ERR"),
         (request([b"SET", b"a"]), "wrong number of arguments"),
         (request([b"EXEC"]), "EXEC without MULTI"),
         (request([b"MULTI"]) * 2, "EXEC before another MULTI"),
@@ -176,6 +175,20 @@ def test_damage_is_refused_with_file_and_offset(
     at = len(good) + (len(damage) // 2 if damage.count(b"MULTI") == 2 else 0)
     assert f"{incr(server)} is damaged at offset {at}" in log
     assert reason in log
+    assert incr(server).read_bytes() == data
+
+
+def test_a_database_that_is_not_there_is_named(fresh_server: Factory) -> None:
+    server = fresh_server("--appendonly", "yes")
+    server.call("XADD", "log", "1-1", "a", "b")
+    server.kill()
+    good = incr(server).read_bytes()
+    data = good + request([b"SELECT", b"99"]) + request([b"SET", b"b", b"2"])
+    incr(server).write_bytes(data)
+    server.spawn()
+    assert server.wait() == 1
+    where = f"from offset {len(good)} on it is about database 99, and there are only 16"
+    assert f"{incr(server)} cannot be loaded: {where}" in server.log()
     assert incr(server).read_bytes() == data
 
 
