@@ -1,8 +1,8 @@
 """Whom a region has met stands in its file.
 
-Two lives of a region that took the same epoch are told apart by their nonces. So what others have
-met must outlast a restart: nobody else can say that a number was given twice. And while a region is
-down, the others have to know which kinds of records it will understand.
+Two lives of a region may have taken the same epoch. Their nonces tell them apart, so a region keeps
+the nonces that it has met over a restart: nobody else can say that a number was given twice. It
+also keeps which version each region speaks, because one that is down cannot be asked.
 """
 
 from __future__ import annotations

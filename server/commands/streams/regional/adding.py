@@ -155,8 +155,6 @@ def new_regional_stream(call: Call, key: bytes) -> RegionalStream:
     """What XADD and XGROUP CREATE begin with where there is no key."""
     server = call.server
     call.db.end_held(key, call.now_ms)
-    if server.changes.expired:  # what has expired just now is to be remembered first
-        server.changes.report_expired()
     stream = remembered(server, key)
     if stream.limits.winner() is None:
         config = server.config

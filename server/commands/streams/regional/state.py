@@ -32,10 +32,7 @@ def state_of(server: Server, key: bytes) -> RegionalStream:
 
 def known_state(server: Server, key: bytes) -> RegionalStream | None:
     """What is known of a stream, be it there or not, about to be changed."""
-    if server.changes.expired:  # until that is reported, it lies nowhere
-        server.changes.report_expired()
-    data = server.data
-    return _about_to_change(data.dbs[0], key) or _dug_up(server, key)
+    return _about_to_change(server.data.dbs[0], key) or _dug_up(server, key)
 
 
 def remembered(server: Server, key: bytes) -> RegionalStream:
@@ -53,6 +50,8 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
 
 def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
     """What the graves know of a stream: it lies there as one that can be changed from now on."""
+    if server.changes.expired:  # until that is reported, it lies nowhere
+        server.changes.report_expired()
     graves = server.data.graves
     found = graves.entries.get(key)
     if found is not None and isinstance(found.value, Grave):
