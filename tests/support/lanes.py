@@ -246,7 +246,7 @@ def _plain_births(births: Births) -> object:
     return (
         [
             (one.dot, one.start.encode(), one.numbers, _plain_intervals(one.intervals))
-            for one in births.creates
+            for one in births.known()
         ],
         [(one.dot, one.numbers) for one in births.tombstones],
         {dot: _plain_intervals(of_lanes) for dot, of_lanes in births.acks.items()},

@@ -3,6 +3,8 @@
 A group is made by a create, and several regions may make the same one at once. It exists while one
 of its creates lives. A create lives if its maker had seen every DESTROY of the group and every
 deletion of the key, if no expiry of the key had seen it, and if no living create had seen it.
+One that a living create had seen has been ended by a deletion that may not have come yet. It is
+kept until that comes, because the other create can end first.
 
 Acknowledgements name the creates for which they hold, and go with them. Some come before their
 create, because records of different origins come in any order.
@@ -96,6 +98,7 @@ class Births:
 
     Attributes:
         creates: those that live, in the order of their dots.
+        outlived: those that another's maker had seen, and that no deletion which came has ended.
         tombstones: when it was destroyed, as far as not everybody is known to have seen that.
         acks: what is acknowledged for creates that have not come.
         mode: the most pending entries, as XGROUP SETMODE sets it.
@@ -104,6 +107,7 @@ class Births:
 
     def __init__(self) -> None:
         self.creates: list[Create] = []
+        self.outlived: list[Create] = []
         self.tombstones: list[Tombstone] = []
         self.acks: dict[Dot, dict[bytes, Intervals]] = {}
         self.mode = Register()
@@ -124,30 +128,39 @@ class Births:
         for removal in removals:
             if not create.survives(removal):
                 return False
-        for other in self.creates:
-            if other.dot == create.dot or covers(other.numbers, create.dot):
+        known = self.known()
+        for other in known:
+            if other.dot == create.dot:
                 return False
         if acks is not None:
             for lane, intervals in acks.items():
                 create.intervals_of(lane).unite(intervals)  # a copy's create has some
-        living = [other for other in self.creates if not covers(create.numbers, other.dot)]
-        living.append(create)
-        self.creates = sorted(living, key=_key)
-        return True
+        self.keep([*known, create])
+        return create in self.creates
 
     def add_tombstone(self, tombstone: Tombstone) -> None:
         """It was destroyed."""
         self.tombstones.append(tombstone)
         dot = tombstone.dot
-        self.creates = [create for create in self.creates if covers(create.numbers, dot)]
+        self.keep([create for create in self.known() if covers(create.numbers, dot)])
         self.mode.drop_seen(tombstone.numbers)
         self.home.drop_seen(tombstone.numbers)
 
     def add_removal(self, removal: Removal) -> None:
         """The key was deleted, or has expired."""
-        self.creates = [create for create in self.creates if create.survives(removal)]
+        self.keep([create for create in self.known() if create.survives(removal)])
         self.mode.drop_seen(removal.numbers)
         self.home.drop_seen(removal.numbers)
+
+    def keep(self, known: list[Create]) -> None:
+        """These creates are left; those whose end another's maker had seen do not live."""
+        self.creates = []
+        self.outlived = []
+        for create in sorted(known, key=_key):
+            if any(other is not create and covers(other.numbers, create.dot) for other in known):
+                self.outlived.append(create)
+            else:
+                self.creates.append(create)
 
     def add_mode(self, setting: Setting, removals: list[Removal]) -> None:
         """Its mode was set."""
@@ -175,6 +188,9 @@ class Births:
         create = self.create(dot)
         if create is not None:
             return create.acknowledge(lane, after, upto)
+        for create in self.outlived:
+            if create.dot == dot:
+                create.acknowledge(lane, after, upto)
         if not come:
             of_lanes = self.acks.get(dot)
             if of_lanes is None:
@@ -184,6 +200,10 @@ class Births:
         return False
 
     # What is asked
+
+    def known(self) -> list[Create]:
+        """The creates that no deletion has ended: first those that live."""
+        return self.creates + self.outlived
 
     def create(self, dot: Dot) -> Create | None:
         """The living create that a record made."""
@@ -253,7 +273,7 @@ class Births:
         """About how much memory it takes."""
         settings = len(self.mode.settings) + len(self.home.settings)
         total = _SMALL_BYTES * (1 + len(self.tombstones) + len(self.acks) + settings)
-        for create in self.creates:
+        for create in self.known():
             total += _CREATE_BYTES + _INTERVALS_BYTES * len(create.intervals)
         return total
 
@@ -261,6 +281,7 @@ class Births:
         """Equal ones."""
         twin = Births()
         twin.creates = [create.copy() for create in self.creates]
+        twin.outlived = [create.copy() for create in self.outlived]
         twin.tombstones = self.tombstones.copy()
         twin.acks = {dot: _copied(of_lanes) for dot, of_lanes in self.acks.items()}
         twin.mode = self.mode.copy()

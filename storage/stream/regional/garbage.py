@@ -67,7 +67,7 @@ def forget_lanes(stream: RegionalStream, dead: list[Lane]) -> None:
     stream.remove_lanes(dead)
     names = [lane.name for lane in dead]
     for births in stream.births.values():
-        for create in births.creates:
+        for create in births.known():
             for name in names:
                 create.intervals.pop(name, None)
     for group in stream.groups.values():

@@ -319,16 +319,17 @@ def _join_births(
     copy_numbers: Numbers,
 ) -> None:
     kept: list[Create] = []
-    for create in mine.creates:
-        other = copy.create(create.dot)
+    theirs = {create.dot: create for create in copy.known()}
+    ours = {create.dot for create in mine.known()}
+    for create in mine.known():
+        other = theirs.get(create.dot)
         if other is not None:
             for lane, intervals in other.intervals.items():
                 create.intervals_of(lane).unite(intervals)
             kept.append(create)
         elif not covers(copy_numbers, create.dot):
             kept.append(create)
-    ours = mine.dots()
-    mine.creates = kept
+    mine.keep(kept)
     tombstones = {tombstone.dot for tombstone in mine.tombstones}
     for tombstone in copy.tombstones:
         if tombstone.dot not in tombstones:
@@ -342,7 +343,7 @@ def _join_births(
             register.drop_seen(tombstone.numbers)
         for removal in stream.removals:
             register.drop_seen(removal.numbers)
-    for create in copy.creates:
+    for create in copy.known():
         if create.dot not in ours and not covers(my_numbers, create.dot):
             mine.add_create(create.copy(), stream.removals)
     _join_acks(mine, copy, my_numbers, copy_numbers)

@@ -170,6 +170,27 @@ def test_creates_and_deletions_in_any_order() -> None:
     assert states[0] == ([(b"h", [(b"2.0", 2)])], {b"h": 3}), "the higher of two regions"
 
 
+def test_a_create_that_ends_gives_way_to_one_before_it_whose_end_has_not_come() -> None:
+    first, second, third, fourth = Replica(1), Replica(2), Replica(3), Replica(4)
+    fourth.remove()
+    give(fourth, first)
+    first.create(b"g")
+    for replica in (second, third):
+        give(first, replica)
+    third.destroy(b"g")
+    give(third, second)
+    second.create(b"g")
+    for order in permutations((first, second, fourth)):
+        replica = Replica(9)
+        for source in order:
+            give(source, replica)
+        assert state(replica) == [(b"g", [(b"1.0", 1)])], "the removal ends the second create"
+        assert state(replica.copy()) == state(replica)
+        give(third, replica)
+        assert not replica.stream.groups
+        assert not replica.stream.births[b"g"].known()
+
+
 def test_a_group_begins_anew_where_another_create_lives() -> None:
     first, second = a_pair()
     first.add(1)

@@ -134,7 +134,7 @@ def births_document(births: Births) -> bytes:
             encode_numbers(create.numbers),
             _of_lanes(create.intervals),
         )
-        for create in births.creates
+        for create in births.known()
     ]
     tombstones = [
         (*tombstone.dot, encode_numbers(tombstone.numbers)) for tombstone in births.tombstones
@@ -147,10 +147,12 @@ def read_births(document: bytes) -> Births:
     """What a document knows of the creates of a group."""
     creates, tombstones, acks, mode, home = _births(document)
     births = Births()
+    known: list[Create] = []
     for origin, number, start, numbers, of_lanes in creates:
         create = Create(_dot(origin, number), decode_start(start), decode_numbers(numbers))
         create.intervals = _read_of_lanes(of_lanes)
-        births.creates.append(create)
+        known.append(create)
+    births.keep(known)
     for origin, number, numbers in tombstones:
         births.tombstones.append(Tombstone(_dot(origin, number), decode_numbers(numbers)))
     for origin, number, of_lanes in acks:
