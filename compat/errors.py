@@ -482,8 +482,11 @@ def unrecognized_xnack_option(word: bytes) -> bytes:
 
 # Regions
 AA_NO_REGION: Final = b"ERR this server is no region (aa-region-id)"
+AA_DATABASE: Final = b"AADATABASE this region belongs to another database (aa-database)"
 AA_OTHER_PORT: Final = b"ERR only another region may ask for that, at aa-port"
-AA_NOT_AT_THIS_PORT: Final = b"ERR this port is for other regions: it takes AA and PING alone"
+AA_NOT_AT_THIS_PORT: Final = (
+    b"ERR this port is for other regions: it takes AA AUTH, AA HELLO, AA PULL, AA COPY and PING"
+)
 AA_HELLO_FIRST: Final = b"AAHELLO who is asking? AA HELLO comes first"
 AA_SECRET_WRONG: Final = b"AASECRET the other side has another secret (aa-secret)"
 AA_SECRET_NONE: Final = b"AASECRET this region has no secret (aa-secret)"
@@ -530,11 +533,6 @@ def aa_unaware(name: bytes, version: int, region: int) -> bytes:
         b"AAVERSION region %d has to be upgraded before: it has not said that it knows AA %b, of "
         b"version %d" % (region, name, version)
     )
-
-
-def aa_database(name: bytes) -> bytes:
-    """For another region that belongs to another database."""
-    return b"AADATABASE this region belongs to the database '%b' (aa-database)" % _shown(name)
 
 
 def aa_twin(origin: bytes) -> bytes:

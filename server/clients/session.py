@@ -26,7 +26,7 @@ NO_TOUCH: Final = 1 << 10
 NO_EVICT: Final = 1 << 11
 AT_WORK: Final = 1 << 13  # its request is being run in slices
 LONG: Final = 1 << 14  # a request being run may be long enough to be run in slices
-OF_REGION: Final = 1 << 15  # at the port for other regions: AA and PING are all it may call
+OF_REGION: Final = 1 << 15  # at aa-port: it may call little
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.

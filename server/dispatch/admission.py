@@ -63,6 +63,7 @@ _FOR_SUBSCRIBERS: Final = (
     b"quit",
     b"reset",
 )
+_FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
 _REPLICATED_READS: Final = (b"publish", b"spublish")
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
@@ -263,8 +264,11 @@ def _is_paused(server: Server, session: Session, row: Command) -> bool:
 
 
 def is_of_regions(row: Command) -> bool:
-    """Whether a command is taken at the port for other regions."""
-    return row.name == b"ping" or row.name.startswith(b"aa|")
+    """Whether a command is taken at the port for other regions.
+
+    What operators ask is not, because ``requirepass`` does not hold there.
+    """
+    return row.name in _FOR_REGIONS
 
 
 def is_queued(row: Command) -> bool:

@@ -196,7 +196,7 @@ def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
     if hello.lowest > newest:
         return errors.aa_version(region.id, newest, hello.region, hello.lowest)
     if hello.database != region.database:
-        return errors.aa_database(region.database)
+        return errors.AA_DATABASE
     if hello.region == region.id:
         return errors.aa_twin(hello.origin)
     if region.forgotten.get(hello.region, -1) >= hello.epoch:

@@ -410,10 +410,9 @@ def test_without_the_secret_nothing_is_answered(guarded: RegionProcess) -> None:
     with RawClient(guarded.aa_port) as client:
         for words in (
             ("PING",),
-            ("AA", "PEERS"),
             ("AA", "HELLO", "1", "default", "2", "0", "0", "-", "strict", "-"),
             ("AA", "PULL", "1"),
-            ("AA", "TOKEN"),
+            ("AA", "COPY", "BEGIN"),
         ):
             assert client.call(*words).startswith(b"-NOAUTH")
         assert client.call("AUTH", "open sesame").startswith(b"-ERR this port is for other regions")
@@ -427,7 +426,8 @@ def test_without_the_secret_nothing_is_answered(guarded: RegionProcess) -> None:
         right = asking_code(b"open sesame", nonce, answering)
         assert client.call("AA", "AUTH", "PROOF", right).startswith(b"$64\r\n")
         assert client.call("PING") == b"+PONG\r\n"
-        assert client.call("AA", "TOKEN") == b"$1\r\n-\r\n"
+        assert client.call("AA", "PULL", "1").startswith(b"-AAHELLO")
+        assert isinstance(client.call_parsed("AA", "HELLO", *WORDS), list)
 
 
 def test_the_port_takes_little(region: RegionProcess) -> None:
@@ -456,6 +456,43 @@ def test_the_port_takes_little(region: RegionProcess) -> None:
     with region.client() as client:
         for words in (("AA", "HELLO", *"12345678"), ("AA", "PULL", "1"), ("AA", "AUTH", "x")):
             assert client.call(*words).startswith(b"-ERR only another region may ask for that")
+
+
+def test_the_port_takes_nothing_that_operators_ask() -> None:
+    """``requirepass`` does not hold there, and what it gives comes after the right name."""
+    port, claim = claim_port()
+    with RegionProcess(1, port, "--aa-database", "orders") as region:
+        region.call("CONFIG", "SET", "aa-peers", "2 127.0.0.1 1")
+        region.call("CONFIG", "SET", "requirepass", "for clients")
+        names = ["orders", "payments"]
+        with RawClient(region.aa_port) as client:
+            for name in names:
+                for words in (
+                    *(("FORGET", "2"), ("JOIN", "5"), ("MOVE", "s", "g", "2", "FORCE")),
+                    *(("PAUSE", "ALL"), ("RESUME", "ALL"), ("SYNC", "1"), ("PEERS",), ("TOKEN",)),
+                    *(("WAIT", "-", "1"), ("COUNT", "ACK"), ("STREAM", "s"), ("DIGEST",)),
+                    ("HELP",),
+                ):
+                    refused = client.call("AA", *words)
+                    assert refused.startswith(b"-ERR this port is for other regions"), words
+                if name == "orders":  # last, because it lets in
+                    continue
+                refused = client.call("AA", "HELLO", "1", name, *WORDS[2:])
+                assert refused.startswith(b"-AADATABASE")
+                assert b"orders" not in refused
+                assert client.call("AA", "PULL", "1").startswith(b"-AAHELLO")
+                assert client.call("AA", "COPY", "BEGIN").startswith(b"-AAHELLO")
+            assert isinstance(client.call_parsed("AA", "HELLO", "1", "orders", *WORDS[2:]), list)
+            assert client.call_parsed("AA", "PULL", "1") == [[b"END", b"-", 0]]
+            assert client.call("AA", "FORGET", "2").startswith(b"-ERR this port is for other")
+        with region.client() as client:
+            assert client.call("AA", "FORGET", "2") == b"-NOAUTH Authentication required.\r\n"
+            assert client.call("AUTH", "for clients") == b"+OK\r\n"
+            assert client.call("AA", "COUNT", "FORGET") == b":0\r\n"
+            assert client.call("AA", "PEERS").startswith(b"*1\r\n")
+            assert client.call("AA", "FORGET", "2") == b"+OK\r\n"
+            assert client.call("AA", "COUNT", "FORGET") == b":1\r\n"
+    claim.close()
 
 
 def test_clients_leave_other_regions_their_room(region: RegionProcess) -> None:
