@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 LOOKER: Final = "oracle"
 READER: Final = b"drain"
 AS_WANTED: Final = object()  # entries as they have to be
-OF_TIME: Final = frozenset((b"ACK", b"BEAT", b"EXPIRE"))
-OF_ARRIVAL: Final = frozenset((b"XDEL", b"BEAT", b"ACK", b"EXPIRE"))
+OF_TIME: Final = frozenset((b"ACK", b"BEAT", b"EXPIRE", b"HAND"))
+OF_ARRIVAL: Final = frozenset((b"XDEL", b"BEAT", b"ACK", b"EXPIRE", b"HAND"))
 OF_COMMAND: Final[dict[bytes, frozenset[bytes]]] = {
     b"XADD": frozenset((b"XADD", b"TRIM", b"XDEL", b"LIMITS")),
     b"XDEL": frozenset((b"XDEL",)),
@@ -61,14 +61,18 @@ OF_COMMAND: Final[dict[bytes, frozenset[bytes]]] = {
     b"RENAME": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
     b"RENAMENX": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
     b"COPY": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
+    b"RESTORE": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
+    b"AA": frozenset((b"MOVE", b"ACK", b"HAND")),
     b"XSETID": frozenset((b"TOP",)),
     b"XGROUP": frozenset((b"GROUP", b"UNGROUP", b"MODE", b"LIMITS")),
     b"XREADGROUP": frozenset((b"ACK",)),
     b"XACK": frozenset((b"ACK",)),
     b"XCFGSET": frozenset((b"LIMITS",)),
-    b"EXEC": frozenset(b"XADD TRIM XDEL ACK DEL TTL TOP LIMITS GROUP UNGROUP MODE EXPIRE".split()),
+    b"EXEC": frozenset(
+        b"XADD TRIM XDEL ACK DEL TTL TOP LIMITS GROUP UNGROUP MODE EXPIRE MOVE HAND".split()
+    ),
 }
-MAKES_ENTRIES: Final = frozenset((b"RENAME", b"RENAMENX", b"COPY"))
+MAKES_ENTRIES: Final = frozenset((b"RENAME", b"RENAMENX", b"COPY", b"RESTORE"))
 
 
 def kind_of(record: Record) -> bytes:
@@ -214,6 +218,8 @@ class Checks:
         elif name in (b"XRANGE", b"XREAD"):
             ids = reply_ids(reply) if name == b"XREAD" else [e[0] for e in reply]  # type: ignore[attr-defined]
             self._ascends(region, words, ids)
+            if b"STABLE" in words:
+                self._read_stable(region, words, ids, alone)
         elif words[:2] == [b"XINFO", b"STREAM"] and len(words) == 3:
             stable = _field(reply, b"stable-id")
             if isinstance(stable, bytes) and not region.view.key(words[2]).deletes:
@@ -239,8 +245,24 @@ class Checks:
             self._note(region, region.moved, (words[2], words[3]), at)
         elif words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
             self._pending_by_hand.add((words[2], words[3]))
+        elif words[:2] == [b"AA", b"WAIT"]:
+            self._followed(region, words, reply)
         elif words[0] == b"XCLAIM" and b"FORCE" in words and reply:
             self._pending_by_hand.add((words[1], words[2]))
+
+    def _read_stable(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
+        """I15: a reader of what is stable is given all, in order, and nothing comes before that."""
+        if not ids:
+            return
+        key, after, upto = words[-2], read_id(words[-1]), read_id(ids[-1])
+        region.read_upto[key] = upto
+        view = region.view.key(key)
+        wanted = [show_id(e.id) for e in view.entries() if after < e.id <= upto]
+        if alone and ids != wanted:
+            raise Violated(f"I15: {words!r} in region {region.number} gave {ids} and not {wanted}")
+        told = self._told.get((region.number, key))
+        if not view.deletes and (told is None or told.stable < upto):
+            self._told[region.number, key] = _Told(upto, region.known.copy())
 
     def _added(
         self,
@@ -352,7 +374,17 @@ class Checks:
                     self._ascends(region, words, ids)
                     if words[0] == b"XREADGROUP":
                         self._note(region, region.delivered, (words[-2], words[2]), ids)
+                elif client.waits_for[:2] == [b"AA", b"WAIT"]:
+                    self._followed(region, client.waits_for, reply)
             client.received = []
+
+    def _followed(self, region: Region, words: Words, reply: object) -> None:
+        """Who was told that all is here finds it."""
+        if reply != 1 or region.unwritten or region.was_unwritten:
+            return
+        for origin, number in read_numbers(words[2]).items():
+            if region.known.get(origin, 0) < number:
+                raise Violated(f"{words!r} in region {region.number} is done with {region.known}")
 
     def _arrived(self, region: Region, records: list[Record]) -> None:
         """I15: nothing arrives below what was told to be stable."""
@@ -575,6 +607,8 @@ class Checks:
             for key, view in sorted(region.view.keys.items()):
                 for group in view.groups():  # they may have as much pending as they like
                     self._call(region, b"XGROUP", b"SETMODE", key, group, b"MAX-PENDING", b"0")
+                    if group in view.moved:
+                        self._call(region, b"AA", b"MOVE", key, group, b"*", b"FORCE")
             self._look(region)
         self.world.meet()
         for region in self.world.regions.values():
@@ -618,11 +652,16 @@ class Checks:
         view = region.view.key(key)
         living = view.living(group)
         creates = region.knows(key, group)
-        here = _ids(region.delivered.get((key, group), []), creates)
+        everywhere = list(self.world.regions.values())
+        readers = everywhere if group in view.moved else [region]  # what they had may have moved
+        here: set[bytes] = set()
         acked: set[bytes] = set()
-        for other in self.world.regions.values():
+        passed: list[ID] = []
+        for other in readers:
+            here |= _ids(other.delivered.get((key, group), []), creates)
+            passed += [read_id(i) for i in _ids(other.moved.get((key, group), []), creates)]
+        for other in everywhere:
             acked |= _ids(other.acked.get((key, group), []), creates)
-        passed = [read_id(i) for i in _ids(region.moved.get((key, group), []), creates)]
         limit = max(passed, default=NO_ID)
         for entry in view.entries():
             text = show_id(entry.id)
@@ -652,6 +691,8 @@ class Checks:
             if region.moved.get((key, group)):
                 return False
         view = next(iter(self.world.regions.values())).view.key(key)
+        if group in view.moved:
+            return False
         living = view.living(group)
         return len(living) == 1 and living[0].start in (b"0", b"0-0")
 

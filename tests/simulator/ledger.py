@@ -18,7 +18,7 @@ from simulator.resp import Incomplete, Words, read_record
 Numbers = dict[bytes, int]
 Dot = tuple[bytes, int]
 EFFECTS: Final = frozenset(
-    b"XDEL TRIM DEL EXPIRE GROUP UNGROUP ACK TOP TTL LIMITS MODE BEAT JOIN FORGET".split()
+    b"XDEL TRIM DEL EXPIRE GROUP UNGROUP ACK TOP TTL LIMITS MODE MOVE HAND BEAT JOIN FORGET".split()
 )
 
 

@@ -139,6 +139,7 @@ class KeyView:
         self.expiries: list[Numbers] = []
         self.acks: dict[bytes, list[Ack]] = {}
         self.pairs: dict[tuple[bytes, bytes], list[tuple[bytes, ID]]] = {}
+        self.moved: set[bytes] = set()  # groups
         self.manual = False
         self._entries: list[Entry] | None = None
         self._groups: list[bytes] | None = None
@@ -153,6 +154,10 @@ class KeyView:
         """Of lanes with an entry of this ID, those that no deletion of the key covers so far."""
         lanes = [lane for lane, added_id in self.added if added_id == entry_id]
         return [lane for lane in lanes if self.deleted.get(lane, NO_ID) < entry_id]
+
+    def created(self, create: Create) -> None:
+        if all(known.dot != create.dot for known in self.creates):
+            self.creates.append(create)
 
     def is_alive(self, lane: bytes, entry_id: ID) -> bool:
         if entry_id <= self.deleted.get(lane, NO_ID) or entry_id <= self.trimmed.get(lane, NO_ID):
@@ -260,7 +265,14 @@ class View:
             _raise(view.deleted, read_lanes(words[3]))
             view.expiries.append(read_numbers(words[4]))
         elif name == b"GROUP":
-            view.creates.append(Create(words[3], dot, words[4], read_numbers(words[5])))
+            view.created(Create(words[3], dot, words[4], read_numbers(words[5])))
+        elif name == b"HAND":  # the creates of the group stand in it
+            for at in range(6, 6 + 3 * int(words[5]), 3):
+                (made,) = read_dots(words[at])
+                numbers = read_numbers(words[at + 2])
+                view.created(Create(words[3], made, words[at + 1], numbers))
+        elif name == b"MOVE":
+            view.moved.add(words[3])
         elif name == b"UNGROUP":
             view.destroyed.setdefault(words[3], []).append(dot)
         elif name == b"ACK":

@@ -19,7 +19,7 @@ from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import TICK_MS, Regions
 from headrace.storage.stream.regional.stream import RegionalStream
 from simulator.ledger import Ledger, Numbers, Record, Shelf, Violated, region_of
-from simulator.oracle import View, view_of
+from simulator.oracle import ID, View, view_of
 from simulator.process import Client, Process
 from simulator.resp import Words, read_record
 from simulator.virtual import Time
@@ -73,6 +73,7 @@ class Region(Process):
         delivered: what clients here were given as new.
         acked: what clients here acknowledged.
         moved: groups whose place was moved here by hand, and how far.
+        read_upto: how far a reader of each key has come here, who reads what is stable.
         due_ms: when there is something to do, unless it is touched before.
     """
 
@@ -96,6 +97,7 @@ class Region(Process):
         self.delivered: dict[GroupName, list[Delivery]] = {}
         self.acked: dict[GroupName, list[Delivery]] = {}
         self.moved: dict[GroupName, list[Delivery]] = {}
+        self.read_upto: dict[bytes, ID] = {}
         self.due_ms = 0
         self.was_unwritten = False  # at the last look
         self.check_ready: Callable[[], None] | None = None
@@ -285,6 +287,11 @@ class Region(Process):
         """The file that is written to is no longer than this by now."""
         if self.shelf.cut(size):
             self.view = view_of(self.ledger, self.known)
+
+    def dump(self, key: bytes) -> bytes | None:
+        """What DUMP says of a key."""
+        found = self.call("oracle", [b"DUMP", key])
+        return found if isinstance(found, bytes) else None
 
     def lose_disk(self) -> None:
         super().lose_disk()

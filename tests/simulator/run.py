@@ -12,12 +12,16 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator
+from typing import Final
 
 from simulator.attempts import read_ranges
 from simulator.campaign import Campaign
 from simulator.scenarios import SCENARIOS
 from simulator.stage import play
+from simulator.workload import LATER
 from simulator.world import FAULTS, Plan
+
+KINDS: Final = ", ".join((*FAULTS, *LATER))
 
 
 def plans_of(options: argparse.Namespace) -> Iterator[Plan]:
@@ -45,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=0, help="end after so long")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--only", default="", help="steps to run, such as 1-20,31")
-    parser.add_argument("--without", default="", help="faults to leave out: " + ", ".join(FAULTS))
+    parser.add_argument("--without", default="", help="what to leave out: " + KINDS)
     parser.add_argument("--failures", type=int, default=5, help="end after so many")
     parser.add_argument("--no-shrink", action="store_true", help="print failures as they are")
     parser.add_argument("--trace", action="store_true", help="show what happens, step by step")

@@ -8,11 +8,14 @@ same mixture always finds what that mixture finds, and nothing else.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from simulator.oracle import Entry, View, show_id
+from simulator.oracle import Entry, show_id
 from simulator.resp import Words
+
+if TYPE_CHECKING:
+    from simulator.region import Region
 
 STRICT: Final = "strict"
 SEMI_STRICT: Final = "semi-strict"
@@ -33,13 +36,30 @@ class Asked(NamedTuple):
 class Sight:
     """What a client of a region may know of it, to ask for what is there mostly."""
 
-    def __init__(self, view: View, now_ms: int) -> None:
-        self.view = view
+    def __init__(self, region: Region, regions: Iterable[Region], now_ms: int) -> None:
+        self.view = region.view
+        self._regions = list(regions)
         self.now_ms = now_ms
+        self._region = region
 
     def entries(self, key: bytes) -> Sequence[Entry]:
         found = self.view.keys.get(key)
         return found.entries() if found is not None else ()
+
+    def dump(self, key: bytes) -> bytes | None:
+        """What DUMP says of a key."""
+        return self._region.dump(key)
+
+    def token(self, chance: random.Random) -> bytes:
+        """What AA TOKEN says in some region."""
+        ready = [region for region in self._regions if region.ready]
+        found = chance.choice(ready).call("oracle", [b"AA", b"TOKEN"])
+        assert isinstance(found, bytes), found
+        return found
+
+    def read_upto(self, key: bytes) -> bytes:
+        """How far a reader has come who reads what is stable."""
+        return show_id(self._region.read_upto.get(key, (0, 0)))
 
 
 Maker = Callable[["Workload", Sight], list[Words]]
@@ -50,11 +70,22 @@ class Workload:
 
     Args:
         mode: of the IDs that callers give.
+        regions: how many there are.
+        more: chance of its own that the later kinds have, so that leaving them out changes nothing.
+        without: kinds that are left out.
     """
 
-    def __init__(self, chance: random.Random, mode: str, strong: bool) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        mode: str,
+        regions: int,
+        more: random.Random,
+        without: frozenset[str],
+    ) -> None:
         self.chance: Final = chance
         self.mode = mode
+        self.regions: Final = regions
         self.keys: Final = [b"s%d" % number for number in range(chance.choice((1, 2, 3, 6)))]
         self.groups: Final = [b"g%d" % number for number in range(chance.choice((1, 2, 3)))]
         self.consumers: Final = [b"a", b"b"]
@@ -65,8 +96,10 @@ class Workload:
         }
         for name in ("add", "read_group"):  # without them there is nothing
             self.weights[name] = max(self.weights[name], _BASE[name] / 3)
-        if not strong:
-            self.weights["flush"] = 0.0
+        for name, base in LATER.items():
+            weight = base * 10 ** more.uniform(-1.0, 0.5) if more.random() < 0.5 else 0.0
+            self.weights[name] = 0.0 if name in without else weight
+        self.gives_ids: Final = self.weights["read_stable"] == 0 or more.random() < 0.3
         self._names: Final = list(self.weights)
         self._cumulative: Final[list[float]] = []
         total = 0.0
@@ -82,12 +115,12 @@ class Workload:
             inner: list[Words] = []
             for _ in range(self.chance.randint(1, 4)):
                 name = self.chance.choices(self._names, cum_weights=self._cumulative)[0]
-                if name not in ("transaction", "wait"):
+                if name not in ("transaction", "wait", "overwrite", "follow"):
                     inner += _MAKERS[name](self, sight)
             return Asked("t", [[b"MULTI"], *inner, [b"EXEC"]])
         requests = _MAKERS[name](self, sight)
         client = "c"
-        if name == "wait":
+        if name in ("wait", "follow"):
             client = f"w{self.chance.randrange(3)}"
         return Asked(client, requests)
 
@@ -127,7 +160,7 @@ class Workload:
 def _add_id(work: Workload, sight: Sight, key: bytes) -> bytes:
     chance = work.chance
     kind = chance.random()
-    if kind < 0.6:
+    if kind < 0.6 or not work.gives_ids:
         return b"*"
     entries = sight.entries(key)
     top = entries[-1].id[0] if entries else sight.now_ms - 1000
@@ -343,6 +376,40 @@ def _wait(work: Workload, sight: Sight) -> list[Words]:
     return [[*reader, *block, b"STREAMS", work.key(), b">"]]
 
 
+def _move_group(work: Workload, sight: Sight) -> list[Words]:
+    to = b"%d" % work.chance.randint(1, work.regions) if work.chance.random() < 0.8 else b"*"
+    force = [b"FORCE"] if work.chance.random() < 0.4 else []
+    return [[b"AA", b"MOVE", work.key(), work.group(), to, *force]]
+
+
+def _read_stable(work: Workload, sight: Sight) -> list[Words]:
+    key = work.key()
+    count = b"%d" % work.chance.choice((1, 3, 100))
+    return [[b"XREAD", b"COUNT", count, b"STABLE", b"STREAMS", key, sight.read_upto(key)]]
+
+
+def _restore(work: Workload, sight: Sight) -> list[Words]:
+    payload = sight.dump(work.key())
+    key = work.key()
+    if payload is None:
+        return [[b"EXISTS", key]]
+    replace = [b"REPLACE"] if work.chance.random() < 0.7 else []
+    ttl = work.chance.choice((b"0", b"0", b"700"))
+    return [[b"RESTORE", key, ttl, payload, *replace]]
+
+
+def _follow(work: Workload, sight: Sight) -> list[Words]:
+    """Who comes from another region, and wants to find here what was there."""
+    timeout = work.chance.choice((b"50", b"1000"))
+    return [[b"AA", b"WAIT", sight.token(work.chance), timeout]]
+
+
+def _overwrite(work: Workload, sight: Sight) -> list[Words]:
+    """A string in the place of a stream, which is no key of all regions, and goes at once."""
+    key = work.key()
+    return [[b"MULTI"], [b"SET", key, b"text"], [b"DEL", key], [b"EXEC"]]
+
+
 _BASE: Final = {
     "add": 40.0,
     "produce": 6.0,
@@ -365,7 +432,19 @@ _BASE: Final = {
     "wait": 2.0,
     "transaction": 3.0,
 }
+LATER: Final = {
+    "move_group": 4.0,
+    "read_stable": 6.0,
+    "restore": 1.0,
+    "overwrite": 0.5,
+    "follow": 2.0,
+}
 _MAKERS: Final[dict[str, Maker]] = {
+    "move_group": _move_group,
+    "read_stable": _read_stable,
+    "restore": _restore,
+    "overwrite": _overwrite,
+    "follow": _follow,
     "add": _add,
     "produce": _produce,
     "delete_entries": _delete_entries,

@@ -104,8 +104,10 @@ class World:
         self._lossy = self.network.lossy
         for region in self.regions.values():
             region.network = self.network
-        self.workload: Final = Workload(chance, self.mode, True)
-        self.renames = self.workload.weights["rename"] > 0
+        more = random.Random(plan.seed * 1_000_003 - 1)
+        self.workload: Final = Workload(chance, self.mode, plan.regions, more, plan.without)
+        weights = self.workload.weights
+        self.renames = weights["rename"] > 0 or weights["restore"] > 0
         self.forgets_pairs = self.workload.weights["limits"] > 0
         self._look_at_clocks()
         self.clocks_set = False
@@ -193,7 +195,7 @@ class World:
             return
         region = chance.choice(ready)
         self.workload.chance = chance  # type: ignore[misc]
-        sight = Sight(region.view, self.time.now_ms + region.skew_ms)
+        sight = Sight(region, ready, self.time.now_ms + region.skew_ms)
         asked = self.workload.next(sight)
         self.tally.operations += len(asked.requests)
         self.checks.ask(region, asked)
