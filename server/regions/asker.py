@@ -189,7 +189,7 @@ class Asker(Giver):
             return
         region.meet(hello.region, hello.epoch)
         self.known = hello.numbers
-        if hello.numbers.get(region.origin, 0) > region.count:
+        if region.is_outdone(hello.numbers):
             self.ahead = True
             self.fail("the peer knows more of this region than it does itself")
             return

@@ -11,7 +11,7 @@ from headrace.server.regions.exchange import RecordLog, Source
 from headrace.server.regions.hello import BadHello, Hello, hello_of, read_hello, refusal, told
 from headrace.server.regions.secret import answering_code, asking_code, is_nonce, new_nonce, same
 from headrace.storage.regions.region import Region
-from headrace.storage.regions.vectors import region_of
+from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
 
 
 class Caller:
@@ -93,18 +93,28 @@ class Caller:
         if line:
             raise CommandError(line)
         region.meet(hello.region, hello.epoch)
-        known = region.known()
-        if not hello.nonce:  # it begins an epoch, above all that it has had: also without a record
-            for origin in region.nonces:
-                if region_of(origin) == hello.region:
-                    known.setdefault(origin, 0)
-        reply = hello_of(region, known)
+        reply = hello_of(region, self._known_to(hello))
         reply.remembered = region.nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}
         reply.members = self._members()
         region.note_met(hello.origin, hello.nonce, hello.version)
         self.source = Source(region, log, hello)
         return reply.reply()
+
+    def _known_to(self, hello: Hello) -> Numbers:
+        """What is known here, as the caller is to hear it.
+
+        Its epoch has to be above all that it has had, also above those without a record. It can
+        begin another one as long as it has written nothing.
+        """
+        region = self._region
+        known = region.known()
+        above = -1 if not hello.nonce else hello.epoch
+        if not hello.nonce or not hello.numbers.get(hello.origin, 0):
+            for origin in region.nonces:
+                if region_of(origin) == hello.region and epoch_of(origin) > above:
+                    known.setdefault(origin, 0)
+        return known
 
     def source_or_refuse(self) -> Source:
         """What answers its PULLs.

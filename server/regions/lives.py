@@ -4,10 +4,11 @@ Where another life writes, too, this one stops: what both write would be taken f
 stops as well once the others have forgotten it: what it would write came to nobody.
 
 It may also be found, while this region runs, that others know more of it than it does itself, or
-that they have met another life in the same epoch. Then its files were of an earlier time, or gone,
-and nobody could say so when it started. As long as it has written nothing since then, no number
-stands for two records. So it does what it would have done at its start: another epoch begins, and
-it takes no writes until it knows all that the others do.
+that they have met another life in the same epoch, or in a later one: the clock may have been set
+back. Then its files were of an earlier time, or gone, and nobody could say so when it started. As
+long as it has written nothing since then, no number stands for two records. So it does what it
+would have done at its start: another epoch begins, and it takes no writes until it knows all that
+the others do.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Lives:
     def outdone(self, member: int, known: Numbers) -> None:
         """Another region knows more of this one than it does itself."""
         reason = "it knows more of this region, which has written something else"
-        if known.get(self._region.origin, 0) > self._region.count:
+        if self._region.is_outdone(known):
             self._outdone(member, known, reason)
 
     def _outdone(self, member: int, known: Numbers, reason: str) -> None:

@@ -286,7 +286,7 @@ class Regions(Neighbours):
             self._asking.called(member, numbers)
         if self.catching is not None:
             self.catching.heard(member, numbers)
-        if self._is_open and numbers.get(self.region.origin, 0) > self.region.count:
+        if self._is_open and self.region.is_outdone(numbers):
             self._lives.outdone(member, numbers)
             if self._lives.is_stopped:
                 self.catching = None

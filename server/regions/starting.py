@@ -169,12 +169,7 @@ def _know_more(region: Region, answers: dict[int, Answer]) -> bool:
     """Whether another region has met more of this one than the files say, or another one."""
     if _remember_another(region, answers):
         return True
-    for answer in answers.values():
-        if latest_epoch(answer.numbers, region.id) > region.epoch:
-            return True
-        if answer.numbers.get(region.origin, 0) > region.count:
-            return True
-    return False
+    return any(region.is_outdone(answer.numbers) for answer in answers.values())
 
 
 def _next_epoch(known: int, now_ms: int) -> int:

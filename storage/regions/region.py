@@ -250,6 +250,15 @@ class Region:
         """Whether a record has been applied here."""
         return self.number_of(dot[0]) >= dot[1]
 
+    def is_outdone(self, numbers: Numbers) -> bool:
+        """Whether somebody who knows this has met more of this region than it knows itself.
+
+        It may be more of this epoch, or a later one: nobody takes anything of an earlier one then.
+        """
+        return (
+            numbers.get(self.origin, 0) > self.count or latest_epoch(numbers, self.id) > self.epoch
+        )
+
     def next_dot(self) -> Dot:
         """What the next record of this region will be."""
         return self.origin, self.count + 1

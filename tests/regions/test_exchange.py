@@ -572,12 +572,26 @@ def test_a_hello_says_what_is_remembered() -> None:
 def test_who_begins_an_epoch_hears_of_those_that_left_no_record() -> None:
     one, two = pair()
     two.write(3)
+    two.region.note_met(b"1.0", b"def", 1)
     two.region.note_met(b"1.700", b"abc", 1)
     words = [b"1", b"orders", *words_of(one)]
-    assert read_reply(two.caller().greet(words)).numbers == {b"2.0": 3}
     words[5] = b"-"
     told = {b"2.0": 3, b"1.0": 0, b"1.700": 0}
     assert read_reply(two.caller().greet(words)).numbers == told
+
+
+@pytest.mark.parametrize(("written", "told"), [(b"-", {b"1.700": 0}), (b"1.0=1", {})])
+def test_who_has_begun_hears_of_later_ones_while_it_can_still_begin_another(
+    written: bytes, told: dict[bytes, int]
+) -> None:
+    one, two = pair()
+    two.write(3)
+    two.region.note_met(b"1.700", b"abc", 1)
+    two.region.learned(b"1.0", 1)
+    words = [b"1", b"orders", *words_of(one)]
+    words[7] = written
+    answered = read_reply(two.caller().greet(words)).numbers
+    assert answered == {b"2.0": 3, b"1.0": 1, **told}
 
 
 def words_of(end: End) -> list[bytes]:
