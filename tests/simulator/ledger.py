@@ -153,6 +153,10 @@ class FileReader:
     def __del__(self) -> None:
         os.close(self._fd)
 
+    def size(self) -> int:
+        """How long it is, even if it was deleted since."""
+        return os.fstat(self._fd).st_size
+
     def read(self, size: int) -> list[Unit]:
         """The units that are new, in a file that is so long now."""
         if size <= self.offset:
@@ -214,7 +218,8 @@ class Shelf:
     Args:
         number: of the region.
         applied: is called with each record that is new here.
-        counted: what the server knows; where it has joined a copy nobody else can say it.
+        counted: what the server knows; where it has taken a copy nobody else can say it.
+        replaced: the life of the server whose files a copy has replaced last; empty for none.
 
     Attributes:
         known: how much of each origin.
@@ -226,12 +231,15 @@ class Shelf:
         ledger: Ledger,
         applied: Callable[[Record], None],
         counted: Callable[[], Numbers],
+        replaced: Callable[[], bytes],
     ) -> None:
         self._number: Final = number
         self._ledger: Final = ledger
         self._applied: Final = applied
         self._counted: Final = counted
-        self.joined = False  # a copy was joined in the last look: much is known at once
+        self._replaced: Final = replaced
+        self._replaced_in = b""  # the life in which that was seen
+        self.joined = False  # a copy was taken in the last look: much is known at once
         self.known: Numbers = {}
         self.reader: FileReader | None = None
         self._marks: list[tuple[int, bytes, int]] = []  # where records of the file at hand end
@@ -247,15 +255,19 @@ class Shelf:
         found: list[Record] = []
         reader = self.reader
         if reader is not None and reader.path != path:  # perhaps there is more at the end of it
-            try:
-                found = self._read(reader, os.stat(reader.path).st_size)
-            except FileNotFoundError:
-                self.joined = True
+            found = self._read(reader, reader.size())
         if reader is None or reader.path != path:
             reader = self.reader = FileReader(path)
             self._marks = []
             self._before = self.known.copy()
+        if self.is_replaced():
+            self._replaced_in = self._replaced()
+            self.joined = True
         return found + self._read(reader, size)
+
+    def is_replaced(self) -> bool:
+        """Whether a copy has replaced what the files hold since the last look."""
+        return self._replaced() not in (b"", self._replaced_in)
 
     def is_at(self, path: bytes, size: int) -> bool:
         """Whether a file that is so long holds nothing that was not read."""

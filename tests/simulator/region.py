@@ -12,6 +12,7 @@ from headrace.server.clients.session import OF_REGION
 from headrace.server.config.kinds import PeerAddress
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
+from headrace.server.regions.catching import replaced_nonce
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.peers import Connector
@@ -93,7 +94,7 @@ class Region(Process):
         self.number: Final = number
         self.ledger: Final = ledger
         self.view = View()
-        self.shelf = Shelf(number, ledger, self._applied, self._counted)
+        self.shelf = self._new_shelf()
         self.delivered: dict[GroupName, list[Delivery]] = {}
         self.acked: dict[GroupName, list[Delivery]] = {}
         self.moved: dict[GroupName, list[Delivery]] = {}
@@ -109,6 +110,20 @@ class Region(Process):
 
     def _counted(self) -> Numbers:
         return self.regions.region.known()
+
+    def _replaced(self) -> bytes:
+        """The life whose files hold what a copy has put in the place of what they held before."""
+        region = self.regions.region
+        copying = self.regions.copying
+        if region.caught == region.nonce or region.caught != replaced_nonce(region):
+            return b""
+        directory = self.durability.files.directory
+        base = None if directory is None else directory.manifest.base
+        is_written = base is not None and base.seq > copying._old_base
+        return region.nonce if is_written or copying.joining is None else b""
+
+    def _new_shelf(self) -> Shelf:
+        return Shelf(self.number, self.ledger, self._applied, self._counted, self._replaced)
 
     def received(self, origins: Iterable[bytes]) -> Numbers:
         """What has come of some origins, even if it could not be applied or written so far."""
@@ -138,7 +153,7 @@ class Region(Process):
         aof = self.durability.files.aof
         if aof is None or not self.shelf.is_at(aof.path, aof.size_bytes):
             return True
-        if aof.pending or self.was_unwritten:
+        if aof.pending or self.was_unwritten or self.shelf.is_replaced():
             return True
         for name in WAITERS:
             client = self.connected(name)
@@ -295,7 +310,7 @@ class Region(Process):
 
     def lose_disk(self) -> None:
         super().lose_disk()
-        self.shelf = Shelf(self.number, self.ledger, self._applied, self._counted)
+        self.shelf = self._new_shelf()
         self.view = View()
         self.delivered = {}
         self.moved = {}
@@ -308,7 +323,7 @@ class Region(Process):
 
     def restore(self, name: str) -> None:
         super().restore(name)
-        self.shelf = Shelf(self.number, self.ledger, self._applied, self._counted)
+        self.shelf = self._new_shelf()
         self.shelf.known = self._kept[name].copy()
         delivered, moved = self._read[name]
         self.delivered, self.moved = _copy(delivered), _copy(moved)
