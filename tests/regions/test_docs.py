@@ -36,7 +36,7 @@ HAPPENINGS: Final = {
     "the links are cut": "cut",
     "the links are healed": "heal",
 }
-READING: Final = ("XRANGE", "XREVRANGE", "XREAD", "XREADGROUP")
+READING: Final = ("XRANGE", "XREVRANGE", "XREAD", "XREADGROUP", "XCLAIM")
 STEP: Final = re.compile(r"(?:(?P<client>\w+): )?`(?P<words>[^`]+)` → (?P<reply>.+)")
 ANSWER: Final = re.compile(r"(?P<client>\w+) ← (?P<reply>.+)")
 

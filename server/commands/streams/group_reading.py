@@ -37,6 +37,7 @@ from headrace.server.commands.streams.regional.grouping import (
     note_acknowledged,
     parts_to_come,
     place_record,
+    with_namesakes,
 )
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
@@ -198,11 +199,13 @@ def _read_history(
             entries.array(2)
             entries.id(nack.ms, nack.seq)
             entries.null_array()
+            shown += 1
         else:
-            add_entries(entries, [part], False)
+            parts = [part] if group.places is None else with_namesakes(source.stream, part)
+            add_entries(entries, parts, False)
+            shown += len(parts)
         if size is not None:
             size.give(entries.wire_bytes() - before_bytes)
-        shown += 1
         reading.took(1)
         if part is not None:
             group.assign(nack, consumer, call.now_ms)
@@ -232,10 +235,10 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
     last = (group.last_ms, group.last_seq)
     records: list[list[bytes]] = []
     claimed: Packer | None = None
-    count = 0
+    count = shown = 0
     if claims:
         claimed = Packer(call.session.resp3)
-        count = _claim(reading, source, consumer, claims, records, claimed)
+        count, shown = _claim(reading, source, consumer, claims, records, claimed)
         if limit != NO_LIMIT:
             limit -= count
     parts: list[Part] = []
@@ -249,8 +252,8 @@ def _read_new(reading: _Reading, source: _Source, consumer: Consumer) -> None:
             parts = within(parts, size, 0 if claiming else NOT_SHOWN)
     new = count_entries(parts)
     if size is not None:
-        size.end(count + new)
-    reading.reply.begin(source.key, count + new)
+        size.end(shown + new)
+    reading.reply.begin(source.key, shown + new)
     if claimed is not None:
         reading.reply.add(claimed)
     if new:
@@ -271,26 +274,29 @@ def _claim(
     claims: list[Claim],
     records: list[list[bytes]],
     claimed: Packer,
-) -> int:
+) -> tuple[int, int]:
     """Take over what has been idle for long enough, as far as MAXSIZE allows.
 
     Args:
         claimed: where the entries are to be shown.
 
-    Returns: how many they are.
+    Returns: how many IDs were pending, and how many entries are shown.
     """
     call = reading.call
     group = source.group
     size = reading.size
     recording = call.recorded
-    count = 0
+    count = shown = 0
     for claim in claims:
         if size is not None and size.is_reached():
             break
         nack = claim.nack
         idle_ms = max(0, call.now_ms - nack.delivery_ms)
         before_bytes = claimed.wire_bytes()
-        add_entries(claimed, [claim.part], False, idle_ms, nack.count)
+        part = claim.part
+        parts = [part] if group.places is None else with_namesakes(source.stream, part)
+        add_entries(claimed, parts, False, idle_ms, nack.count)
+        shown += len(parts)
         if size is not None:
             size.give(claimed.wire_bytes() - before_bytes)
         count += 1
@@ -301,7 +307,7 @@ def _claim(
             records.append(claim_record(source.key, group, nack, group.last_ms, group.last_seq))
     if count:
         consumer.active_ms = call.now_ms
-    return count
+    return count, shown
 
 
 def _hand_out(

@@ -35,7 +35,7 @@ from headrace.server.commands.streams.group_args import (
     note_position,
     note_purge,
 )
-from headrace.server.commands.streams.regional.grouping import note_acknowledged
+from headrace.server.commands.streams.regional.grouping import note_acknowledged, with_namesakes
 from headrace.server.commands.streams.regional.moving import refuse_elsewhere
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
@@ -407,7 +407,7 @@ def xclaim(call: Call) -> object:
         note_position(call, key, group)
     if made:
         note_idle_consumer(call, key, group, consumer)
-    return _claimed_reply(call, claimed, options.just_id)
+    return _claimed_reply(call, stream, group, claimed, options.just_id)
 
 
 def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nack) -> None:
@@ -415,14 +415,20 @@ def _claimed(call: Call, key: bytes, group: Group, consumer: Consumer, nack: Nac
     note_claim(call, key, group, nack, group.last_ms, group.last_seq)
 
 
-def _claimed_reply(call: Call, claimed: list[Claim], just_id: bool) -> Packed:
+def _claimed_reply(
+    call: Call, stream: Stream, group: Group, claimed: list[Claim], just_id: bool
+) -> Packed:
     out = Packer(call.session.resp3)
-    out.array(len(claimed))
     if just_id:
+        out.array(len(claimed))
         for claim in claimed:
             out.id(claim.nack.ms, claim.nack.seq)
-    else:
-        add_entries(out, [claim.part for claim in claimed], False)
+        return out.packed()
+    parts = [claim.part for claim in claimed]
+    if group.places is not None:
+        parts = [each for part in parts for each in with_namesakes(stream, part)]
+    out.array(len(parts))
+    add_entries(out, parts, False)
     return out.packed()
 
 
@@ -510,4 +516,4 @@ def xautoclaim(call: Call) -> object:
         note_idle_consumer(call, key, group, consumer)
     rest = group.pel.from_id(ms, seq, 1)
     next_id = format_id(rest[0].ms, rest[0].seq) if rest else b"0-0"
-    return [next_id, _claimed_reply(call, claimed, options.just_id), deleted]
+    return [next_id, _claimed_reply(call, stream, group, claimed, options.just_id), deleted]

@@ -156,6 +156,19 @@ class Lanes(Stream):
                 return part
         return None
 
+    def with_namesakes(self, part: Part) -> list[Part]:
+        """All live entries with the ID of one that ``one`` has found, in the order of lanes."""
+        if len(self._filled) < 2:
+            return [part]
+        ms = part.run.ms[part.low]
+        seq = part.run.seq[part.low]
+        found: list[Part] = []
+        for lane in self._filled:
+            other = lane.log.one(ms, seq)
+            if other is not None:
+                found.append(other)
+        return found
+
     def has_after(self, ms: int, seq: int) -> bool:
         """See ``EntryLog``."""
         for lane in self._filled:

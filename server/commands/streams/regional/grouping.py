@@ -227,6 +227,12 @@ def parts_to_come(stream: Stream, group: Group, count: int) -> list[Part]:
     return places_of(group).parts(stream, count)
 
 
+def with_namesakes(stream: Stream, part: Part) -> list[Part]:
+    """A pending entry, with those that other regions have given the same ID."""
+    assert isinstance(stream, RegionalStream)
+    return stream.with_namesakes(part)
+
+
 def place_record(key: bytes, group: Group, parts: list[Part]) -> list[bytes]:
     """The record of how far a group has come that has been given these parts."""
     words = [AA, b"PLACE", key, group.name]
