@@ -31,6 +31,7 @@ from headrace.server.gate import (
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
+from headrace.storage.entry import Entry
 from headrace.storage.regions.records import AA, EFFECTS, LOWEST_VERSION, OF_FILES, XADD
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.replicated import Replicated
@@ -38,6 +39,8 @@ from headrace.storage.regions.vectors import BadVector, Dot, Numbers, encode_lan
 from headrace.storage.value import Value
 
 Words = list[bytes]
+_TRANSACTION_BYTES: Final = 1 << 20  # a peer applies so much at once, and serves nobody meanwhile
+_WIRE_BYTES: Final = 12  # of a word, beside itself, at most
 _NO_WRITES: Final = (
     LOADING_DATA
     | PAUSED_WRITES
@@ -439,9 +442,48 @@ def delete(server: Server, key: bytes, value: Replicated) -> None:
     emit(server, removal(b"DEL", key, value, region_of(server)))
 
 
+def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
+    """Delete what this region knows of several keys that are there, in one step.
+
+    Each deletion can stand alone, and no link would carry those of millions of keys as one
+    transaction. So for other regions, and in the file, they are several.
+
+    Args:
+        found: all of them hold what other regions have, too.
+        in_multi: they are part of a client's transaction, so they have to be one.
+
+    Raises:
+        CommandError: they would have to be one, and are too large; nothing has changed.
+    """
+    if in_multi:
+        size_bytes = sum([size_of(_deletion(server, entry)) for entry in found])
+        line = check_transaction(server, size_bytes)
+        if line:
+            raise CommandError(line)
+    size_bytes = 0
+    for entry in found:
+        words = _deletion(server, entry)
+        size_bytes += size_of(words)
+        if size_bytes > _TRANSACTION_BYTES and not in_multi:
+            server.changes.end_command()
+            size_bytes = size_of(words)
+        emit(server, words)
+
+
+def _deletion(server: Server, entry: Entry) -> Words:
+    value = entry.value
+    assert isinstance(value, Replicated)
+    return removal(b"DEL", entry.key, value, region_of(server))
+
+
 def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:
     """The effect that removes what this region knows of a key."""
     return [AA, name, key, encode_lanes(value.seen()), encode_numbers(region.known())]
+
+
+def size_of(words: Words) -> int:
+    """How many bytes an effect takes in a file and on a link, at most."""
+    return sum([len(word) + _WIRE_BYTES for word in words])
 
 
 def check_transaction(server: Server, size_bytes: int) -> bytes:

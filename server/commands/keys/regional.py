@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from headrace.compat.errors import CommandError
 from headrace.server.changes.events import DELETED
+from headrace.server.clients.session import IN_MULTI
 from headrace.server.commands.deadlines import is_replicated, remove_everywhere
 from headrace.server.commands.keys.events import COPIED_TO, RENAMED_FROM, RENAMED_TO, RESTORED
 from headrace.server.dispatch.call import Call
-from headrace.server.regions.effects import check_transaction, rebuild, set_deadline
+from headrace.server.regions.effects import (
+    check_transaction,
+    delete_all,
+    rebuild,
+    set_deadline,
+)
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
 from headrace.storage.regions.replicated import Replicated
@@ -26,20 +32,23 @@ def in_region(call: Call) -> bool:
 def delete_in_region(call: Call, name: bytes) -> int:
     """DEL or UNLINK; how many keys were there."""
     db = call.db
-    count = 0
-    others: list[bytes] = []
+    replicated: dict[bytes, Entry] = {}
+    others: dict[bytes, None] = {}
     for key in call.argv[1:]:
-        if db.entry(key, call.now_ms) is None:
+        found = db.entry(key, call.now_ms)
+        if found is None:
             continue
-        count += 1
-        if remove_everywhere(call, key):
-            continue
+        if isinstance(found.value, Replicated):
+            replicated[key] = found
+        else:
+            others[key] = None
+    delete_all(call.server, list(replicated.values()), bool(call.session.special & IN_MULTI))
+    for key in others:
         call.server.data.free_later(db.remove(key))
-        others.append(key)
         call.changed(key, DELETED, None)
     if others:
         call.record([name, *others])
-    return count
+    return len(replicated) + len(others)
 
 
 def renamed_in_region(call: Call, found: Entry) -> bool:

@@ -12,10 +12,11 @@ from headrace.compat.errors import (
     CommandError,
 )
 from headrace.protocol.replies import OK
+from headrace.server.clients.session import IN_MULTI
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, command
-from headrace.server.regions.effects import delete
+from headrace.server.regions.effects import delete_all
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.replicated import Replicated
 
@@ -65,22 +66,16 @@ def _check_mode(call: Call) -> None:
 
 
 def _flush(call: Call, db: Keyspace) -> int:
-    if call.server.data.region is not None and not call.replaying:
-        _delete_everywhere(call, db)
+    server = call.server
+    if server.data.region is not None and not call.replaying:
+        # One by one: what other regions have made meanwhile stays.
+        replicated = [entry for entry in db.slots if isinstance(entry.value, Replicated)]
+        delete_all(server, replicated, bool(call.session.special & IN_MULTI))
     removed = len(db)
     if removed:
-        call.server.changes.replace_database(db, None, call.now_ms)
+        server.changes.replace_database(db, None, call.now_ms)
         db.clear()
     return removed
-
-
-def _delete_everywhere(call: Call, db: Keyspace) -> None:
-    """Delete what other regions have, too, one by one: what they have made meanwhile stays."""
-    replicated = [entry for entry in db.slots if isinstance(entry.value, Replicated)]
-    for entry in replicated:
-        value = entry.value
-        assert isinstance(value, Replicated)
-        delete(call.server, entry.key, value)
 
 
 @command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))

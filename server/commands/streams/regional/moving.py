@@ -34,6 +34,7 @@ from headrace.server.regions.effects import (
     emit,
     may_write,
     region_of,
+    size_of,
 )
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA
@@ -73,7 +74,6 @@ _PENDING: Final = b"PENDING"
 _OF: Final = b"OF"
 _RELEASED: Final = b"RELEASED"
 _PORTION: Final = 2000  # pending entries of one record
-_WIRE_BYTES: Final = 12  # of a word, beside itself, at most
 
 
 # Who may read
@@ -127,7 +127,7 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
     given: list[Words] = []
     if to not in (ANYWHERE, value.region_id) and has_read(group):
         given = _all_given(key, value, group, to)
-        refusal = check_transaction(server, sum([_size_of(words) for words in given]))
+        refusal = check_transaction(server, sum([size_of(words) for words in given]))
         if refusal:
             raise CommandError(refusal)
     version = births.home.next_version()
@@ -135,10 +135,6 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
     emit(server, [AA, b"MOVE", key, name, creates, b"%d" % to, b"%d" % version])
     for words in given:
         emit(server, words)
-
-
-def _size_of(words: Words) -> int:
-    return sum([len(word) + _WIRE_BYTES for word in words])
 
 
 def _all_given(key: bytes, stream: RegionalStream, group: Group, to: int) -> list[Words]:
