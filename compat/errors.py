@@ -497,6 +497,7 @@ AA_NO_SUCH_PEER: Final = b"ERR there is no such peer (aa-peers)"
 AA_NO_SUCH_EFFECT: Final = b"ERR there is no such effect"
 AA_BAD_TOKEN: Final = b"ERR that is no token"
 AA_NO_MEMBER: Final = b"ERR that region does not take part (aa-peers, AA JOIN)"
+AA_NEVER_MEMBER: Final = b"ERR that region has never taken part, so there is nothing to forget"
 AA_OWN_REGION: Final = b"ERR that is this region itself"
 AA_OWN_ADDRESS: Final = b"AASELF that is the address of the region that calls (aa-peers)"
 AASTART: Final = (

@@ -176,6 +176,14 @@ class Region:
             return self.epoch <= epoch
         return max(self.met.get(member, -1), latest_epoch(self.numbers, member)) <= epoch
 
+    def has_heard_of(self, member: int) -> bool:
+        """Whether a region has ever taken part, or was to, as far as is known here."""
+        if member in self.peers or member in self.joined or member in self.forgotten:
+            return True
+        if member in self.met or latest_epoch(self.numbers, member) >= 0:
+            return True
+        return any(region_of(origin) == member for origin in self.nonces)
+
     def stable(self) -> Numbers:
         """What every member has on its disk, and all that is concurrent with it is here."""
         return stable_numbers(self.beats, self.members(), self.known())

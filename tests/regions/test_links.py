@@ -580,8 +580,12 @@ def test_words_of_operators_that_mean_nothing(region: RegionProcess) -> None:
         assert client.call("AA", "COUNT", "ack") == b":0\r\n"
         assert client.call("AA", "JOIN", "5") == b"+OK\r\n"
         assert region.info("activeactive")["aa_members"] == "1,2,5"
-        assert client.call("AA", "FORGET", "5") == b"+OK\r\n"
+        assert client.call("AA", "FORGET", "6").startswith(b"-ERR that region has never taken part")
+        assert client.call("AA", "COUNT", "forget") == b":0\r\n"
+        for _ in range(2):
+            assert client.call("AA", "FORGET", "5") == b"+OK\r\n"
         assert region.info("activeactive")["aa_members"] == "1,2"
+        assert client.call("AA", "COUNT", "forget") == b":2\r\n"
         assert client.call("AA", "COUNT", "join") == b":1\r\n"
 
 

@@ -224,8 +224,14 @@ def aa_join(call: Call) -> object:
 
 @command("AA|FORGET", arity=3, flags=_FLAGS | WRITE)
 def aa_forget(call: Call) -> object:
-    """Let a region take part no more: it comes back as a new one only. Reply: OK."""
-    forget(call.server, _other_region(call))
+    """Let a region take part no more: it comes back as a new one only.
+
+    Reply: OK. Raises: it has never taken part.
+    """
+    number = _other_region(call)
+    if not regions_of(call.server).region.has_heard_of(number):
+        raise CommandError(errors.AA_NEVER_MEMBER)
+    forget(call.server, number)
     return OK
 
 
