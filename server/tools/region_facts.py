@@ -82,21 +82,23 @@ class Facts:
         origin = f"{self.region}.{self._found['aa_epoch']}"
         numbers = self._found["aa_numbers"]
         records = sum([int(pair.partition("=")[2]) for pair in numbers.split(",") if "=" in pair])
-        mismatches = self._number("aa_check_mismatches")
+        log_bytes = bytes_text(self._number("aa_backlog_bytes"))
+        file_bytes = bytes_text(self._number("aa_log_bytes"))
         return [
-            str(self.region),
-            self.address,
             origin,
+            self.address,
             "yes" if self._number("aa_writable") else "no",
             f"{records:,}",
-            bytes_text(self._number("aa_backlog_bytes")),
-            bytes_text(self._number("aa_log_bytes")),
-            str(self._number("aa_garbage_keys")),
-            f"{self._number('aa_checks')}, {mismatches or 'none'} differed",
+            f"{log_bytes} ({file_bytes})",
+            f"{self._number('aa_garbage_keys'):,}",
+            f"{self._number('aa_checks'):,} ({self._number('aa_check_mismatches')})",
         ]
 
     def link_rows(self) -> list[list[str]]:
-        """What stands in the table of links: this region pulls from each of the others."""
+        """What stands in the table of links: this region pulls from each of the others.
+
+        Why one is refused is left to ``problems``.
+        """
         rows: list[list[str]] = []
         for link in self.links:
             waits = f"{link.unacknowledged:,} ({bytes_text(link.unacknowledged_bytes)})"
@@ -104,7 +106,7 @@ class Facts:
             rows.append(
                 [
                     f"{link.region} to {self.region}",
-                    link.state,
+                    link.state.partition(":")[0],
                     time_text(link.lag_ms),
                     f"{link.missing:,}",
                     waits,

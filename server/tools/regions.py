@@ -149,9 +149,8 @@ def lines_of(look: Look) -> list[str]:
     """What is printed."""
     lines: list[str] = []
     if look.facts:
-        head = ["region", "at", "origin", "writable", "records", "log in memory", "log on disk"]
-        rows = [facts.row() for facts in look.facts]
-        lines += columns([*head, "deleted keys", "checks"], rows)
+        head = ["origin", "at", "writes", "records", "log (on disk)", "deleted"]
+        lines += columns([*head, "checks (differ)"], [facts.row() for facts in look.facts])
         lines.append("")
         head = ["link", "state", "lag", "missing", "not yet on its disk", "heard", "copies"]
         lines += columns(head, [row for facts in look.facts for row in facts.link_rows()])

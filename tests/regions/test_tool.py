@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+from headrace.server.tools.region_facts import Facts
+from headrace.server.tools.regions import Look, lines_of
 from support import build
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.process import ServerProcess, free_port
@@ -47,11 +49,32 @@ def test_all_is_well(three_regions: Mesh) -> None:
     assert code == 0, text
     assert "4 streams compared between regions that know the same: all are equal" in text
     assert text.endswith("all is well\n")
+    assert max(map(len, text.splitlines())) < 90
     for one in range(1, 4):
         for other in range(1, 4):
             if one != other:
                 state, lag, missing, *_ = link(text, f"{one} to {other}")
                 assert (state, lag, missing) == ("up", "0 ms", "0")
+
+
+def test_large_figures_fit() -> None:
+    """A region of a late epoch that has much, and links that are far behind."""
+    peer = "lag_ms=59999,answered_ms_ago=119999,missing_records=4000000000,unacknowledged_records="
+    peer += "4000000000,unacknowledged_bytes=999000000000,full_copies=1000,state="
+    info = [
+        *("aa_region:15", "aa_epoch:28512345", "aa_database:orders", "aa_writable:1"),
+        *("aa_resting_because:", "aa_numbers:1.0=4000000000,15.28512345=5000000000"),
+        *("aa_backlog_bytes:999000000", "aa_log_bytes:999000000000", "aa_garbage_keys:999999"),
+        *("aa_checks:1000000", "aa_check_mismatches:0"),
+        *(f"aa_peer1:{peer}up", f"aa_peer2:{peer}refused: AASECRET the other side has another"),
+    ]
+    look = Look()
+    look.facts.append(Facts("192.168.100.100:6379", "\r\n".join(info), 60_000))
+    lines = lines_of(look)[:-1]
+    assert max(map(len, lines)) <= 100, lines
+    figures = "15.28512345 9,000,000,000 999 MB 999 GB 999,999 1,000,000 (0)".split()
+    figures += "4,000,000,000 60.0 s 120.0 s 1000 refused".split()
+    assert [each for each in figures if each not in "\n".join(lines)] == []
 
 
 def test_a_link_that_is_cut_is_told(two_regions: Mesh) -> None:
@@ -151,7 +174,7 @@ def test_watching_goes_on(two_regions: Mesh) -> None:
             def looks() -> int:
                 assert watching.stdout is not None
                 seen.append(watching.stdout.readline())
-                return sum(line.startswith("region") for line in seen)
+                return sum(line.startswith("origin") for line in seen)
 
             wait_until(lambda: looks() == 3)
             two_regions.proxies[1, 2].cut()
