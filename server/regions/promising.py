@@ -3,7 +3,7 @@
 A region promises that it makes no more IDs up to a moment that is over. It does so only while
 somebody wants to know what is stable: here, or in another region, which beats meanwhile. The file
 says so before, and mostly more than that. So a promise holds when the process has ended, and not
-each one takes a record.
+each one takes a record. What others are told is on the disk besides, in case of a power cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from headrace.storage.regions.vectors import Numbers
 
 _NUMBER_DIGITS: Final = 18
 _BEATS: Final = 10  # as long as these take, somebody who has asked may ask again
-_KEPT_AHEAD_MS: Final = 2000  # so much more than what is promised stands in the file, at most
+_KEPT_AHEAD_MS: Final = 2500  # so much more than what is promised stands in the file, at most
+_KEPT_LEAST_MS: Final = 1250  # the next record has to be on the disk when this time is over
 
 
 def ask_for_stable(server: Server) -> None:
@@ -35,12 +36,9 @@ def _promise(server: Server) -> None:
     """Promise to make no more IDs up to the millisecond before this one."""
     region = region_of(server)
     promise_ms = server.clock.now_ns // 1_000_000 - 1
-    if promise_ms > region.kept_promise_ms:
-        if may_write(server):
-            _keep_promise(server, region, promise_ms + _KEPT_AHEAD_MS)
-        else:
-            promise_ms = region.kept_promise_ms
-    region.promise_ms = max(region.promise_ms, promise_ms)
+    if promise_ms > region.kept_promise_ms - _KEPT_LEAST_MS and may_write(server):
+        _keep_promise(server, region, promise_ms + _KEPT_AHEAD_MS)
+    region.promise_ms = max(region.promise_ms, min(promise_ms, region.kept_promise_ms))
 
 
 def _keep_promise(server: Server, region: Region, promise_ms: int) -> None:

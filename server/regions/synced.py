@@ -1,4 +1,4 @@
-"""What a region knows and has on its disk: what it tells others that it will not lose."""
+"""What a region has on its disk: what it tells others that it will not lose, or promises."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ SYNC_EVERY_MS: Final = 5000
 class _Mark:
     """What was known when the file was to end at some place."""
 
-    def __init__(self, aof: AppendOnlyFile, numbers: Numbers) -> None:
+    def __init__(self, aof: AppendOnlyFile, numbers: Numbers, promise_ms: int) -> None:
         self.numbers: Final = numbers
+        self.promise_ms: Final = promise_ms
         self._aof: Final = aof
         self._switches: Final = aof.switches
         self._end_bytes: Final = end_of(aof)
@@ -32,7 +33,7 @@ class _Mark:
 
 
 class SyncedNumbers:
-    """Keeps ``Region.synced``, by looking at the file from time to time."""
+    """Keeps ``Region.synced`` and ``synced_promise_ms``, by looking at the file now and then."""
 
     def __init__(self, region: Region, config: Config, durability: Durability) -> None:
         self._region: Final = region
@@ -42,6 +43,7 @@ class SyncedNumbers:
         self._next_sync_ms = 0
         self._marks: list[_Mark] = []  # oldest first
         region.synced = region.known()  # what was loaded is there
+        region.synced_promise_ms = region.kept_promise_ms
 
     def restart(self) -> None:
         """What was known is known no more."""
@@ -52,7 +54,7 @@ class SyncedNumbers:
         """See how far the disk has come. No command is under way.
 
         With ``appendfsync no`` nothing is synced by itself. Others would keep their logs, and what
-        was removed, for ever. So it is synced now and then here.
+        was removed, for ever. So it is synced now and then here, and when a promise waits for that.
 
         Args:
             now_ms: of the clock that nobody sets.
@@ -64,15 +66,20 @@ class SyncedNumbers:
         done = 0
         while done < len(marks) and marks[done].is_synced(aof):
             done += 1
+        region = self._region
         if done:
-            self._region.synced = marks[done - 1].numbers
+            region.synced = marks[done - 1].numbers
+            region.synced_promise_ms = max(region.synced_promise_ms, marks[done - 1].promise_ms)
             del marks[:done]
-        known = self._region.known()
-        latest = marks[-1].numbers if marks else self._region.synced
-        if known != latest:
+        known = region.known()
+        latest = marks[-1].numbers if marks else region.synced
+        latest_ms = marks[-1].promise_ms if marks else region.synced_promise_ms
+        if known != latest or region.kept_promise_ms > latest_ms:
             if len(marks) == _MARKS_MOST:  # the disk is slow: the latest one will do
                 marks.pop()
-            marks.append(_Mark(aof, known))
-        if marks and self._config.appendfsync == b"no" and now_ms >= self._next_sync_ms:
+            marks.append(_Mark(aof, known, region.kept_promise_ms))
+        if self._config.appendfsync != b"no" or not marks:
+            return
+        if now_ms >= self._next_sync_ms or region.promise_ms > region.synced_promise_ms:
             self._next_sync_ms = now_ms + SYNC_EVERY_MS
             self._committer.sync_soon()

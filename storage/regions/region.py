@@ -58,6 +58,8 @@ class Region:
         beats: the latest of each region.
         kept_promise_ms: what its file says of that, which may be more: so not each promise is
             recorded.
+        synced_promise_ms: what its file says of that, on the disk. No more than that is told, or
+            else a power cut would let IDs come that others take for impossible.
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
         promised_in: in which epoch each of them has promised, the latest.
@@ -99,6 +101,7 @@ class Region:
         self.versions: dict[int, int] = {}
         self.beats: dict[int, Beat] = {}
         self.kept_promise_ms = 0
+        self.synced_promise_ms = 0
         self.promises: dict[int, int] = {}
         self.promised_in: dict[int, int] = {}
         self.told: dict[int, Numbers] = {}
@@ -194,7 +197,7 @@ class Region:
         What was stable once stays so.
         """
         others = self._others()
-        least_ms = least_promise(others, self.promises, self.promise_ms)
+        least_ms = least_promise(others, self.promises, self._safe_promise_ms())
         if least_ms > self._stable_ms and self._has_all_before(others):
             self._stable_ms = least_ms
         return self._stable_ms
@@ -226,7 +229,11 @@ class Region:
 
     def tells_promise_ms(self) -> int:
         """What others may be promised: nothing as long as they cannot see which epoch this is."""
-        return 0 if self.is_in_unseen_epoch() else self.promise_ms
+        return 0 if self.is_in_unseen_epoch() else self._safe_promise_ms()
+
+    def _safe_promise_ms(self) -> int:
+        """What this region promises, as far as no power cut can make it forget that."""
+        return min(self.promise_ms, self.synced_promise_ms)
 
     def is_in_unseen_epoch(self) -> bool:
         """Whether nothing was written in this epoch, and there may have been an earlier one."""

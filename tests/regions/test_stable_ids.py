@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.server.regions.promising import look_at_promises
 from headrace.server.regions.stability import forget
 from support.faults import Rule
 from support.faulty_mesh import FaultyMesh
@@ -336,6 +337,20 @@ class Observer:
         after = self.read[-1] if self.read else b"0"
         reply = self.region.call("XREAD", "COUNT", "3", "STABLE", "STREAMS", self.key, after)
         self.read += ids_of(reply)
+
+
+def test_nothing_is_promised_that_a_power_cut_could_take_back(tmp_path: Path) -> None:
+    (one,) = regions_at(tmp_path, 0)
+    one.call("XADD", "s", "*", "f", "v")
+    one.clock.ms += 1000
+    one.call("XINFO", "STREAM", "s")
+    on_disk = one.region.synced_promise_ms
+    one.clock.ms += 5000
+    look_at_promises(one.dispatcher)
+    assert one.region.promise_ms > on_disk, "that stands in the file, which is not synced"
+    assert one.region.tells_promise_ms() == on_disk == one.region.stable_ms()
+    one.keep_promises()
+    assert one.region.tells_promise_ms() == one.region.promise_ms == one.region.stable_ms()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -83,6 +83,7 @@ class Client:
         argv = [word if isinstance(word, bytes) else str(word).encode() for word in words]
         execute(region.dispatcher, self._session, [argv], 0, 1)
         region.server.changes.end_command()
+        region.keep_promises()
         return self.reply()
 
     def reply(self) -> object:
@@ -213,6 +214,11 @@ class NearRegion:
 
     def look_at_promises(self) -> None:
         look_at_promises(self.dispatcher)
+        self.keep_promises()
+
+    def keep_promises(self) -> None:
+        """The disk has what has been recorded of them."""
+        self.region.synced_promise_ms = self.region.kept_promise_ms
 
     def serve(self) -> None:
         """Run the requests of clients whose keys are ready."""
