@@ -24,6 +24,8 @@ NAME_MAX_BYTES: Final = 256  # of a database
 MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
 
 GENERATION_SHIFT: Final = 20
+LANE_SHIFT: Final = 40  # where a lane stands in a sequence, mostly none does
+LANE_PARTS: Final = 1 << 22  # a sequence has no more than 63 bits: many clients have no more
 STEP_SHIFT: Final = 4  # the lower bits of a sequence are the region
 STEP: Final = 1 << STEP_SHIFT
 STEPS: Final = 1 << (GENERATION_SHIFT - STEP_SHIFT)  # sequences that a region has in a millisecond
@@ -278,9 +280,13 @@ class Region:
         """What the next record of this region will be."""
         return self.origin, self.count + 1
 
+    def next_lane(self) -> int:
+        """The number that a new lane of this origin would have."""
+        return max(self.count + 1, self.last_lane + 1)
+
     def new_lane(self) -> int:
         """A number for a new lane of this origin; no number is given twice."""
-        self.last_lane = max(self.count + 1, self.last_lane + 1)
+        self.last_lane = self.next_lane()
         return self.last_lane
 
     def met_lane(self, origin: bytes, number: int) -> None:
@@ -291,6 +297,10 @@ class Region:
     def base_seq(self) -> int:
         """The lowest sequence that this region gives."""
         return self.generation << GENERATION_SHIFT | self.id
+
+    def base_seq_in(self, lane: int) -> int:
+        """The lowest sequence that this region gives in one lane of this epoch, and in no other."""
+        return (1 + (self.epoch + lane) % LANE_PARTS) << LANE_SHIFT | self.base_seq()
 
     def begin_epoch(self, epoch: int, generation: int, nonce: bytes) -> None:
         """Be another origin from now on; what was written as the one before stays known."""

@@ -102,6 +102,7 @@ class Checks:
         self.compared = 0
         self._pending_by_hand: Final[set[tuple[bytes, bytes]]] = set()  # dropped, or made, in these
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
+        self._named_again: Final[set[tuple[bytes, bytes, ID]]] = set()  # by callers, after a DEL
         self._told: Final[dict[tuple[int, bytes], _Told]] = {}
 
     # While it runs
@@ -314,13 +315,23 @@ class Checks:
     def _unused(self, region: Region, key: bytes, words: Words, reply: bytes) -> None:
         """I3: an ID of the server was never given before, whatever is left of that entry.
 
-        Where the key was deleted, IDs may begin anew, once no region shows those of before.
+        Where the key was deleted, IDs may begin anew, once no region shows those of before. The
+        milliseconds that a caller gives may do so at once.
         """
         world = self.world
-        if world.mode != STRICT or words[2] != b"*" or world.clocks_set or world.disks_lost:
+        if world.mode != STRICT:
+            return
+        view = region.view.key(key)
+        made = read_id(reply)
+        if b"*" not in words:
+            lanes = [lane for lane, added in view.added if added == made]
+            if any(view.deleted.get(lane, NO_ID) >= made for lane in lanes):
+                self._named_again.update((key, lane, made) for lane in view.lanes_left(made))
+            return
+        if world.disks_lost:
             return
         before = self._given_ids.get((key, reply), 0)
-        if before and len(region.view.key(key).lanes_left(read_id(reply))) > 1:
+        if before and len(view.lanes_left(made)) > 1:
             raise Violated(f"I3: {reply!r} of {key!r} was given twice, by region {before} before")
         self._given_ids[key, reply] = region.number
 
@@ -505,7 +516,8 @@ class Checks:
     def _unique(self, region: Region, key: bytes, view: KeyView) -> None:
         """I3."""
         if self.world.mode == STRICT and not self.world.renames:
-            ids = [entry.id for entry in view.entries()]
+            again = self._named_again
+            ids = [e.id for e in view.entries() if (key, e.lane, e.id) not in again]
             if len(set(ids)) != len(ids):
                 raise Violated(f"I3: {key!r} in region {region.number} has an ID twice: {ids}")
 

@@ -772,6 +772,33 @@ sync
 all> XRANGE x - + => ids 50-1
 """
 
+# What region 1 has promised is what `*` begins with, because its clock is behind. Region 2 hears of
+# its new entries before it hears of the deletion. (R5)
+S15B = """
+clock 1 1800000000000
+clock 2 1800000010000
+1> XADD y * f v => $y
+1> XINFO STREAM y => field length 1
+clock 1 1799990000000
+1> XADD x * f v => $a
+sync
+2> XADD x * f v => $b
+sync
+1> XADD x * f v => $c
+cut 2 3
+sync 1 2
+sync 1 3
+3> DEL x => 1
+sync 1 3
+1> XADD x * f v => $d
+1> XADD x * f v => $e
+resume
+until 2> XLEN x => 5
+2> XRANGE x - + => distinct 5
+heal
+until all> XRANGE x - + => ids $d $e
+"""
+
 S16 = """
 1> XADD x * f v => $a
 1> XGROUP CREATE x g 0 => OK
@@ -1051,6 +1078,26 @@ until both> XLEN other => 2000
 until both> XRANGE x - + => ids 100-1 200-1
 """
 
+# A copy replaces what has come of region 2 since the older state. The file that has it is kept,
+# because region 3 has not said that it knows it.
+S19D = """
+1> XADD x 100 f v => 100-1
+sync
+stop 1
+keep 1 old
+restore 1 old
+cut
+2> XADD x 200 f v => 200-2
+fill 3
+start 1
+heal
+settle 1
+1> XADD x 300 f v => $late
+resume
+until all> XLEN other => 2000
+until all> XRANGE x - + => ids 100-1 200-2 $late
+"""
+
 # A copy does not bring back what was deleted where it comes from, nor here.
 S20B = """
 1> XADD x 100 f v => 100-1
@@ -1216,6 +1263,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S13", "XSETID", 2, "strict", S13),
         Scenario("S14", "RENAME drops groups, and what it had not seen stays", 2, "strict", S14),
         Scenario("S15", "DEL, then a lower ID", 3, "strict", S15),
+        Scenario("S15b", "DEL, then a clock that was set back", 3, "strict", S15B, network),
         Scenario("S16", "expiry does not destroy groups made since", 2, "strict", S16),
         Scenario("S16b", "a deadline beside a deletion", 2, "strict", S16B),
         Scenario("S16c", "a deadline is put off at the last moment", 2, "strict", S16C),
@@ -1232,6 +1280,7 @@ def _scenarios() -> list[Scenario]:
         Scenario("S19", "an older copy of the folder", 2, "strict", S19, both),
         Scenario("S19b", "an older copy of what was deleted since", 2, "strict", S19B, both),
         Scenario("S19c", "an older copy of the folder, and a copy", 2, "strict", S19C, both),
+        Scenario("S19d", "an older copy, a part of the log, a copy", 3, "strict", S19D, both),
         Scenario("S20b", "copies, and what was deleted", 2, "strict", S20B, both),
         Scenario("S20", "too late for the log", 2, "strict", S20, both),
         Scenario("S21", "stable IDs", 2, "strict", S21, frozenset((NEEDS_NETWORK,))),

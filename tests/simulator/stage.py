@@ -149,6 +149,17 @@ class Stage(Regions):
         self.regions[region].restore(name)
         self._lost()
 
+    def check_counts(self) -> None:
+        """Those that run count as their files say.
+
+        Raises:
+            Violated: I16.
+        """
+        for region in self.regions.values():
+            if region.ready and not region.unwritten:
+                region.observe()
+                region.check_counts()
+
     def _lost(self) -> None:
         """Of some records there may be no trace any more."""
         self.ledger.forget([region.known for region in self.regions.values()])
@@ -221,6 +232,7 @@ def play(scenario: Scenario) -> None:
     stage = Stage(scenario, root)
     try:
         run(scenario, stage)
+        stage.check_counts()
     finally:
         stage.close()
         shutil.rmtree(root, ignore_errors=True)

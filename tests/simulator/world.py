@@ -110,7 +110,6 @@ class World:
         self.renames = weights["rename"] > 0 or weights["restore"] > 0
         self.forgets_pairs = self.workload.weights["limits"] > 0
         self._look_at_clocks()
-        self.clocks_set = False
         self.disks_lost = False
         self.checks: Final = Checks(self)
         self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
@@ -402,7 +401,6 @@ class World:
         region = self._some(chance, True)
         if region is None:
             return False
-        self.clocks_set = True
         region.set_skew(region.skew_ms + chance.choice((-HOUR_MS, -500, 500, HOUR_MS)))
         self._look_at_clocks()
         self.tell(f"--- the clock of region {region.number} is {region.skew_ms} ms ahead")

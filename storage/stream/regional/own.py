@@ -7,7 +7,9 @@ a deletion that another region made without knowing of the restart cannot reach 
 The IDs that a region makes have a sequence of ``generation * 2**20 + k * 16 + region``, with the
 lowest k that is above all that is known, and not used by this region in that millisecond. What it
 has used is known of the last millisecond of each lane. So where a deletion has let IDs begin anew,
-and the clock is only a little behind those of before, ``*`` goes on with the last of these.
+and the clock is only a little behind those of before, ``*`` goes on with the last of these. Where
+it is far behind them, the lane stands in the IDs that ``*`` makes: ``lane * 2**40`` is added. For a
+region that has not heard of the deletion still shows those of before.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class OwnLanes(Lanes):
         self.own: Lane | None = None
         self.began = 0
         self._own_origin = b""  # whose ``own`` is: this region in its epoch
-        self._used_ms = -1  # the highest millisecond of own lanes that are covered
+        self._used_ms = -1  # up to which own lanes that are covered may have made each ID
 
     def next_seq(self, ms: int) -> int:
         """The sequence that ``ms`` stands for, or ``ms-*``; in mode ``LIBERAL`` only the latter.
@@ -137,9 +139,13 @@ class OwnLanes(Lanes):
         self.own = None if lane is None or lane.is_covered() else lane
         self._own_origin = origin
         self._used_ms = -1
+        end = self.region.base_seq() + _GENERATION
         for lane in self.lanes:
             if lane.key[0] == self.region.id and lane is not self.own:
-                self._used_ms = max(self._used_ms, lane.log.last_ms)
+                ms = lane.log.last_ms
+                if lane.log.last_seq >= end and ms < ID_MAX:
+                    ms += 1  # that it has used lower ones in this millisecond is not known
+                self._used_ms = max(self._used_ms, ms)
 
     def _begin_lane(self) -> Lane:
         self.began = self.region.new_lane()
@@ -161,7 +167,9 @@ class OwnLanes(Lanes):
             ms = self.last_ms
         if ms <= self.region.promise_ms:
             ms = self.region.promise_ms + 1
-        if ms < self._used_ms <= ms + _AHEAD_MS:
+        if ms < self._used_ms:
+            if ms + _AHEAD_MS < self._used_ms:
+                return self._unused_id(ms)
             ms = self._used_ms
         seq = self._free_seq(ms)
         while seq < 0:
@@ -170,6 +178,15 @@ class OwnLanes(Lanes):
             ms += 1
             seq = self._free_seq(ms)
         return ms, seq
+
+    def _unused_id(self, ms: int) -> ID:
+        """The ID of ``*``, in a millisecond of which it is not known what was used."""
+        lane = self._own_lane()
+        base = self.region.base_seq_in(self.region.next_lane() if lane is None else lane.key[2])
+        seq = base
+        if ms == self.last_ms and self.last_seq >= base:
+            seq += (((self.last_seq - base) >> STEP_SHIFT) + 1) << STEP_SHIFT
+        return (ms, seq) if seq < base + _GENERATION else self._free_id(ms + 1)
 
     def _free_seq(self, ms: int) -> int:
         """The lowest sequence that this region may give in a millisecond; -1 when there is none."""

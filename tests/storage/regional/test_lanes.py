@@ -9,6 +9,7 @@ from headrace.storage.regions.vectors import Dot, Numbers
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.entry_log import ElementsTooLarge, IDNotGreater, IDsExhausted
 from headrace.storage.stream.ids import ID_MAX
+from headrace.storage.stream.regional.garbage import forget_lanes
 from headrace.storage.stream.regional.lane import LaneError
 from headrace.storage.stream.regional.removals import DEL, EXPIRE, Removal, Top
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -193,12 +194,34 @@ def test_an_id_ahead_of_the_clock_is_not_made_again_after_a_deletion() -> None:
     assert add_now(stream, 2000) == (2000, 1)
 
 
-def test_ids_far_ahead_of_the_clock_are_left_after_a_deletion() -> None:
+def test_a_clock_far_behind_a_deleted_stream_makes_no_id_again() -> None:
     stream = a_stream()
+    stream.region.count = 6
+    moments = [100, 100, 101, 500]
+    made = [add_now(stream, ms) for ms in moments]
     assert add(stream, 1_000_000) == (1_000_000, 1)
-    stream.add_removal(removal(DEL, (b"1.0", 2)))
+    for _ in range(3):
+        stream.add_removal(removal(DEL, (b"2.0", 1)))
+        stream.cover(stream.seen())
+        again = [add_now(stream, ms) for ms in moments]
+        assert [ms for ms, _ in again] == moments
+        assert again == sorted(set(again))
+        assert ids_of(stream) == again
+        made += again
+    assert len(set(made)) == len(made)
+    assert {seq % 16 for _, seq in made} == {1}
+    assert add_now(stream, 2_000_000) == (2_000_000, 1)
+
+
+def test_an_id_below_the_last_one_of_a_millisecond_is_not_made_again() -> None:
+    stream = a_stream()
+    add(stream, 1_000_000)
     stream.cover(stream.seen())
-    assert add_now(stream, 100) == (100, 1)
+    assert add(stream, 100) == (100, 1)
+    assert add_now(stream, 100) > (100, 1 << 40)
+    stream.cover(stream.seen())
+    forget_lanes(stream, [stream.lane(b"1.0.1")])
+    assert add_now(stream, 100) == (101, 1)
 
 
 def test_alike_entries_come_in_steps() -> None:
