@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from xxhash import xxh3_64_hexdigest
@@ -13,6 +14,7 @@ from headrace.server.regions.copier import OUTSTANDING, PIECE_BYTES, Copier, Rec
 from support.client import encode
 from support.mesh import Mesh, RegionProcess, wait_until
 from support.pipes import End
+from support.process import ServerProcess, claim_port
 
 SMALL_LOG = ("--aa-log-max-bytes", "1mb", "--aa-backlog-bytes", "64kb")
 
@@ -302,3 +304,78 @@ def test_pieces_that_are_none(make: Callable[[bytes], object]) -> None:
     assert copier.failure
     assert kept.data == b""
     assert not kept.is_whole
+
+
+# What a copy tells of producers and deletions
+
+
+@pytest.mark.parametrize("limits", [(), ("IDMP-DURATION", "50", "IDMP-MAXSIZE", "7")])
+def test_who_takes_a_copy_of_a_single_servers_data_says_the_same_of_it(
+    tmp_path: Path, limits: tuple[str, ...]
+) -> None:
+    with ServerProcess("--appendonly", "yes", "--save", "", directory=tmp_path) as server:
+        for number in range(1, 6):
+            server.call("XADD", "s", f"{number}-1", "f", "v")
+        server.call("XDEL", "s", "3-1")
+        server.call("XTRIM", "s", "MINID", "2")
+        if limits:
+            server.call("XCFGSET", "s", *limits)
+        first = server.call("XADD", "s", "IDMP", "p", "1", "*", "f", "v")
+        other = server.call("XADD", "s", "IDMP", "p", "2", "*", "f", "v")
+        server.stop()
+        ports = [claim_port() for _ in range(2)]
+        one_port, two_port = ports[0][0], ports[1][0]
+        one = RegionProcess(
+            1, one_port, "--aa-peers", f"2 127.0.0.1 {two_port}", directory=tmp_path
+        )
+        two = RegionProcess(2, two_port, "--aa-peers", f"1 127.0.0.1 {one_port}")
+        with one, two:
+            two.wait_until_writable()
+            assert two.call("XADD", "s", "IDMP", "p", "1", "*", "f", "v") == first
+            assert one.call("XADD", "s", "IDMP", "p", "2", "*", "f", "v") == other
+            third = two.call("XADD", "s", "IDMP", "p", "3", "*", "f", "v")
+            one.sync()
+            assert one.call("XADD", "s", "IDMP", "p", "3", "*", "f", "v") == third
+            said = [info_of(region, "s") for region in (one, two)]
+            assert said[0][b"max-deleted-entry-id"] == b"3-1"
+            assert said[0][b"entries-added"] == 8
+            assert said[0][b"iids-added"] == 3
+            for each in said:
+                del each[b"iids-duplicates"]  # how many have asked here again
+            assert said[0] == said[1]
+            one.check_log()
+            two.check_log()
+        for _, claim in ports:
+            claim.close()
+
+
+def test_after_copies_both_know_the_messages_of_both() -> None:
+    with Mesh(2, *SMALL_LOG) as mesh:
+        one, two = mesh[1], mesh[2]
+        one.call("XADD", "s", "IDMP", "p", "0", "*", "f", "v")
+        mesh.sync()
+        mesh.partition({1}, {2})
+        mine = one.call("XADD", "s", "IDMP", "p", "1", "*", "f", "v")
+        theirs = two.call("XADD", "s", "IDMP", "p", "2", "*", "f", "v")
+        fill(one, "s")
+        fill(two, "s")
+        write_anew(one)
+        write_anew(two)
+        length = 2 * 60 + 3
+        mesh.heal()
+        wait_until(lambda: "full copy" in one.log() and "full copy" in two.log(), one)
+        mesh.wait_until_level()
+        for region in (one, two):
+            wait_until(lambda region=region: region.call("XLEN", "s") == length, region)
+            assert region.call("XADD", "s", "IDMP", "p", "1", "*", "f", "v") == mine
+            assert region.call("XADD", "s", "IDMP", "p", "2", "*", "f", "v") == theirs
+            assert region.call("XLEN", "s") == length
+
+
+def info_of(region: RegionProcess, key: str) -> dict[bytes, object]:
+    found = region.call("XINFO", "STREAM", key)
+    assert isinstance(found, list)
+    info = dict(zip(found[::2], found[1::2], strict=True))
+    for name in (b"stable-id", b"radix-tree-keys", b"radix-tree-nodes"):
+        info.pop(name, None)
+    return info

@@ -18,7 +18,9 @@ from typing import Final
 from headrace.storage.regions.vectors import ID, NO_ID, Dot, Numbers, covers
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
+from headrace.storage.stream.idempotence import Record
 from headrace.storage.stream.ids import ID_MAX, following
+from headrace.storage.stream.iids import iid_of
 from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.garbage import forget_lanes
 from headrace.storage.stream.regional.lane import Lane
@@ -107,6 +109,8 @@ class Join:
             if (one.winner_lane, one.winner_id, one.lane, one.entry_id) not in known:
                 mine.wait_for(one)
         mine.remove_awaited()
+        _join_deleted(mine, copy)
+        join_pairs(mine, copy)
         mine.restored()
         for group in mine.groups.values():
             acknowledged(mine, group, ALL_IDS)
@@ -309,6 +313,41 @@ def _join_register(
     for origin, setting in copy.settings.items():
         if origin in mine.settings or not covers(my_numbers, setting.dot):
             mine.add(setting)
+
+
+def _join_deleted(mine: RegionalStream, copy: RegionalStream) -> None:
+    """The greatest ID that was deleted, of either side."""
+    deleted = NO_ID
+    if mine.seen():
+        deleted = (mine.max_deleted_ms, mine.max_deleted_seq)
+        deleted = max(deleted, (copy.max_deleted_ms, copy.max_deleted_seq))
+    mine.max_deleted_ms, mine.max_deleted_seq = deleted
+
+
+def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
+    """Know the messages of producers that either side knows; what both know stays as it is here.
+
+    So whoever adds one of them again is answered. Nothing is done about two entries for one.
+    """
+    mine.iids_added = max(mine.iids_added, other.iids_added)
+    ours = mine.idmp
+    records = [] if ours is None else [*ours.records()]
+    kept = [record for record in records if mine.may_have(record[2], record[3])]
+    known = {(record[0], record[1]) for record in kept}
+    news: list[Record] = []
+    if other.idmp is not None:
+        for record in other.idmp.records():
+            if (record[0], record[1]) not in known and mine.may_have(record[2], record[3]):
+                news.append(record)
+    if not news and len(kept) == len(records):
+        return
+    mine.idmp = None
+    for pid, iid, ms, seq, added_ms in sorted(kept + news, key=_added_ms):
+        mine.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
+
+
+def _added_ms(record: Record) -> int:
+    return record[4]
 
 
 def _join_births(

@@ -7,6 +7,7 @@ deleted; what is here has to go altogether.
 
 from __future__ import annotations
 
+from headrace.storage.stream.regional.join import join_pairs
 from headrace.storage.stream.regional.places import ALL_IDS, acknowledged, places_of
 from headrace.storage.stream.regional.stream import RegionalStream
 
@@ -17,12 +18,8 @@ def keep_local(fresh: RegionalStream, mine: RegionalStream) -> None:
     A group keeps them if the create on which they hang still lives. ``mine`` is of no use
     afterwards.
     """
-    limits = (mine.idmp_duration_s, mine.idmp_maxsize)
-    if limits == (fresh.idmp_duration_s, fresh.idmp_maxsize):
-        fresh.idmp = mine.idmp
-        fresh.iids_added = mine.iids_added
-        fresh.iids_duplicates = mine.iids_duplicates
-        mine.idmp = None
+    join_pairs(fresh, mine)
+    fresh.iids_duplicates = mine.iids_duplicates
     for name, group in list(mine.groups.items()):
         births = fresh.births.get(name)
         places = places_of(group)

@@ -284,7 +284,7 @@ class RegionalStream(OwnLanes, Replicated):
         idmp = self.idmp
         if idmp is None:
             return
-        kept = [record for record in idmp.records() if self._may_have(record[2], record[3])]
+        kept = [record for record in idmp.records() if self.may_have(record[2], record[3])]
         if len(kept) == idmp.count:
             return
         freed.append(idmp)
@@ -292,7 +292,7 @@ class RegionalStream(OwnLanes, Replicated):
         for pid, iid, ms, seq, added_ms in kept:
             self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
-    def _may_have(self, ms: int, seq: int) -> bool:
+    def may_have(self, ms: int, seq: int) -> bool:
         """Whether an entry with an ID has come, or may have, that no deletion covers."""
         strict = self.region.mode == STRICT
         for lane in self.lanes:
