@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -221,18 +223,25 @@ def _settings(scenario: Scenario, number: int) -> dict[str, bytes]:
     }
 
 
+@contextlib.contextmanager
+def staged(scenario: Scenario) -> Iterator[Stage]:
+    """Regions of the simulator for a scenario, which end with the block."""
+    determinism.prepare()
+    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
+    stage = Stage(scenario, root)
+    try:
+        yield stage
+    finally:
+        stage.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
 def play(scenario: Scenario) -> None:
     """Put regions of the simulator through a scenario.
 
     Raises:
         Failed: a step went another way.
     """
-    determinism.prepare()
-    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
-    stage = Stage(scenario, root)
-    try:
+    with staged(scenario) as stage:
         run(scenario, stage)
         stage.check_counts()
-    finally:
-        stage.close()
-        shutil.rmtree(root, ignore_errors=True)

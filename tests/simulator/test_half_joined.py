@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from headrace.persistence.aof.manifest import Manifest
-from simulator import determinism
-from simulator.disks import folder
 from simulator.region import Region
 from simulator.scenarios import NEEDS_NETWORK, Scenario, run
-from simulator.stage import Stage
+from simulator.stage import Stage, staged
 
 KEYS = 40
 STEP_NS = 500  # for one thing to be done, or a few
@@ -24,14 +19,8 @@ STEP_NS = 500  # for one thing to be done, or a few
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    determinism.prepare()
-    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
-    stage = Stage(Scenario("half joined", "", 3, "strict", ""), root)
-    try:
+    with staged(Scenario("half joined", "", 3, "strict", "")) as stage:
         yield stage
-    finally:
-        stage.close()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def call(stage: Stage, number: int, *words: str) -> object:

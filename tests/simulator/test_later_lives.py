@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from simulator import determinism
-from simulator.disks import folder
 from simulator.scenarios import Scenario, entry_ids
-from simulator.stage import Stage
+from simulator.stage import Stage, staged
 
 PEERS = b"2 127.0.0.1 7402, 3 127.0.0.1 7403"
 
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    determinism.prepare()
-    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
-    stage = Stage(Scenario("later lives", "", 3, "strict", ""), root)
-    try:
+    with staged(Scenario("later lives", "", 3, "strict", "")) as stage:
         yield stage
-    finally:
-        stage.close()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def add(stage: Stage, number: int) -> bytes:

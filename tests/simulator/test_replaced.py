@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from simulator import determinism
-from simulator.disks import folder
 from simulator.scenarios import Scenario, run
-from simulator.stage import Stage
+from simulator.stage import Stage, staged
 
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    determinism.prepare()
-    root = Path(tempfile.mkdtemp(prefix="headrace-scenario-", dir=folder()))
-    stage = Stage(Scenario("replaced", "", 3, "strict", ""), root)
-    try:
+    with staged(Scenario("replaced", "", 3, "strict", "")) as stage:
         yield stage
-    finally:
-        stage.close()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def play(stage: Stage, steps: str) -> None:
