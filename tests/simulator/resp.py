@@ -20,7 +20,7 @@ class Incomplete(Exception):
 
 
 def read_replies(data: bytes) -> list[object]:
-    """All replies of RESP2 in these bytes; no text in them holds an end of line."""
+    """All replies of RESP2 in these bytes."""
     lines = iter(data.split(b"\r\n"))
     replies: list[object] = []
     for line in lines:
@@ -38,6 +38,8 @@ def _reply(line: bytes, lines: Iterator[bytes]) -> object:
         if size < 0:
             return None
         text = next(lines)
+        while len(text) < size:  # it holds an end of line, as what DUMP answers may
+            text += b"\r\n" + next(lines)
         assert len(text) == size, text
         return text
     if kind == b":":

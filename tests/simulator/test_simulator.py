@@ -11,6 +11,7 @@ import pytest
 from simulator import determinism
 from simulator.attempts import attempt, command_of, shrink
 from simulator.ledger import Record
+from simulator.resp import read_replies
 from simulator.scenarios import SCENARIOS
 from simulator.stage import play
 from simulator.world import Plan, Tally, World
@@ -49,6 +50,11 @@ def test_what_is_left_out_changes_nothing_else(tmp_path: Path) -> None:
     for record in _records(shorter, tmp_path / "another"):
         if record.words[0] == b"XADD" and b"IDMP" not in record.words:
             assert any(words[-2:] == record.words[-2:] for words in longer)
+
+
+def test_replies_may_hold_ends_of_lines() -> None:
+    data = b"*2\r\n$5\r\na\r\n\r\n\r\n$0\r\n\r\n$4\r\n\r\n\r\n\r\n:7\r\n$-1\r\n"
+    assert read_replies(data) == [[b"a\r\n\r\n", b""], b"\r\n\r\n", 7, None]
 
 
 @pytest.mark.slow
