@@ -153,6 +153,7 @@ class Config:
         self.ignored: list[bytes] = []
         self.renamed_commands: list[tuple[bytes, bytes]] = []
         self._inert: dict[str, object] = {}
+        self._asked: dict[str, object] = {}  # of parameters that are something else here
         self._active: Final = {row.name for row in ACTIVE}
         for row in ALL:
             self.store(row, row.default)
@@ -171,6 +172,15 @@ class Config:
             setattr(self, row.attribute, value)
         else:
             self._inert[row.name] = value
+
+    def overrule(self, row: Parameter, value: object) -> None:
+        """Let a parameter be something else than what was asked for, which its file keeps."""
+        self._asked.setdefault(row.name, self.value(row))
+        self.store(row, value)
+
+    def asked(self, row: Parameter) -> object:
+        """The value of a parameter as its file has it."""
+        return self._asked.get(row.name, self.value(row))
 
     def is_active(self, row: Parameter) -> bool:
         """Whether the parameter means something here."""

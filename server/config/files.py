@@ -241,7 +241,7 @@ class Loader:
         if refusal is not None:
             raise ConfigError("", 0, b"", refusal[1])
         if self.config.aa_region_id:
-            self.config.databases = 1
+            self.config.overrule(BY_NAME[b"databases"], 1)
 
 
 def _shown(path: bytes) -> str:

@@ -41,7 +41,7 @@ def rewritten(config: Config, text: bytes) -> bytes:
     appended: list[bytes] = []
     for row in ALL:
         free = places.pop(row.wire, [])
-        now = row.lines(config.value(row))
+        now = row.lines(config.asked(row))
         wanted = sum([needed for _, needed in now])
         for line, needed in now:
             # A line that only repeats the default takes no place that another one needs.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from conftest import Factory
 
@@ -11,6 +13,7 @@ from headrace.server.config.config import Config
 from headrace.server.config.files import Arguments, ConfigError, Loader
 from headrace.server.config.kinds import PeerAddress
 from headrace.server.config.parameters import BY_NAME
+from support.process import ServerProcess
 
 REGION = ["--aa-region-id", "1", "--appendonly", "yes"]
 
@@ -29,6 +32,19 @@ def test_without_regions_nothing_is_asked_for() -> None:
 
 def test_a_region_has_one_database() -> None:
     assert load(*REGION, "--databases", "4").databases == 1
+
+
+@pytest.mark.parametrize("text", ["", "databases 4\n", "databases 16\n"])
+def test_the_file_of_a_region_keeps_what_it_says_of_databases(tmp_path: Path, text: str) -> None:
+    text += "aa-region-id 1\nappendonly yes\n"
+    with ServerProcess(directory=tmp_path, config=text) as server:
+        assert server.call("CONFIG", "GET", "databases") == [b"databases", b"1"]
+        for hz in ("20", "30"):
+            server.call("CONFIG", "SET", "hz", hz)
+            assert server.call("CONFIG", "REWRITE") == b"OK"
+        lines = server.config_path.read_text().splitlines()
+        assert [line for line in lines if "databases" in line] == text.splitlines()[:-2]
+        assert "hz 30" in lines
 
 
 @pytest.mark.parametrize(
