@@ -191,7 +191,10 @@ class Region:
 
     def stable(self) -> Numbers:
         """What every member has on its disk, and all that is concurrent with it is here."""
-        return stable_numbers(self.beats, self.members(), self.known())
+        members = self.members()
+        if members == [self.id]:
+            return self.synced.copy()
+        return stable_numbers(self.beats, members, self.known())
 
     def stable_ms(self) -> int:
         """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` if not known.

@@ -37,6 +37,22 @@ def test_a_forgotten_region_takes_part_again_in_a_later_epoch() -> None:
     assert region.members() == [1, 2, 3]
 
 
+def test_a_region_that_is_left_alone_remembers_nothing(two_regions: Mesh) -> None:
+    one, two = two_regions[1], two_regions[2]
+    one.xadd("s")
+    one.call("XGROUP", "CREATE", "s", "g", "0")
+    two_regions.wait_until_level()
+    two.kill()
+    one.call("XGROUP", "DESTROY", "s", "g")
+    one.call("DEL", "s")
+    assert garbage(one) == 1
+    one.call("AA", "FORGET", "2")
+    wait_until(lambda: garbage(one) == 0, one)
+    one.xadd("t")
+    one.call("DEL", "t")
+    wait_until(lambda: garbage(one) == 0, one)
+
+
 def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh) -> None:
     one, two, three = (three_regions[number] for number in (1, 2, 3))
     kept = three.xadd("s")
