@@ -53,10 +53,12 @@ class Stability:
             now_ms: of the clock that nobody sets.
         """
         region = self._region
-        if not region.garbage:
+        if not region.garbage and not region.partings:
             return
         if now_ms >= self._next_beat_ms and beat(self._server):
             self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
+        if not region.garbage:
+            return
         if not self._left:
             stable = region.stable()
             if stable == self._stable:

@@ -3,13 +3,17 @@
 A region says from time to time, in a record like any other, which records it has on its disk. A
 beat is read in order, behind all that its region wrote before it. So when all members' latest beats
 here cover a record, everything that was written anywhere without knowing that record is here.
+
+A region that was forgotten beats no more, and what is left of it passes from member to member. Who
+knows that it was forgotten takes nothing more from itself. So once all members' beats say that they
+know, they also say all that any of them will ever have of it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import Numbers, epoch_of, region_of
+from headrace.storage.regions.vectors import EPOCH_MAX, Numbers, covers, epoch_of, region_of
 
 
 class Beat:
@@ -27,15 +31,18 @@ class Beat:
         self.promise_ms: Final = promise_ms
 
 
-def stable_numbers(beats: dict[int, Beat], members: list[int], known: Numbers) -> Numbers:
+def stable_numbers(
+    beats: dict[int, Beat], members: list[int], known: Numbers, partings: Numbers
+) -> Numbers:
     """What every member has on its disk, and all that was written without knowing it is here.
 
     Args:
         beats: the latest of each region; a member that has none holds everything back.
         known: what is known here.
+        partings: the records that have let regions take part no more.
 
-    Returns: nothing, where a member does not know of another's present epoch, or where records of
-        an earlier epoch are missing here that a member has.
+    Returns: nothing, where a member does not know of another's present epoch, or of a parting, or
+        where records of an epoch that is over are missing here that a member has.
     """
     latest: dict[int, int] = {}
     for member in members:
@@ -47,6 +54,8 @@ def stable_numbers(beats: dict[int, Beat], members: list[int], known: Numbers) -
     for member in members:
         numbers = beats[member].numbers
         if not _knows_epochs(numbers, latest) or not _has_earlier(numbers, latest, known):
+            return {}
+        if not covers_all(numbers, partings):
             return {}
         for origin in list(stable):
             stable[origin] = min(stable[origin], numbers.get(origin, 0))
@@ -65,10 +74,18 @@ def _knows_epochs(numbers: Numbers, latest: dict[int, int]) -> bool:
     return True
 
 
+def covers_all(numbers: Numbers, others: Numbers) -> bool:
+    """Whether a vector knows all that another one does."""
+    return all(covers(numbers, (origin, number)) for origin, number in others.items())
+
+
 def _has_earlier(numbers: Numbers, latest: dict[int, int], known: Numbers) -> bool:
-    """Whether all is known here that a member has of epochs that are over."""
+    """Whether all is known here that a member has of epochs that are over.
+
+    All those of a region are that takes part no more.
+    """
     for origin, number in numbers.items():
-        over = epoch_of(origin) < latest.get(region_of(origin), -1)
+        over = epoch_of(origin) < latest.get(region_of(origin), EPOCH_MAX + 1)
         if over and known.get(origin, 0) < number:
             return False
     return True

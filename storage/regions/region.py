@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.beats import Beat, stable_numbers
+from headrace.storage.regions.beats import Beat, covers_all, stable_numbers
 from headrace.storage.regions.promises import NO_STABLE_MS, has_all_before, least_promise
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
-    covers,
     epoch_of,
     lane_name,
     origin_of,
@@ -134,12 +133,16 @@ class Region:
 
     def wants_beat(self) -> bool:
         """Whether a beat could let others forget something that none before has let them."""
-        if not self.garbage or len(self.members()) < 2:
+        if len(self.members()) < 2:
+            return False
+        told = self.beats.get(self.id)
+        numbers: Numbers = {} if told is None else told.numbers
+        if not covers_all(numbers, self.partings) and covers_all(self.synced, self.partings):
+            return True
+        if not self.garbage:
             return False
         if not self.garbage_known:
             self.garbage_known = self.known()
-        told = self.beats.get(self.id)
-        numbers: Numbers = {} if told is None else told.numbers
         for origin, number in self.synced.items():
             wanted = max(1, self.garbage_known.get(origin, 0))
             if numbers.get(origin, 0) < min(number, wanted):
@@ -194,7 +197,7 @@ class Region:
         members = self.members()
         if members == [self.id]:
             return self.synced.copy()
-        return stable_numbers(self.beats, members, self.known())
+        return stable_numbers(self.beats, members, self.known(), self.partings)
 
     def stable_ms(self) -> int:
         """The milliseconds up to which no ID can come any more; ``NO_STABLE_MS`` if not known.
@@ -221,9 +224,8 @@ class Region:
                 return False
             vectors.append(self.told[member])
             epochs[member] = self.promised_in.get(member, 0)
-        for origin, number in self.partings.items():
-            if not all(covers(numbers, (origin, number)) for numbers in vectors):
-                return False  # somebody may still learn more from who takes part no more
+        if not all(covers_all(numbers, self.partings) for numbers in vectors):
+            return False  # somebody may still learn more from who takes part no more
         return has_all_before(vectors, epochs)
 
     def forget_promises(self) -> None:
