@@ -130,7 +130,9 @@ class RegionDoor(RegionRecords):
         """Be what was decided."""
         region = self.region
         if not start.goes_on:
-            region.begin_epoch(start.epoch, start.generation, new_nonce(start.refusal))
+            begun = region.begun if region.nonce else start.epoch
+            nonce = new_nonce(start.refusal, begun)
+            region.begin_epoch(start.epoch, start.generation, nonce)
         name = region.origin.decode()
         log.info("Region %d of %s is %s: %s", region.id, shown(region.database), name, start.reason)
         if start.refusal:

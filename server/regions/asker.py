@@ -187,7 +187,7 @@ class Asker(Giver):
             self.refused = True
             self.fail(line.decode("utf-8", "replace"))
             return
-        region.meet(hello.region, hello.epoch)
+        region.meet(hello.region, hello.begun)
         self.known = hello.numbers
         if region.is_outdone(hello.numbers):
             self.ahead = True

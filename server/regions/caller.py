@@ -92,7 +92,7 @@ class Caller:
             self.called = hello
         if line:
             raise CommandError(line)
-        region.meet(hello.region, hello.epoch)
+        region.meet(hello.region, hello.begun)
         reply = hello_of(region, self._known_to(hello))
         reply.remembered = region.nonces.get(hello.origin, b"")
         reply.reach = {origin: log.reach(origin) for origin in log.origins()}

@@ -1,7 +1,8 @@
 """A region that does not know yet all that the others do takes no writes.
 
 That stands in the nonce of its epoch, and so in the first line of the file that the epoch begins
-with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over.
+with: a start later on finds it there. ``AA CAUGHT nonce`` in the file says that it is over. The
+nonce also says in which epoch the folder of the region was empty (``storage.regions.region``).
 
 A region whose files are of an earlier time may be given a copy, which replaces what is here. Then
 the base that is written says so, with a nonce that ends as that of a region which joins the others.
@@ -25,9 +26,14 @@ _ENDS: Final = {b"s": AASTART, b"j": AASYNCING}  # of nonces
 _CAUGHT: Final = b"CAUGHT"
 
 
-def new_nonce(refusal: bytes) -> bytes:
-    """The nonce of an epoch that begins with this reason to take no writes, if there is one."""
-    nonce = os.urandom(NONCE_BYTES).hex().encode()
+def new_nonce(refusal: bytes, begun: int) -> bytes:
+    """The nonce of an epoch.
+
+    Args:
+        refusal: why it begins without taking writes; empty where it takes them.
+        begun: the epoch in which the folder was empty.
+    """
+    nonce = b"%b.%d" % (os.urandom(NONCE_BYTES).hex().encode(), begun)
     for end, line in _ENDS.items():
         if line == refusal:
             return nonce + end
@@ -45,7 +51,7 @@ def refusal_of(region: Region) -> bytes:
 
 def replaced_nonce(region: Region) -> bytes:
     """With what a region has caught up, once a copy has replaced what its files hold."""
-    return region.nonce[:-1] + b"j"
+    return region.nonce.rstrip(b"sj") + b"j"
 
 
 @local(_CAUGHT)

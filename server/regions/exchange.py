@@ -423,7 +423,9 @@ class Puller(Asker):
     def is_outlived(self) -> bool:
         """See ``Giver``."""
         hello = self.hello
-        return hello is not None and self._region.has_outlived(hello.region, hello.epoch)
+        if hello is None:
+            return False
+        return self._region.has_outlived(hello.region, hello.epoch, hello.begun)
 
     # Steps
 

@@ -18,7 +18,7 @@ from headrace.compat import errors
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import parse_integer
 from headrace.storage.regions.records import LOWEST_VERSION, newest_version
-from headrace.storage.regions.region import MODES, NAME_MAX_BYTES, Region
+from headrace.storage.regions.region import MODES, NAME_MAX_BYTES, Region, begun_in
 from headrace.storage.regions.vectors import (
     EPOCH_MAX,
     REGION_MAX,
@@ -82,6 +82,11 @@ class Hello:
     def origin(self) -> bytes:
         """Who it is."""
         return origin_of(self.region, self.epoch)
+
+    @property
+    def begun(self) -> int:
+        """The epoch in which its folder was empty."""
+        return begun_in(self.nonce, self.epoch)
 
     @property
     def speaks(self) -> bytes:
@@ -199,7 +204,7 @@ def refusal(region: Region, hello: Hello, sent: int, is_asked: bool) -> bytes:
         return errors.AA_DATABASE
     if hello.region == region.id:
         return errors.aa_twin(hello.origin)
-    if region.forgotten.get(hello.region, -1) >= hello.epoch:
+    if region.forgotten.get(hello.region, -1) >= hello.begun:
         return errors.aa_forgotten(hello.region, region.forgotten[hello.region])
     known = region.nonces.get(hello.origin, b"")
     if known and hello.nonce and known != hello.nonce:

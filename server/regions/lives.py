@@ -65,7 +65,7 @@ class Lives:
                 self._stop(asker.peer_region, asker.failure)
         elif asker.twin:
             self._outdone(asker.peer_region, {}, asker.failure)
-        elif asker.forgotten >= self._region.epoch:
+        elif asker.forgotten >= self._region.begun:
             self.left_out()
         elif asker.ahead:
             self.outdone(asker.peer_region, asker.known)
@@ -97,7 +97,7 @@ class Lives:
         if not self._member:
             return None
         start = begin_later(region, self._known, self._server.clock.now_ns // 1_000_000)
-        nonce = new_nonce(start.refusal)
+        nonce = new_nonce(start.refusal, region.begun)
         try:
             if not self._keeping.begin_epoch(start.epoch, start.generation, nonce):
                 return None

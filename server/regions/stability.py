@@ -138,7 +138,8 @@ def apply_forget(found: Effect) -> None:
 def forget(server: Server, number: int) -> None:
     """Let a region take part no more; it comes back as a new one only."""
     region = region_of(server)
-    epochs = [epoch_of(origin) for origin in region.known() if origin_key(origin)[0] == number]
+    origins = [*region.known(), *region.nonces]  # it may have written nothing in its latest
+    epochs = [epoch_of(origin) for origin in origins if origin_key(origin)[0] == number]
     emit(server, [AA, b"FORGET", b"%d" % number, b"%d" % max(epochs, default=0)])
 
 

@@ -52,7 +52,8 @@ class Region:
         promise_ms: every ID that will be made here has more milliseconds than this.
         peers, joined: the other regions, as configured, and as they have joined while all ran.
         forgotten: regions that take part no more, and their last epoch.
-        met: the latest epoch in which each region has introduced itself, since this start.
+        met: the latest epoch in which the folder of each region that has introduced itself since
+            this start was empty.
         nonces: of the epochs in which others have introduced themselves, by origin.
         unkept: origins of these of which the file does not say that yet.
         versions: the latest version of the exchange that each region has said it speaks.
@@ -154,9 +155,14 @@ class Region:
         found = {self.id} | self.peers | self.joined
         return sorted([member for member in found if not self.is_forgotten(member)])
 
-    def meet(self, member: int, epoch: int) -> None:
-        """Another region has introduced itself."""
-        self.met[member] = max(epoch, self.met.get(member, -1))
+    @property
+    def begun(self) -> int:
+        """The epoch in which the folder of this region was empty."""
+        return begun_in(self.nonce, self.epoch)
+
+    def meet(self, member: int, begun: int) -> None:
+        """Another region has introduced itself, whose folder was empty in an epoch."""
+        self.met[member] = max(begun, self.met.get(member, -1))
 
     def note_met(self, origin: bytes, nonce: bytes, version: int) -> None:
         """Another region has said the nonce of its epoch, if it has one, and what it speaks."""
@@ -181,7 +187,7 @@ class Region:
         if epoch is None:
             return False
         if member == self.id:
-            return self.epoch <= epoch
+            return self.begun <= epoch
         return max(self.met.get(member, -1), latest_epoch(self.numbers, member)) <= epoch
 
     def has_heard_of(self, member: int) -> bool:
@@ -246,9 +252,9 @@ class Region:
         """Whether nothing was written in this epoch, and there may have been an earlier one."""
         return not self.count and (self.epoch > 0 or latest_epoch(self.numbers, self.id) >= 0)
 
-    def has_outlived(self, member: int, epoch: int) -> bool:
+    def has_outlived(self, member: int, epoch: int, begun: int) -> bool:
         """Whether an epoch of another region is over: nothing is taken from it any more."""
-        return latest_epoch(self.numbers, member) > epoch or self.forgotten.get(member, -1) >= epoch
+        return latest_epoch(self.numbers, member) > epoch or self.forgotten.get(member, -1) >= begun
 
     def known(self) -> Numbers:
         """All that is known here, own records included."""
@@ -319,6 +325,17 @@ class Region:
         self.origin = origin_of(self.id, epoch)
         self.count = self.numbers.pop(self.origin, 0)
         self.last_lane = self.count
+
+
+def begun_in(nonce: bytes, epoch: int) -> int:
+    """In which epoch the folder of a region was empty, as the nonce of a later one says.
+
+    That is how a region that joins as a new one is told from one that was forgotten and goes on
+    with its files, in whatever epoch. The nonces of some versions do not say it.
+    """
+    _, _, text = nonce.rpartition(b".")
+    digits = text.rstrip(b"sj")
+    return min(int(digits), epoch) if b"." in nonce and digits.isdigit() else epoch
 
 
 def latest_epoch(numbers: Numbers, region: int) -> int:

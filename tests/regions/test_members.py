@@ -79,6 +79,50 @@ def test_a_region_that_knows_of_a_forgotten_one_says_so_once() -> None:
     assert not region.wants_beat()
 
 
+def test_a_forgotten_region_that_starts_alone_is_refused_when_it_meets_others(
+    three_regions: Mesh,
+) -> None:
+    """Nobody answers when it starts, so it begins another epoch: it is no new region for that."""
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    kept = three.xadd("s")
+    three_regions.wait_until_level()
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    for region in (one, two):
+        wait_until(lambda region=region: members(region) == "1,2", region)
+    three_regions.partition({3}, {1, 2})
+    three.start_again()
+    assert int(three.info("activeactive")["aa_epoch"]) > 0
+    lost = three.xadd("s")
+    three_regions.heal()
+    wait_until(lambda: three.info("activeactive")["aa_writable"] == "0", three)
+    with three.client() as client:
+        assert client.call("XADD", "s", "*", "f", "v").startswith(b"-AAFORGOTTEN ")
+    assert three.ids("s") == [kept, lost]
+    added = two.xadd("s")
+    wait_until(lambda: one.ids("s") == [kept, added], one)
+    for region in (one, two):
+        assert members(region) == "1,2"
+        assert lost not in region.ids("s")
+
+
+def test_a_region_is_forgotten_that_has_written_nothing_since_its_disk_was_lost(
+    three_regions: Mesh,
+) -> None:
+    one, two, three = (three_regions[number] for number in (1, 2, 3))
+    three.xadd("s")
+    three_regions.wait_until_level()
+    three.kill()
+    shutil.rmtree(three.directory / "appendonlydir")
+    three.start_again()
+    three.wait_until_writable()
+    three_regions.wait_until_level()
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    for region in (one, two):
+        wait_until(lambda region=region: members(region) == "1,2", region)
+
+
 def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh) -> None:
     one, two, three = (three_regions[number] for number in (1, 2, 3))
     kept = three.xadd("s")

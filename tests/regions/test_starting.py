@@ -6,7 +6,7 @@ import pytest
 
 from headrace.compat.errors import AASTART, AASYNCING
 from headrace.server.regions.asking import HELLO_BYTES, Asking, Inquiry
-from headrace.server.regions.catching import Catching, new_nonce, refusal_of
+from headrace.server.regions.catching import Catching, new_nonce, refusal_of, replaced_nonce
 from headrace.server.regions.conversation import Conversation
 from headrace.server.regions.starting import (
     ADOPTED,
@@ -21,7 +21,7 @@ from headrace.server.regions.starting import (
     Start,
     decide,
 )
-from headrace.storage.regions.region import Region
+from headrace.storage.regions.region import Region, begun_in
 from headrace.storage.regions.vectors import Numbers
 
 SECONDS = 700
@@ -180,7 +180,7 @@ def test_who_has_been_forgotten_is_not_waited_for() -> None:
 @pytest.mark.parametrize("refusal", [AASTART, AASYNCING])
 def test_what_a_region_lacks_is_not_forgotten_by_another_start(refusal: bytes) -> None:
     region = a_region()
-    region.nonce = new_nonce(refusal)
+    region.nonce = new_nonce(refusal, 0)
     assert refusal_of(region) == refusal
     assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, refusal, True)
     assert told(decide(region, WHOLE, [2], {}, NOW_MS)) == (SECONDS, 2, refusal, False)
@@ -189,5 +189,21 @@ def test_what_a_region_lacks_is_not_forgotten_by_another_start(refusal: bytes) -
     assert refusal_of(region) == b""
     assert told(decide(region, WHOLE, [], {}, NOW_MS)) == (3, 2, b"", True)
     assert refusal_of(Region(1)) == b""
-    region.nonce = new_nonce(b"")
+    region.nonce = new_nonce(b"", 0)
     assert refusal_of(region) == b""
+
+
+def test_a_nonce_says_when_the_folder_was_empty() -> None:
+    for refusal in (b"", AASTART, AASYNCING):
+        nonce = new_nonce(refusal, 27_000_000)
+        assert begun_in(nonce, 30_000_000) == 27_000_000
+        assert begun_in(replaced_nonce(a_region_with(nonce)), 30_000_000) == 27_000_000
+    for nonce in (b"", b"0f1e2d3c4b5a6978", b"0f1e2d3c4b5a6978j", b"0f1e.x"):
+        assert begun_in(nonce, 5) == 5
+    assert begun_in(b"0f1e.99999999999999999999", 5) == 5  # nobody was there before
+
+
+def a_region_with(nonce: bytes) -> Region:
+    region = a_region()
+    region.nonce = nonce
+    return region
