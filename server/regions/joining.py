@@ -157,12 +157,12 @@ class Joining:
                 own.learned(origin, known[origin])
         own.joined |= {member for member in copy.members() if member != own.id}
         for member, epoch in copy.forgotten.items():
-            own.forgotten[member] = max(epoch, own.forgotten.get(member, 0))
+            own.forget(member, epoch)
         for member, beat in copy.beats.items():
             mine = own.beats.get(member)
             later = mine is None or (mine.epoch, mine.promise_ms) < (beat.epoch, beat.promise_ms)
             if later and member != own.id:
-                own.beats[member] = beat
+                own.note_beat(member, beat)
 
 
 class _Walk:

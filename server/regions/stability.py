@@ -101,7 +101,7 @@ def apply_beat(found: Effect) -> None:
     region = region_of(found.server)
     known = region.beats.get(number)
     if known is None or known.epoch <= epoch:
-        region.beats[number] = Beat(epoch, numbers, promise_ms)
+        region.note_beat(number, Beat(epoch, numbers, promise_ms))
     if number == region.id:  # it may come back from others, to a region that has lost its files
         region.promise_ms = max(region.promise_ms, promise_ms)
     elif not found.replaying:
@@ -128,11 +128,8 @@ def apply_forget(found: Effect) -> None:
     number = _region(words[2])
     epoch = min(_number(words[3]), EPOCH_MAX)
     region = region_of(found.server)
-    region.forgotten[number] = max(epoch, region.forgotten.get(number, 0))
+    region.forget(number, epoch)
     raise_numbers(region.partings, {found.origin: found.number})
-    beat = region.beats.get(number)
-    if beat is not None and beat.epoch <= epoch:
-        del region.beats[number]  # what it had on its disk says nothing of one that comes back
 
 
 def forget(server: Server, number: int) -> None:

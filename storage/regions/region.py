@@ -181,6 +181,18 @@ class Region:
                 return member
         return 0
 
+    def note_beat(self, member: int, beat: Beat) -> None:
+        """A region has said what it has on its disk, in an epoch that is not forgotten."""
+        if self.forgotten.get(member, -1) < beat.epoch:
+            self.beats[member] = beat
+
+    def forget(self, member: int, epoch: int) -> None:
+        """A region takes part no more, in this epoch or an earlier one."""
+        epoch = self.forgotten[member] = max(epoch, self.forgotten.get(member, 0))
+        beat = self.beats.get(member)
+        if beat is not None and beat.epoch <= epoch:
+            del self.beats[member]  # what it had on its disk says nothing of one that comes back
+
     def is_forgotten(self, member: int) -> bool:
         """Whether a region takes part no more, and has not come back as a new one."""
         epoch = self.forgotten.get(member)

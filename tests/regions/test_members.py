@@ -38,6 +38,20 @@ def test_a_forgotten_region_takes_part_again_in_a_later_epoch() -> None:
     assert region.members() == [1, 2, 3]
 
 
+def test_what_a_region_had_on_its_disk_before_it_was_forgotten_says_nothing() -> None:
+    region = Region(1)
+    region.note_beat(2, Beat(5, {b"1.0": 3}, 0))
+    assert 2 in region.beats
+    region.forget(2, 5)
+    assert 2 not in region.beats
+    region.note_beat(2, Beat(5, {b"1.0": 4}, 0))  # it may come after that
+    assert 2 not in region.beats
+    region.note_beat(2, Beat(6, {b"1.0": 4}, 0))
+    region.forget(2, 4)
+    assert region.beats[2].epoch == 6
+    assert region.forgotten == {2: 5}
+
+
 def test_a_region_that_is_left_alone_remembers_nothing(two_regions: Mesh) -> None:
     one, two = two_regions[1], two_regions[2]
     one.xadd("s")
