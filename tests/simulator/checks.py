@@ -6,7 +6,8 @@ acknowledged is not read again. I6 garbage leaves nothing. I7 replies ascend, an
 pending once. I8 the order of records of different origins changes nothing. I9 a crash leaves what
 the file says. I10 a copy that is joined is as if records had come. I11 MAXLEN leaves the newest.
 I12 what was seen has a lower ID than what is added then. I13 all meet. I14 one entry for a pair.
-I15 nothing arrives below a stable ID. I16 records are those of clients, and counted once.
+I15 nothing arrives below a stable ID. I16 records are those of clients, and counted once. I17 who
+is forgotten takes no writes, until it comes back as a new one.
 
 I1, I8 and I10 need no look of their own: the state of every region is compared with what the set of
 its records means, whatever the order they came in, or whether a copy brought them.
@@ -62,7 +63,7 @@ OF_COMMAND: Final[dict[bytes, frozenset[bytes]]] = {
     b"RENAMENX": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
     b"COPY": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
     b"RESTORE": frozenset((b"DEL", b"XADD", b"XDEL", b"TTL", b"TOP", b"LIMITS")),
-    b"AA": frozenset((b"MOVE", b"ACK", b"HAND")),
+    b"AA": frozenset((b"MOVE", b"ACK", b"HAND", b"FORGET")),
     b"XSETID": frozenset((b"TOP",)),
     b"XGROUP": frozenset((b"GROUP", b"UNGROUP", b"MODE", b"LIMITS")),
     b"XREADGROUP": frozenset((b"ACK",)),
@@ -664,7 +665,7 @@ class Checks:
         view = region.view.key(key)
         living = view.living(group)
         creates = region.knows(key, group)
-        everywhere = list(self.world.regions.values())
+        everywhere = self.world.everyone()
         readers = everywhere if group in view.moved else [region]  # what they had may have moved
         here: set[bytes] = set()
         acked: set[bytes] = set()
@@ -699,7 +700,7 @@ class Checks:
         """Whether a group has begun at 0, once, and all it gave is pending or acknowledged."""
         if (key, group) in self._pending_by_hand:
             return False
-        for region in self.world.regions.values():
+        for region in self.world.everyone():
             if region.moved.get((key, group)):
                 return False
         view = next(iter(self.world.regions.values())).view.key(key)

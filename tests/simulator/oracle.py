@@ -230,11 +230,15 @@ class KeyView:
 
 
 class View:
-    """What is known of all keys, by some set of records."""
+    """What is known of all keys, by some set of records.
+
+    Attributes:
+        forgotten: the regions that take part no more, and in which epoch they did last.
+    """
 
     def __init__(self) -> None:
         self.keys: dict[bytes, KeyView] = {}
-        self.beats = 0
+        self.forgotten: dict[int, int] = {}
 
     def key(self, key: bytes) -> KeyView:
         found = self.keys.get(key)
@@ -246,7 +250,11 @@ class View:
         """One record more is known."""
         words = record.words
         name = words[0] if words[0] == b"XADD" else words[1]
-        if name in (b"BEAT", b"JOIN", b"FORGET"):
+        if name in (b"BEAT", b"JOIN"):
+            return
+        if name == b"FORGET":  # all that is known of the region stays
+            number, epoch = int(words[2]), int(words[3])
+            self.forgotten[number] = max(epoch, self.forgotten.get(number, -1))
             return
         if name == b"XADD":
             self._added(record, read_added(words))

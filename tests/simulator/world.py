@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.checks import Checks
+from simulator.departures import Departures
 from simulator.ledger import Ledger, Violated, region_of
 from simulator.network import Events, Network
 from simulator.process import Died
@@ -104,7 +105,7 @@ class World:
         self._lossy = self.network.lossy
         for region in self.regions.values():
             region.network = self.network
-        more = random.Random(plan.seed * 1_000_003 - 1)
+        more = random.Random(self._chance_of(-1))
         self.workload: Final = Workload(chance, self.mode, plan.regions, more, plan.without)
         weights = self.workload.weights
         self.renames = weights["rename"] > 0 or weights["restore"] > 0
@@ -112,11 +113,17 @@ class World:
         self._look_at_clocks()
         self.disks_lost = False
         self.checks: Final = Checks(self)
+        self.departures: Final = Departures(self)
         self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
         self._pace_ms = chance.choice((1, 5, 30, 120))
         self._rates: Final = {
             name: rate * 10 ** chance.uniform(-1.0, 0.5) if chance.random() < 0.7 else 0.0
             for name, rate in FAULTS.items()
+            if name not in plan.without
+        }
+        self._departure_rates: Final = {
+            name: rate * 10 ** more.uniform(-1.0, 0.5)
+            for name, rate in DEPARTURES.items()
             if name not in plan.without
         }
 
@@ -158,6 +165,7 @@ class World:
             self.meet()
             self.checks.everything("after garbage")
             self.forget()
+            self.departures.end(random.Random(self._chance_of(-2)))
             self.steps(self.plan.steps, self.plan.steps + self.plan.steps // 4, False)
             self.heal()
             self.checks.everything("after clients went on")
@@ -166,7 +174,7 @@ class World:
             self.checks.everything("at the end")
         finally:
             self.tally.records = self.ledger.total
-            for region in self.regions.values():
+            for region in self.everyone():
                 if region.running:
                     region.kill()
             shutil.rmtree(self.root, ignore_errors=True)
@@ -177,15 +185,23 @@ class World:
         for number in range(first, last):
             if number in self.plan.skipped:
                 continue
-            chance = random.Random(self.plan.seed * 1_000_003 + number)
+            chance = random.Random(self._chance_of(number))
             self.pass_time(int(chance.expovariate(1) * self._pace_ms))
             if faults:
                 for name, rate in self._rates.items():
                     if chance.random() < rate:
                         self.fault(name, chance)
+                more = random.Random(-2 * self._chance_of(number))
+                for name, rate in self._departure_rates.items():
+                    if more.random() < rate:
+                        self.fault(name, more)
             self.ask(chance)
             if number % 20 == 19:
                 self.checks.pairs()
+
+    def _chance_of(self, number: int) -> int:
+        """What a step takes its chance from."""
+        return self.plan.seed * 1_000_003 + number
 
     def ask(self, chance: random.Random) -> None:
         """A client of some region asks for something."""
@@ -232,7 +248,8 @@ class World:
             Violated: I9.
         """
         for record in self.ledger.unproven:
-            made_by = self.regions[region_of(record.origin)]
+            made_by = self.departures.gone.get(region_of(record.origin))
+            made_by = made_by or self.regions[region_of(record.origin)]
             if made_by.known.get(record.origin, 0) < record.number:
                 raise Violated(f"I9: {record} was sent before it was written")
         self.ledger.unproven.clear()
@@ -325,21 +342,28 @@ class World:
             return False
         self.end(region, region.kill)
         region.lose_disk()
-        region.check_ready = None
-        self.disks_lost = True
-        self.forgets_pairs = True
-        self._burn()
+        self.lost(region)
         self.time.now_ms += REPAIR_MS
         self.guarded(region, region.start)
         return True
 
+    def lost(self, region: Region) -> None:
+        """What a region has on its disk is gone, or will not be seen again."""
+        region.check_ready = None
+        self.disks_lost = True
+        self.forgets_pairs = True
+        self._burn()
+
     def _burn(self) -> None:
         """Something is lost: of some records there may be no trace any more."""
-        regions = self.regions.values()
+        regions = self.everyone()
         known = [region.known for region in regions]
         known += [region.received(self.ledger.records) for region in regions if region.ready]
         self.ledger.forget(known)
         for number, names in self._kept.items():  # a copy that has some is another life by now
+            if number in self.departures.gone:
+                names.clear()  # none of them may come back
+                continue
             region = self.regions[number]
             names[:] = [name for name in names if self._is_known(region.kept_numbers(name))]
 
@@ -412,6 +436,19 @@ class World:
         if max(ahead) - min(ahead) > PAIR_MS:
             self.forgets_pairs = True
 
+    def _leave(self, chance: random.Random) -> bool:
+        return self.departures.leave(chance)
+
+    def _forget(self, chance: random.Random) -> bool:
+        return self.departures.forget(chance)
+
+    def _come_back(self, chance: random.Random) -> bool:
+        return self.departures.come_back(chance)
+
+    def everyone(self) -> list[Region]:
+        """All regions, those that have gone for good included."""
+        return [*self.regions.values(), *self.departures.gone.values()]
+
     # Healing
 
     def heal(self) -> None:
@@ -436,6 +473,7 @@ class World:
             if self.time.now_ms - begun_ms > MOST_HEALING_MS:
                 state = {r.number: (r.trouble(), r.known) for r in self.regions.values()}
                 raise Violated(f"I13: what the regions know does not meet: {state}")
+            self.departures.see_to()
             self.pass_time(HEALING_STEP_MS)
 
     def forget(self) -> None:
@@ -457,7 +495,10 @@ class World:
         regions = list(self.regions.values())
         first = regions[0].known
         return all(
-            region.known == first and not region.obstacle() for region in regions
+            region.known == first
+            and not region.obstacle()
+            and region.regions.region.members() == list(self.regions)
+            for region in regions
         ) and not any(region.is_waiting() or region.unwritten for region in regions)
 
 
@@ -474,4 +515,9 @@ FAULTS: Final = {
     "full": 0.003,
     "rewrite": 0.004,
     "leap": 0.01,
+}
+DEPARTURES: Final = {
+    "leave": 0.001,
+    "forget": 0.03,
+    "come_back": 0.02,
 }
