@@ -379,6 +379,48 @@ def test_removing_wins_over_moving(tmp_path: Path) -> None:
         assert home(one) is home(two) is None  # a group that is made anew is no more there
 
 
+def test_a_group_that_is_made_anew_takes_nothing_of_the_one_before(tmp_path: Path) -> None:
+    one, two = regions(tmp_path, 2)
+    links = named(linked([one, two]))
+    entry = xadd(one)
+    one.call("XGROUP CREATE x g 0")
+    assert read(one, "Alice") == [entry]
+    move(one, 2)
+    sync(list(links.values()))
+    assert one.call("AA MOVE x g 1 FORCE") == b"OK"
+    post(links[1, 2])
+    two.publish()  # it gives back what it has of the group
+    assert one.call("XGROUP DESTROY x g") == 1
+    one.call("XGROUP CREATE x g 0")
+    sync(list(links.values()))
+    assert pending(one) == []
+    assert read(one, "Alice") == [entry]
+
+
+def test_what_hangs_on_a_create_that_has_ended_goes_to_no_other_one(tmp_path: Path) -> None:
+    """Region 3 has made the group, region 2 has destroyed it, region 1 has made it anew."""
+    one, two, three = regions(tmp_path, 3)
+    links = named(linked([one, two, three]))
+    entry = xadd(three)
+    sync(list(links.values()))
+    for link in links.values():
+        link.relays = False
+    three.call("XGROUP CREATE x g 0")
+    post(links[3, 2])
+    assert two.call("XGROUP DESTROY x g") == 1
+    post(links[2, 1])
+    one.call("XGROUP CREATE x g 0")
+    post(links[1, 3])
+    assert read(three, "Alice") == [entry]
+    move(three, 1)
+    post(links[3, 1])
+    assert pending(one) == []
+    assert read(one, "Bob") == [entry]
+    sync(list(links.values()))
+    assert [each[:2] for each in pending(one)] == [[entry, b"Bob"]]
+    assert shared_state(stream_of(one)) == shared_state(stream_of(three))
+
+
 def test_concurrent_moves_end_in_one_region(tmp_path: Path) -> None:
     one, two, three = regions(tmp_path, 3)
     links = linked([one, two, three])

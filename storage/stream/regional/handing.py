@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.storage.regions.vectors import ID, LaneVector
+from headrace.storage.regions.vectors import ID, Dot, LaneVector
 from headrace.storage.stream.groups import Consumer, Group
 from headrace.storage.stream.ids import ID_MAX, following
 from headrace.storage.stream.nack import Nack
@@ -156,8 +156,11 @@ def forget_held(group: Group, portion: list[Held]) -> None:
 # Taking
 
 
-def take_places(group: Group, given: Reached) -> None:
+def take_places(group: Group, given: Reached, anchor: Dot) -> None:
     """Go on where the group has come to elsewhere.
+
+    Args:
+        anchor: the living create that this hangs on.
 
     If it was read here, too, both have given what they have given. Where what was given elsewhere
     does not touch that, it stays out: some of it may be given again, and nothing is skipped.
@@ -165,6 +168,7 @@ def take_places(group: Group, given: Reached) -> None:
     places = places_of(group)
     places.is_whole = False
     if places.is_unread():
+        places.anchor = anchor
         places.start = given.start
         places.again = given.again
         places.place = given.place

@@ -7,9 +7,11 @@ Whoever moves it makes these effects, in one transaction:
     AA HAND key group region n create start numbers ... PLACES start again place begun
     AA HAND key group region n create start numbers ... PENDING OF consumer n id ms count ...
 
-The last one comes once for some thousands of pending entries. Only the region that it names takes
-what AA HAND gives; and whoever made it has given it away. A region that has read for a group, and
-hears that it is read elsewhere now, gives what it has to the region that is named then.
+The last one comes once for some thousands of pending entries. The first of the creates is the one
+that all of it hangs on. Only the region that it names takes what AA HAND gives, and only while that
+create lives: a group that was made anew is another one. Whoever made it has given it away. A region
+that has read for a group, and hears that it is read elsewhere now, gives what it has to the region
+that is named then.
 
 Of concurrent moves one stands, as of settings. A region that has not heard of a move goes on.
 """
@@ -147,7 +149,7 @@ def _all_given(key: bytes, stream: RegionalStream, group: Group, to: int) -> lis
         for lane, after, upto in intervals:
             words += [lane, b"%d-%d" % after, b"%d-%d" % upto]
         found.append(words)
-    head = _head(key, group.name, births, to)
+    head = _head(key, group, to)
     place = reached(group)
     vectors = [encode_lanes(place.again), encode_lanes(place.place), encode_lanes(place.begun)]
     found.append([*head, _PLACES, place.start.encode(), *vectors])
@@ -159,9 +161,11 @@ def _all_given(key: bytes, stream: RegionalStream, group: Group, to: int) -> lis
     return found
 
 
-def _head(key: bytes, name: bytes, births: Births, to: int) -> Words:
-    words = [AA, b"HAND", key, name, b"%d" % to, b"%d" % len(births.creates)]
-    for create in births.creates:
+def _head(key: bytes, group: Group, to: int) -> Words:
+    places = places_of(group)
+    creates = sorted(places.births.creates, key=lambda create: create.dot != places.anchor)
+    words = [AA, b"HAND", key, group.name, b"%d" % to, b"%d" % len(creates)]
+    for create in creates:
         words += [encode_dots([create.dot]), create.start.encode(), encode_numbers(create.numbers)]
     return words
 
@@ -226,7 +230,7 @@ class _Hand:
 
     Attributes:
         to: the region that takes what is given.
-        creates: those of the group, where it was given away.
+        creates: those of the group, where it was given away; what is given hangs on the first.
         reached: how far it has come; None where this says what is pending.
         held: what is pending.
     """
@@ -254,6 +258,10 @@ class _Hand:
             raise EffectError("HAND has fewer words than it says") from None
         if self._at != len(self._words):
             raise EffectError("HAND has more words than it says")
+
+    def hangs_on_one_of(self, births: Births) -> bool:
+        """Whether the create lives that what is given hangs on."""
+        return bool(self.creates) and births.create(self.creates[0].dot) is not None
 
     def _read_given(self, what: bytes) -> None:
         if what == _PLACES:
@@ -324,7 +332,7 @@ def apply_hand(found: Effect) -> None:
         if stream.births_of(name).create(create.dot) is None:
             stream.add_create(name, create)
     group = stream.groups.get(name)
-    if group is not None:
+    if group is not None and hand.hangs_on_one_of(stream.births_of(name)):
         own = region_of(server).id
         if region_in(found.origin) == own:
             _give(group, hand)
@@ -344,5 +352,5 @@ def _give(group: Group, hand: _Hand) -> None:
 
 def _take(stream: RegionalStream, group: Group, hand: _Hand) -> None:
     if hand.reached is not None:
-        take_places(group, hand.reached)
+        take_places(group, hand.reached, hand.creates[0].dot)
     take_held(stream, group, hand.held)
