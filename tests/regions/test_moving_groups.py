@@ -360,6 +360,33 @@ def test_a_create_of_a_third_region_may_arrive_later(tmp_path: Path) -> None:
     assert shared_state(stream_of(one)) == shared_state(stream_of(two))
 
 
+@pytest.mark.parametrize("request_line", ["XADD x * f v", "XGROUP CREATE x h $ MKSTREAM"])
+def test_a_stream_expires_but_for_a_create_that_has_come_early(
+    tmp_path: Path, request_line: str
+) -> None:
+    """Region 2 has the create of region 3 from region 1, so its expiry does not end the group."""
+    one, two, three = found = regions(tmp_path, 3)
+    links = named(linked(found))
+    links[1, 2].relays = False
+    entry = xadd(one)
+    sync(list(links.values()))
+    three.call("XGROUP CREATE x g 0")
+    post(links[3, 1])
+    assert read(one, "Alice") == [entry]
+    move(one, 2)
+    post(links[1, 2])
+    assert two.call("PEXPIRE x 5") == 1
+    two.clock.ms += 10
+    assert two.call(request_line)
+    groups = two.call("XINFO GROUPS x")
+    assert isinstance(groups, list)
+    assert b"g" in [group[1] for group in groups]
+    sync(list(links.values()))
+    assert ids(one) == ids(two) == ids(three)
+    states = [shared_state(stream_of(region)) for region in found]
+    assert states[0] == states[1] == states[2]
+
+
 def test_removing_wins_over_moving(tmp_path: Path) -> None:
     for removal in ("XGROUP DESTROY x g", "DEL x"):
         one, two = regions(tmp_path, 2)

@@ -49,9 +49,15 @@ def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
 
 
 def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
-    """What the graves know of a stream: it lies there as one that can be changed from now on."""
+    """What the graves know of a stream: it lies there as one that can be changed from now on.
+
+    Of one that has expired a group may live that the expiry had not seen. Then it is there again.
+    """
     if server.changes.expired:  # until that is reported, it lies nowhere
         server.changes.report_expired()
+        there = _about_to_change(server.data.dbs[0], key)
+        if there is not None:
+            return there
     graves = server.data.graves
     found = graves.entries.get(key)
     if found is not None and isinstance(found.value, Grave):
