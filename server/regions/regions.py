@@ -145,6 +145,7 @@ class Regions(Neighbours):
         self._is_open = True
         self._asking = None
         self.is_introduced = True
+        self.region.count_from_here()
         self._lives.begun()
         self.copying.find_old()
         self.tick()

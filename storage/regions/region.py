@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.storage.regions.beats import Beat, covers_all, stable_numbers
 from headrace.storage.regions.promises import NO_STABLE_MS, has_all_before, least_promise
+from headrace.storage.regions.records import XADD
 from headrace.storage.regions.vectors import (
     Dot,
     Numbers,
@@ -117,6 +118,8 @@ class Region:
         self.garbage_known: Numbers = {}
         self.refusal = b""
         self.emitted: dict[bytes, int] = {}
+        self._counted_from = 0  # the number of its last record before that start, or this epoch
+        self._made_before = 0  # how many records it has made since that start in earlier epochs
         self.unpublished: dict[tuple[bytes, bytes], None] = {}
         self.pairs_merged = 0
         self._stable_ms = NO_STABLE_MS
@@ -317,6 +320,21 @@ class Region:
         if origin == self.origin and number > self.last_lane:
             self.last_lane = number
 
+    def count_from_here(self) -> None:
+        """All has been loaded: what this region has made since its start is counted from here."""
+        self._counted_from = self.count
+        self._made_before = 0
+
+    def made(self, name: bytes) -> int:
+        """How many effects of a name it has made since its start.
+
+        Those of XADD are all that no other name has: so XADD need not count.
+        """
+        if name != XADD:
+            return self.emitted.get(name, 0)
+        others = sum([count for other, count in self.emitted.items() if other != XADD])
+        return self._made_before + self.count - self._counted_from - others
+
     def base_seq(self) -> int:
         """The lowest sequence that this region gives."""
         return self.generation << GENERATION_SHIFT | self.id
@@ -333,9 +351,11 @@ class Region:
             return
         if self.count:
             self.numbers[self.origin] = self.count
+        self._made_before += self.count - self._counted_from
         self.epoch = epoch
         self.origin = origin_of(self.id, epoch)
         self.count = self.numbers.pop(self.origin, 0)
+        self._counted_from = self.count
         self.last_lane = self.count
 
 

@@ -34,7 +34,7 @@ from headrace.server.regions.effects import (
 from headrace.server.regions.peers import Peer
 from headrace.server.regions.regions import Regions, regions_of
 from headrace.server.regions.stability import forget
-from headrace.storage.regions.records import AA, EFFECTS
+from headrace.storage.regions.records import AA, EFFECTS, XADD
 from headrace.storage.regions.replicated import Replicated
 from headrace.storage.regions.vectors import (
     REGION_MAX,
@@ -159,9 +159,9 @@ def aa_count(call: Call) -> object:
     """Reply: how many effects of a kind this region has made since its start."""
     region = regions_of(call.server).region
     name = call.argv[2].upper()
-    if name not in EFFECTS:
+    if name != XADD and name not in EFFECTS:
         raise CommandError(errors.AA_NO_SUCH_EFFECT)
-    return region.emitted.get(name, 0)
+    return region.made(name)
 
 
 @command("AA|STREAM", arity=3, flags=_FLAGS, keys=(_KEY,))
