@@ -107,6 +107,15 @@ class Region(Process):
 
     def _applied(self, record: Record) -> None:
         self.view.apply(record)
+        if record.words[1] in (b"GROUP", b"HAND"):
+            self._merge_creates((record.words[2], record.words[3]))
+
+    def _merge_creates(self, group: GroupName) -> None:
+        """What was acknowledged of a group holds for a create that comes while the group lives."""
+        living = self.knows(*group)
+        for delivery in self.acked.get(group, []):
+            if delivery.creates & living:
+                delivery.creates |= living
 
     def _counted(self) -> Numbers:
         return self.regions.region.known()
@@ -146,6 +155,8 @@ class Region(Process):
         found = self.shelf.follow(aof.path, aof.size_bytes)
         if self.shelf.joined:
             self.view = view_of(self.ledger, self.known)
+            for group in self.acked:
+                self._merge_creates(group)
         return found
 
     def has_news(self) -> bool:
