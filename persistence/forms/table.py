@@ -10,9 +10,11 @@ from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.string import StringForm
 from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.faces import face
+from headrace.storage.regions.region import Region
 from headrace.storage.value import Frozen
 
 _FORMS: Final[dict[bytes, Form]] = {}  # by the name of the type
+_STREAMS: Final = StreamForm()  # all that regions remember
 _TAKEN: Final = {HEADER, DATABASE, END}  # kinds of records
 
 
@@ -40,6 +42,11 @@ def form_of(value: object) -> Form:
     return _FORMS[name]
 
 
+def out_of_grave(value: object | None, region: Region) -> object | None:
+    """What lies in the graves of a region, as the value that it remembers."""
+    return _STREAMS.out_of_grave(value, region) if isinstance(value, bytes) else value
+
+
 def check(value: object) -> None:
     """Look at all of a value that comes from a stranger.
 
@@ -52,4 +59,4 @@ def check(value: object) -> None:
 
 
 register(StringForm())
-register(StreamForm())
+register(_STREAMS)

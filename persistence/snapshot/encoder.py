@@ -22,9 +22,10 @@ from headrace.persistence.forms.records import (
     Record,
     Records,
 )
-from headrace.persistence.forms.table import form_of, forms
+from headrace.persistence.forms.table import form_of, forms, out_of_grave
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
 from headrace.persistence.snapshot.region import region_record
+from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.regions.region import Region
 from headrace.storage.value import Frozen
@@ -59,6 +60,7 @@ class SnapshotEncoder(Encoder):
         self._region: Final = region
         self._records: Final = Records()
         self._db = -1
+        self._in_graves = False
         self._made: list[bytes] = []
         self._number = 0  # of the next frame
         self._walk: Walk | None = None
@@ -91,6 +93,8 @@ class SnapshotEncoder(Encoder):
         if key.db != self._db:
             self._begin_database(key.db)
         value = key.value
+        if self._in_graves and self._region is not None and isinstance(value, bytes):
+            value = frozen(out_of_grave(value, self._region))
         writer = self._writers[value.type_name()] if isinstance(value, Frozen) else self._plain
         walk = writer.add(key.key, value, key.expire_ms)
         if walk is not None:
@@ -126,6 +130,7 @@ class SnapshotEncoder(Encoder):
 
     def _begin_database(self, index: int) -> None:
         self._db = index
+        self._in_graves = index == self._databases
         self._flush_writers()
         record = Record(DATABASE)
         record.table = [index]

@@ -18,6 +18,7 @@ from time import perf_counter_ns
 from typing import Final
 
 from headrace.persistence.errors import PersistenceError
+from headrace.persistence.forms.table import out_of_grave
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.regions.effects import (
@@ -126,10 +127,11 @@ class Joining:
         if not walk.next():
             return False
         theirs = self._copy().known()
+        value = out_of_grave(walk.value, self._region) if walk.is_grave else walk.value
         if self.replaces:
-            replace_key(self._server, walk.key, walk.value, theirs)
+            replace_key(self._server, walk.key, value, theirs)
         else:
-            self._key_join = join_key(self._server, walk.key, walk.value, self._mine, theirs)
+            self._key_join = join_key(self._server, walk.key, value, self._mine, theirs)
         return True
 
     def lost(self) -> Numbers:
@@ -173,6 +175,7 @@ class _Walk:
 
     Attributes:
         key: the one at hand; value: what the copy has of it, or None.
+        is_grave: that lay in the graves of the copy.
     """
 
     def __init__(
@@ -180,6 +183,7 @@ class _Walk:
     ) -> None:
         self.key = b""
         self.value: object | None = None
+        self.is_grave = False
         self._theirs: Final = [there, graves]
         self._mine: Final = [mine, my_graves]
         self._met: Final[set[bytes]] = set()
@@ -192,6 +196,7 @@ class _Walk:
             if slots:
                 self.key = slots[-1].key
                 self.value = self._theirs[0].remove(self.key)
+                self.is_grave = len(self._theirs) == 1
                 self._met.add(self.key)
                 return True
             self._theirs.pop(0)

@@ -44,6 +44,7 @@ class Stability:
         self._region: Final = region_of(server)
         self._stable: Numbers = {}  # when all garbage was looked at last
         self._left: list[bytes] = []  # keys still to be looked at
+        self._graves_left = 0  # and graves, from the last slot to the first
         self._next_beat_ms = 0
 
     def look(self, now_ms: int) -> None:
@@ -53,30 +54,51 @@ class Stability:
             now_ms: of the clock that nobody sets.
         """
         region = self._region
-        if not region.garbage and not region.partings:
+        has_garbage = remembers(self._server)
+        if not has_garbage and not region.partings:
             return
         if now_ms >= self._next_beat_ms and beat(self._server):
             self._next_beat_ms = now_ms + self._server.config.aa_beat_ms
-        if not region.garbage:
+        if not has_garbage:
             return
-        if not self._left:
+        graves = self._server.data.graves
+        if not self._left and not self._graves_left:
             stable = region.stable()
             if stable == self._stable:
                 return
             self._stable = stable
             self._left = list(region.garbage) if stable else []
+            self._graves_left = len(graves.slots) if stable else 0
         if self._server.data.freezing is None:  # else each of them had to be kept as it was
-            some = self._left[-KEYS_AT_ONCE:]
-            del self._left[-KEYS_AT_ONCE:]
-            for key in some:
-                if not collect(self._server, key, self._stable):
-                    region.garbage.pop(key, None)
+            self._forget_some()
+
+    def _forget_some(self) -> None:
+        """Look at some keys, and forget what is stable of them."""
+        left = self._left
+        for _ in range(min(len(left), KEYS_AT_ONCE)):
+            key = left.pop()
+            if not collect(self._server, key, self._stable):
+                self._region.garbage.pop(key, None)
+        if left:
+            return
+        slots = self._server.data.graves.slots
+        for _ in range(KEYS_AT_ONCE):
+            at = min(self._graves_left, len(slots)) - 1
+            self._graves_left = max(at, 0)
+            if at < 0:
+                return
+            collect(self._server, slots[at].key, self._stable)
+
+
+def remembers(server: Server) -> bool:
+    """Whether there is something that may be forgotten once all regions know of it."""
+    return bool(region_of(server).garbage) or len(server.data.graves) > 0
 
 
 def beat(server: Server) -> bool:
     """Say what is on the disk here, if that lets others forget something; whether it was said."""
     region = region_of(server)
-    if not region.wants_beat() or not may_write(server):
+    if not region.wants_beat(remembers(server)) or not may_write(server):
         return False
     beat_now(server)
     return True

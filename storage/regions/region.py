@@ -73,7 +73,8 @@ class Region:
         beaten_ms: when it told others so.
         stable_readers: keys for which somebody waits until more is stable.
         synced: what is known here and on the disk.
-        garbage: keys that remember what may be forgotten once all regions know of it.
+        garbage: keys that are there, and remember what may be forgotten once all regions know of
+            it. All that is in the graves is like that, and does not stand here.
         garbage_known: what was known here when the latest of that came.
         refusal: why this region takes no writes now, as an error line; mostly empty.
         emitted: how many effects of each name, XADD left out, it has made since its start.
@@ -135,15 +136,19 @@ class Region:
         for origin, number in dots:
             raise_numbers(self.garbage_known, {origin: number})
 
-    def wants_beat(self) -> bool:
-        """Whether a beat could let others forget something that none before has let them."""
+    def wants_beat(self, remembers: bool) -> bool:
+        """Whether a beat could let others forget something that none before has let them.
+
+        Args:
+            remembers: there is something here that may be forgotten.
+        """
         if len(self.members()) < 2:
             return False
         told = self.beats.get(self.id)
         numbers: Numbers = {} if told is None else told.numbers
         if not covers_all(numbers, self.partings) and covers_all(self.synced, self.partings):
             return True
-        if not self.garbage:
+        if not remembers:
             return False
         if not self.garbage_known:
             self.garbage_known = self.known()

@@ -84,13 +84,13 @@ def test_a_region_that_knows_of_a_forgotten_one_says_so_once() -> None:
     region = Region(1)
     region.peers = {2}
     region.synced = {b"1.0": 3}
-    assert not region.wants_beat()
+    assert not region.wants_beat(False)
     region.partings = {b"2.0": 9}
-    assert not region.wants_beat()
+    assert not region.wants_beat(False)
     region.synced[b"2.0"] = 9
-    assert region.wants_beat()
+    assert region.wants_beat(False)
     region.beats[1] = Beat(0, {b"2.0": 9}, 0)
-    assert not region.wants_beat()
+    assert not region.wants_beat(False)
 
 
 def test_a_forgotten_region_that_starts_alone_is_refused_when_it_meets_others(

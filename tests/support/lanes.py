@@ -11,7 +11,7 @@ from headrace.storage.regions.vectors import Dot
 from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.delivery import hand_out
 from headrace.storage.stream.regional.births import Births, Create
-from headrace.storage.stream.regional.grave import Grave
+from headrace.storage.stream.regional.grave import opened
 from headrace.storage.stream.regional.intervals import Intervals
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import Register, Setting
@@ -185,8 +185,8 @@ def random_stream(random: Random, region: Region, steps: int) -> RegionalStream:
 
 def regional(value: object, region: Region) -> RegionalStream:
     """The stream that a region has, or remembers in a grave."""
-    if isinstance(value, Grave):
-        return value.opened(region)
+    if isinstance(value, bytes):
+        return opened(value, region)
     assert isinstance(value, RegionalStream)
     return value
 

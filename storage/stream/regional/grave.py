@@ -4,11 +4,16 @@ Where another region is away for long, every key that is deleted meanwhile is re
 that is left of such streams is alike: lanes without entries, and the removals that cover them. That
 is packed into one text of numbers, each in as many bytes as it needs, lower bits first:
 
-- the removals: their origin and kind, their number, and what their maker knew;
+- how many removals there are, and whether something can be forgotten;
+- the removals: their kind and origin, their number, and what their maker knew;
 - the lanes: their name, how far they came, what was removed of them, and how many entries came;
-- the highest ID deleted, and what is known of the IDMP map.
+- the highest ID deleted, and what is known of the IDMP map, if that is anything.
 
-A stream that has more to be remembered stays as it is.
+An origin that is the same as the one before stands there as 0. A stream that has more to be
+remembered stays as it is.
+
+There may be millions of graves. So a grave is the text itself, and no object that holds it. It is
+told from a string by where it lies.
 """
 
 from __future__ import annotations
@@ -17,10 +22,9 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.digest import Digest
-from headrace.storage.expiring import Expiring
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import (
+    NO_ID,
     Dot,
     Numbers,
     covers,
@@ -29,107 +33,55 @@ from headrace.storage.regions.vectors import (
     origin_of,
 )
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.frozen import STREAM
-from headrace.storage.stream.regional.frozen import FrozenRegionalStream
 from headrace.storage.stream.regional.lane import Lane
 from headrace.storage.stream.regional.removals import Removal
 from headrace.storage.stream.regional.stream import RegionalStream
-from headrace.storage.value import Value
 
-_FIXED_BYTES: Final = 81  # of a grave, beside the numbers
 _REGION_BITS: Final = 4
 _MANUAL: Final = 1
 _CURRENT: Final = 2
 _COVERED: Final = 4  # it was deleted up to its last ID
-_NOBODY: Final = Region(0)  # what is frozen says nothing of who has it
+_TRIMMED: Final = 8
+_HAS_GARBAGE: Final = 1
+_NO_REST: Final = (0, 0, IDMP_DURATION_S, IDMP_MAXSIZE, 0, 0)
 
 
-class Grave(Value):
-    """What is remembered of a stream. It never changes: ``opened`` gives a stream that can."""
-
-    def __init__(self, packed: bytes) -> None:
-        self._packed: Final = packed
-
-    def opened(self, region: Region) -> RegionalStream:
-        """An equal stream, as ``region`` has it."""
-        packed = _Unpacker(self._packed)
-        stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
-        for _ in range(packed.next()):
-            kind, dot = packed.kind_and_dot()
-            stream.know_removal(Removal(kind, dot, packed.numbers()))
-        for _ in range(packed.next()):
-            stream.insert(packed.lane())
+def opened(grave: bytes, region: Region) -> RegionalStream:
+    """An equal stream, as ``region`` has it."""
+    packed = _Unpacker(grave)
+    stream = RegionalStream(region, IDMP_DURATION_S, IDMP_MAXSIZE)
+    for _ in range(packed.next() >> 1):
+        kind, dot = packed.kind_and_dot()
+        stream.know_removal(Removal(kind, dot, packed.numbers()))
+    for _ in range(packed.next()):
+        stream.insert(packed.lane())
+    if packed.next():
         stream.max_deleted_ms = packed.next()
         stream.max_deleted_seq = packed.next()
         stream.idmp_duration_s = packed.next()
         stream.idmp_maxsize = packed.next()
         stream.iids_added = packed.next()
         stream.iids_duplicates = packed.next()
-        stream.restored()
-        return stream
+    stream.restored()
+    return stream
 
-    def has_removals(self) -> bool:
-        """Whether it remembers that the key was deleted, or has expired."""
-        return self._packed[0] > 0
 
-    def outlasts(self, stable: Numbers) -> bool:
-        """Whether it has removals, and none of them may be forgotten; see ``garbage.collect``."""
-        packed = _Unpacker(self._packed)
-        removals = packed.next()
-        for _ in range(removals):
-            _, dot = packed.kind_and_dot()
-            if covers(stable, dot):
-                return False
-            packed.skip_numbers()
-        return removals > 0
-
-    # As a value
-
-    def type_name(self) -> bytes:
-        """See ``Value``."""
-        return STREAM
-
-    def encoding(self, key: bytes) -> bytes:
-        """See ``Stream``."""
-        return STREAM
-
-    def size(self) -> int:
-        """It has no entries."""
-        return 0
-
-    def is_empty(self) -> bool:
-        """See ``Value``: it says something."""
-        return False
-
-    def used_bytes(self, samples: int) -> int:
-        """See ``Value``."""
-        return _FIXED_BYTES + len(self._packed)
-
-    def copy(self) -> Grave:
-        """See ``Value``."""
-        return Grave(self._packed)
-
-    def freeze(self) -> FrozenRegionalStream:
-        """As the stream itself."""
-        return self.opened(_NOBODY).freeze()
-
-    def effort(self) -> int:
-        """See ``Value``."""
-        return 0
-
-    def free_some(self, most: int) -> bool:
-        """There is nothing to be freed in pieces."""
+def outlasts(grave: bytes, stable: Numbers) -> bool:
+    """Whether ``garbage.collect`` would find nothing that may be forgotten."""
+    packed = _Unpacker(grave)
+    counted = packed.next()
+    if not counted & _HAS_GARBAGE:
         return True
+    removals = counted >> 1
+    for _ in range(removals):
+        _, dot = packed.kind_and_dot()
+        if covers(stable, dot):
+            return False
+        packed.numbers()
+    return removals > 0
 
-    def add_to(self, digest: Digest) -> None:
-        """As the stream itself."""
-        self.opened(_NOBODY).add_to(digest)
 
-    def attach(self, expiring: Expiring) -> None:
-        """Nothing in it expires."""
-
-
-def bury(stream: RegionalStream) -> Grave | None:
+def bury(stream: RegionalStream) -> bytes | None:
     """What is left of a stream that does not exist; None where that is more than usual."""
     if stream.groups or stream.births or stream.tops or stream.awaited or stream.idmp is not None:
         return None
@@ -139,56 +91,74 @@ def bury(stream: RegionalStream) -> Grave | None:
         log = lane.log
         if log.tail is not None or log.index.blocks or lane.early:
             return None
-    packed = bytearray()
-    _add(packed, len(stream.removals))
+    packed = _Packer()
+    packed.add(len(stream.removals) << 1 | (_HAS_GARBAGE if stream.has_garbage() else 0))
     for removal in stream.removals:
-        origin, number = removal.dot
-        _add(packed, _origin_number(origin) << 1 | removal.kind)
-        _add(packed, number)
-        _add(packed, len(removal.numbers))
-        for known, upto in removal.numbers.items():
-            _add(packed, _origin_number(known))
-            _add(packed, upto)
-    _add(packed, len(stream.lanes))
+        packed.add(removal.kind)
+        packed.add_origin(removal.dot[0])
+        packed.add(removal.dot[1])
+        packed.add(len(removal.numbers))
+        for origin, upto in removal.numbers.items():
+            packed.add_origin(origin)
+            packed.add(upto)
+    packed.add(len(stream.lanes))
     for lane in stream.lanes:
-        _add_lane(packed, lane)
-    _add(packed, stream.max_deleted_ms)
-    _add(packed, stream.max_deleted_seq)
-    _add(packed, stream.idmp_duration_s)
-    _add(packed, stream.idmp_maxsize)
-    _add(packed, stream.iids_added)
-    _add(packed, stream.iids_duplicates)
-    return Grave(bytes(packed))
+        packed.add_lane(lane)
+    rest = (
+        *(stream.max_deleted_ms, stream.max_deleted_seq, stream.idmp_duration_s),
+        *(stream.idmp_maxsize, stream.iids_added, stream.iids_duplicates),
+    )
+    if rest == _NO_REST:
+        packed.add(0)
+    else:
+        packed.add(1)
+        for number in rest:
+            packed.add(number)
+    return bytes(packed.text)
 
 
-def _add_lane(packed: bytearray, lane: Lane) -> None:
-    region, epoch, number = lane.key
-    log = lane.log
-    is_covered = lane.deleted == lane.last()
-    _add(packed, epoch << _REGION_BITS | region)
-    _add(packed, number)
-    marks = (_MANUAL if lane.manual else 0) | (_CURRENT if lane.is_current else 0)
-    _add(packed, marks | (_COVERED if is_covered else 0))
-    _add(packed, log.last_ms)
-    _add(packed, log.last_seq)
-    if not is_covered:
-        _add(packed, lane.deleted[0])
-        _add(packed, lane.deleted[1])
-    _add(packed, lane.trimmed[0])
-    _add(packed, lane.trimmed[1])
-    _add(packed, log.entries_added)
+class _Packer:
+    """Writes the numbers of a grave, one after the other."""
 
+    def __init__(self) -> None:
+        self.text: Final = bytearray()
+        self._origin = b""
 
-def _origin_number(origin: bytes) -> int:
-    region, epoch = origin_key(origin)
-    return epoch << _REGION_BITS | region
+    def add(self, number: int) -> None:
+        """One number."""
+        text = self.text
+        while number > 0x7F:
+            text.append(number & 0x7F | 0x80)
+            number >>= 7
+        text.append(number)
 
+    def add_origin(self, origin: bytes) -> None:
+        """An origin."""
+        if origin == self._origin:
+            self.add(0)
+            return
+        self._origin = origin
+        region, epoch = origin_key(origin)
+        self.add(epoch << _REGION_BITS | region)
 
-def _add(packed: bytearray, number: int) -> None:
-    while number > 0x7F:
-        packed.append(number & 0x7F | 0x80)
-        number >>= 7
-    packed.append(number)
+    def add_lane(self, lane: Lane) -> None:
+        """A lane, without entries."""
+        log = lane.log
+        is_covered = lane.deleted == lane.last()
+        self.add_origin(lane.origin)
+        self.add(lane.key[2])
+        marks = (_MANUAL if lane.manual else 0) | (_CURRENT if lane.is_current else 0)
+        marks |= _TRIMMED if lane.trimmed != NO_ID else 0
+        self.add(marks | (_COVERED if is_covered else 0))
+        self.add(log.last_ms)
+        self.add(log.last_seq)
+        if not is_covered:
+            self.add(lane.deleted[0])
+            self.add(lane.deleted[1])
+        if lane.trimmed != NO_ID:
+            self.add(lane.trimmed[0])
+            self.add(lane.trimmed[1])
+        self.add(log.entries_added)
 
 
 @mypyc_attr(acyclic=True)
@@ -198,6 +168,7 @@ class _Unpacker:
     def __init__(self, packed: bytes) -> None:
         self._packed: Final = packed
         self._at: i64 = 0
+        self._origin = b""
 
     def next(self) -> int:
         """The next number."""
@@ -217,25 +188,26 @@ class _Unpacker:
 
     def kind_and_dot(self) -> tuple[int, Dot]:
         """The kind of a removal, and the record that says so."""
+        return self.next(), (self.origin(), self.next())
+
+    def origin(self) -> bytes:
+        """An origin."""
         mixed = self.next()
-        return mixed & 1, (_origin_numbered(mixed >> 1), self.next())
+        if mixed:
+            self._origin = origin_of(mixed & ((1 << _REGION_BITS) - 1), mixed >> _REGION_BITS)
+        return self._origin
 
     def numbers(self) -> Numbers:
         """A number vector."""
         found: Numbers = {}
         for _ in range(self.next()):
-            origin = _origin_numbered(self.next())
+            origin = self.origin()
             found[origin] = self.next()
         return found
 
-    def skip_numbers(self) -> None:
-        """Pass over a number vector."""
-        for _ in range(2 * self.next()):
-            self.next()
-
     def lane(self) -> Lane:
         """A lane, without entries."""
-        origin = _origin_numbered(self.next())
+        origin = self.origin()
         lane = Lane(lane_name(origin, self.next()))
         marks = self.next()
         log = lane.log
@@ -244,10 +216,6 @@ class _Unpacker:
         log.last_ms = self.next()
         log.last_seq = self.next()
         lane.deleted = lane.last() if marks & _COVERED else (self.next(), self.next())
-        lane.trimmed = (self.next(), self.next())
+        lane.trimmed = (self.next(), self.next()) if marks & _TRIMMED else NO_ID
         log.entries_added = self.next()
         return lane
-
-
-def _origin_numbered(mixed: int) -> bytes:
-    return origin_of(mixed & ((1 << _REGION_BITS) - 1), mixed >> _REGION_BITS)

@@ -180,7 +180,7 @@ def _report(
     if manual:
         stream.mark_manual()
     if created:
-        unbury(call.server, key)
+        unbury(call.server, key, stream)
         if stream.ttl.settings:  # which a deletion had not seen
             take_deadline(call.server, key, stream)
     call.changed(key, XADDED, _record(call, stream, at, pid, iid, manual))

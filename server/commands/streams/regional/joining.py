@@ -12,7 +12,6 @@ from headrace.server.regions.effects import KeyJoin, region_of
 from headrace.server.state import Server
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
-from headrace.storage.stream.regional.grave import Grave
 from headrace.storage.stream.regional.join import Join, join
 from headrace.storage.stream.regional.replacing import keep_local
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -58,8 +57,6 @@ def begin_to_join(
 
     A value that is no stream is not the other region's to give.
     """
-    if isinstance(copy, Grave):
-        copy = copy.opened(region_of(server))
     if copy is not None and not isinstance(copy, RegionalStream):
         return None
     stream = known_state(server, key)
@@ -75,8 +72,6 @@ def replace(server: Server, key: bytes, copy: object | None, theirs: Numbers) ->
     data = server.data
     mine = known_state(server, key)
     fresh = _empty(server)
-    if isinstance(copy, Grave):
-        copy = copy.opened(region_of(server))
     if isinstance(copy, RegionalStream):
         join(fresh, copy, {}, theirs, data.node_limits)
     elif mine is None:

@@ -15,7 +15,7 @@ from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.regional import grave
-from headrace.storage.stream.regional.grave import Grave
+from headrace.storage.stream.regional.grave import opened
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.registers import NO_DEADLINE
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -60,8 +60,8 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
             return there
     graves = server.data.graves
     found = graves.entries.get(key)
-    if found is not None and isinstance(found.value, Grave):
-        graves.put(key, found.value.opened(region_of(server)), found.access_ms)
+    if found is not None and isinstance(found.value, bytes):
+        graves.put(key, opened(found.value, region_of(server)), found.access_ms)
     return _about_to_change(graves, key)
 
 
@@ -71,8 +71,8 @@ def in_grave(server: Server, key: bytes) -> RegionalStream | None:
     if found is None:
         return None
     value = found.value
-    if isinstance(value, Grave):
-        return value.opened(region_of(server))
+    if isinstance(value, bytes):
+        return opened(value, region_of(server))
     return value if isinstance(value, RegionalStream) else None
 
 
@@ -111,18 +111,20 @@ def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
         graves.put(key, grave.bury(stream) or stream, now_ms)
     elif key in graves.entries:
         graves.remove(key)
+    region_of(server).garbage.pop(key, None)  # whatever lies in the graves is looked at
 
 
-def unbury(server: Server, key: bytes) -> None:
+def unbury(server: Server, key: bytes, stream: RegionalStream) -> None:
     """The stream of a key is there again."""
-    server.data.graves.remove(key)
+    if server.data.graves.remove(key) is not None and stream.has_garbage():
+        region_of(server).garbage[key] = None
 
 
 def _place(server: Server, key: bytes, stream: RegionalStream, now_ms: int) -> None:
     data = server.data
     db = data.dbs[0]
     changes = server.changes
-    unbury(server, key)
+    unbury(server, key, stream)
     found = db.entries.get(key)
     if found is None:
         if changes.has_listeners or server.blocking.key_count:

@@ -32,7 +32,7 @@ from headrace.storage.stream.regional.adopting import adopted
 from headrace.storage.stream.regional.alone import alone
 from headrace.storage.stream.regional.fingerprint import fingerprint, shared_state
 from headrace.storage.stream.regional.garbage import collect, sweeper
-from headrace.storage.stream.regional.grave import Grave
+from headrace.storage.stream.regional.grave import outlasts
 from headrace.storage.stream.regional.handing import has_read
 from headrace.storage.stream.regional.places import places_of
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -61,7 +61,7 @@ class StreamReplication(Replication):
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
         """See ``Replication``."""
         found = server.data.graves.entries.get(key)
-        if found is not None and isinstance(found.value, Grave) and found.value.outlasts(stable):
+        if found is not None and isinstance(found.value, bytes) and outlasts(found.value, stable):
             return True
         stream = known_state(server, key)
         if stream is None:
@@ -90,13 +90,9 @@ class StreamReplication(Replication):
         for db in (server.data.dbs[0], server.data.graves):
             for entry in db.slots:
                 stream = entry.value
-                if isinstance(stream, Grave):
-                    if stream.has_removals() or stream.opened(region).has_garbage():
-                        region.garbage[entry.key] = None
-                    continue
                 if not isinstance(stream, RegionalStream):
                     continue
-                if stream.has_garbage():
+                if db is not server.data.graves and stream.has_garbage():
                     region.garbage[entry.key] = None
                 for name, group in stream.groups.items():
                     places = places_of(group)
