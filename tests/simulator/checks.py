@@ -1,4 +1,4 @@
-"""The invariants, looked at while a world runs and when it has been healed.
+"""The invariants, and what of them is looked at with each reply and record.
 
 I1 equal numbers, equal state. I2 the entries are those that the records say. I3 an ID is there once
 in strict mode, and an entry for whoever added it. I4 a group's readers skip nothing. I5 what was
@@ -10,7 +10,7 @@ I15 nothing arrives below a stable ID. I16 records are those of clients, and cou
 is forgotten takes no writes, until it comes back as a new one.
 
 I1, I8 and I10 need no look of their own: the state of every region is compared with what the set of
-its records means, whatever the order they came in, or whether a copy brought them.
+its records means, whatever the order they came in, or whether a copy brought them (``states``).
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from simulator.oracle import (
     KeyView,
     read_added,
     read_id,
-    read_lanes,
     read_numbers,
     show_id,
 )
-from simulator.process import Died
-from simulator.region import WAITERS, Delivery, Dots, Region, reply_ids
-from simulator.resp import Words, read_replies
+from simulator.region import WAITERS, Delivery, Region, reply_ids
+from simulator.resp import Words
 from simulator.scenarios import WAITS, Refused
 from simulator.workload import STRICT, Asked
 
@@ -100,10 +98,9 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self.world: Final = world
-        self.compared = 0
-        self._pending_by_hand: Final[set[tuple[bytes, bytes]]] = set()  # dropped, or made, in these
+        self.pending_by_hand: Final[set[tuple[bytes, bytes]]] = set()  # dropped, or made, in these
         self._given_ids: Final[dict[tuple[bytes, bytes], int]] = {}
-        self._named_again: Final[set[tuple[bytes, bytes, ID]]] = set()  # by callers, after a DEL
+        self.named_again: Final[set[tuple[bytes, bytes, ID]]] = set()  # by callers, after a DEL
         self._told: Final[dict[tuple[int, bytes], _Told]] = {}
 
     # While it runs
@@ -121,7 +118,7 @@ class Checks:
         region.ask(client, asked.requests)
         replies = client.received
         client.received = []
-        records = self._look(region)
+        records = self.look(region)
         fresh = region.fresh_own
         if self.world.plan.told:
             self.world.tell(f"{region.number}:{asked.client}> {asked.requests} => {replies}")
@@ -155,7 +152,7 @@ class Checks:
         """Something happened in a region that no client asked for."""
         if not region.ready or not region.has_news():
             return
-        self._look(region)
+        self.look(region)
         was_unwritten = region.was_unwritten
         region.was_unwritten = region.unwritten
         for record in region.fresh_own:
@@ -178,7 +175,7 @@ class Checks:
                     if number > synced.get(origin, 0):
                         raise Violated(f"I6: {record} says more than is on the disk: {synced}")
 
-    def _look(self, region: Region) -> list[Record]:
+    def look(self, region: Region) -> list[Record]:
         records = region.observe()
         if self.world.plan.told:
             for record in region.shelf.fresh:
@@ -223,7 +220,7 @@ class Checks:
             if b"STABLE" in words:
                 self._read_stable(region, words, ids, alone)
         elif words[:2] == [b"XINFO", b"STREAM"] and len(words) == 3:
-            stable = _field(reply, b"stable-id")
+            stable = field(reply, b"stable-id")
             if isinstance(stable, bytes) and not region.view.key(words[2]).deletes:
                 self._told[region.number, words[2]] = _Told(read_id(stable), region.known.copy())
         elif name == b"XREVRANGE":
@@ -234,23 +231,23 @@ class Checks:
         """Note what readers of groups were given, and what they have acknowledged."""
         name = words[0]
         if name == b"XREADGROUP" and words[-1] == b">":
-            self._given(region, words, reply_ids(reply), alone)
+            self.given(region, words, reply_ids(reply), alone)
         elif name == b"XACK" and isinstance(reply, int) and reply:
             group = (words[1], words[2])
-            self._note(region, region.acked, group, words[3:])
+            self.note(region, region.acked, group, words[3:])
         elif name == b"XACKDEL":
             done = [i for i, r in zip(words[-len(reply) :], reply, strict=True) if r != -1]  # type: ignore[arg-type, call-overload]
-            self._note(region, region.acked, (words[1], words[2]), done)
+            self.note(region, region.acked, (words[1], words[2]), done)
         elif words[:2] == [b"XGROUP", b"SETID"]:
             seen = [show_id(entry.id) for entry in region.view.key(words[2]).entries()]
             at = [words[4]] if words[4] not in (b"0", b"$") else seen[-1:]
-            self._note(region, region.moved, (words[2], words[3]), at)
+            self.note(region, region.moved, (words[2], words[3]), at)
         elif words[:2] == [b"XGROUP", b"DELCONSUMER"] and reply:
-            self._pending_by_hand.add((words[2], words[3]))
+            self.pending_by_hand.add((words[2], words[3]))
         elif words[:2] == [b"AA", b"WAIT"]:
             self._followed(region, words, reply)
         elif words[0] == b"XCLAIM" and b"FORCE" in words and reply:
-            self._pending_by_hand.add((words[1], words[2]))
+            self.pending_by_hand.add((words[1], words[2]))
 
     def _read_stable(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
         """I15: a reader of what is stable is given all, in order, and nothing comes before that."""
@@ -327,7 +324,7 @@ class Checks:
         if b"*" not in words:
             lanes = [lane for lane, added in view.added if added == made]
             if any(view.deleted.get(lane, NO_ID) >= made for lane in lanes):
-                self._named_again.update((key, lane, made) for lane in view.lanes_left(made))
+                self.named_again.update((key, lane, made) for lane in view.lanes_left(made))
             return
         if world.disks_lost:
             return
@@ -340,7 +337,7 @@ class Checks:
         if not ascends(ids, False):
             raise Violated(f"I7: {words!r} in region {region.number} answered {ids}")
 
-    def _given(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
+    def given(self, region: Region, words: Words, ids: list[bytes], alone: bool) -> None:
         """A reader of a group was given new entries."""
         key = words[-2]
         group = words[2]
@@ -348,9 +345,9 @@ class Checks:
         view = region.view.keys.get(key)
         if view is not None and alone and b"NOACK" not in words:
             self._not_again(region, view, key, group, ids)
-        self._note(region, region.delivered, (key, group), ids)
+        self.note(region, region.delivered, (key, group), ids)
         if b"NOACK" in words:
-            self._note(region, region.acked, (key, group), ids)
+            self.note(region, region.acked, (key, group), ids)
 
     def _not_again(
         self, region: Region, view: KeyView, key: bytes, group: bytes, ids: list[bytes]
@@ -363,7 +360,7 @@ class Checks:
                     f"I5: {key!r} {group!r} in region {region.number} was given {text!r} again"
                 )
 
-    def _note(
+    def note(
         self,
         region: Region,
         where: dict[tuple[bytes, bytes], list[Delivery]],
@@ -385,7 +382,7 @@ class Checks:
                     ids = reply_ids(reply)
                     self._ascends(region, words, ids)
                     if words[0] == b"XREADGROUP":
-                        self._note(region, region.delivered, (words[-2], words[2]), ids)
+                        self.note(region, region.delivered, (words[-2], words[2]), ids)
                 elif client.waits_for[:2] == [b"AA", b"WAIT"]:
                     self._followed(region, client.waits_for, reply)
             client.received = []
@@ -415,323 +412,7 @@ class Checks:
                     f"{told.stable} was stable"
                 )
 
-    def pairs(self) -> None:
-        """I1, I2: look at all regions, and compare those that know the same."""
-        seen: dict[tuple[tuple[bytes, int], ...], tuple[int, dict[bytes, object]]] = {}
-        for region in self.world.regions.values():
-            if not region.ready:
-                continue
-            shown = self._shown(region)
-            if region.unwritten:  # be it what expired because it was looked at
-                continue
-            self.state(region, shown)
-            state = self.more_state(region, shown)
-            numbers = tuple(sorted((o, n) for o, n in region.known.items() if n))
-            if numbers in seen:
-                other, found = seen[numbers]
-                self.compared += 1
-                hidden = found.keys() ^ state.keys()  # their time has come, by one of two clocks
-                found = {key: found[key] for key in found if key not in hidden}
-                state = {key: state[key] for key in state if key not in hidden}
-                if found != state:
-                    raise Violated(
-                        f"I1: regions {other} and {region.number} know the same and differ: "
-                        f"{_difference(found, state)}"
-                    )
-            else:
-                seen[numbers] = (region.number, state)
-
-    # The state of one region
-
-    def _shown(self, region: Region) -> dict[bytes, list[object]]:
-        """What a region shows of each key, when all that is due has expired."""
-        while True:
-            keys = sorted({*self.world.workload.keys, *region.view.keys})
-            shown = {key: self._shown_of(region, key) for key in keys}
-            if not self._look(region):
-                return shown
-
-    def _shown_of(self, region: Region, key: bytes) -> list[object]:
-        """The replies of what is asked for of one key at once."""
-        view = region.view.key(key)
-        requests = [
-            [b"XRANGE", key, b"-", b"+"],
-            [b"XLEN", key],
-            [b"EXISTS", key],
-            [b"XINFO", b"GROUPS", key],
-            [b"XINFO", b"STREAM", key],
-            [b"PEXPIRETIME", key],
-            [b"AA", b"DIGEST", key],
-        ]
-        for group in view.groups():
-            requests += [
-                [b"XPENDING", key, group],
-                [b"XPENDING", key, group, b"-", b"+", b"10000"],
-                [b"XINFO", b"CONSUMERS", key, group],
-            ]
-        wire = region.call_all(LOOKER, requests)
-        replies: list[object] = []
-        wanted = view.replies()
-        if wire.startswith(wanted):  # nobody needs to read them
-            entries = view.entries()
-            replies = [AS_WANTED, len(entries), int(view.exists())]
-            wire = wire[len(wanted) :]
-        replies += read_replies(wire)
-        assert len(replies) == len(requests), replies
-        for words, reply in zip(requests, replies, strict=True):
-            if isinstance(reply, Refused) and b"internal error" in reply.text:
-                raise Violated(f"internal error: region {region.number} at {words!r}")
-        return replies
-
-    def state(self, region: Region, shown: dict[bytes, list[object]]) -> None:
-        """I2: what clients see is what the records say."""
-        for key, (entries, length, exists, groups, _, _, _, *pending) in shown.items():
-            view = region.view.key(key)
-            if not exists and view.exists() and region.hides(key):
-                continue  # its time has come, and it may not be removed yet
-            wanted: object = AS_WANTED
-            if entries is not AS_WANTED:
-                wanted = [[show_id(e.id), e.fields] for e in view.entries()]
-            if entries != wanted:
-                raise Violated(
-                    f"I2: {key!r} in region {region.number}: {_difference(entries, wanted)}"
-                )
-            if length != len(view.entries()):
-                raise Violated(f"I2: XLEN {key!r} is {length} and not {len(view.entries())}")
-            if exists != view.exists():
-                raise Violated(
-                    f"I2: EXISTS {key!r} in region {region.number} is {exists}: {view.last} "
-                    f"{view.deleted} {view.groups()}"
-                )
-            found = groups if exists else []
-            names = sorted(_field(group, b"name") for group in found)  # type: ignore[attr-defined, type-var]
-            if names != view.groups():
-                raise Violated(
-                    f"I2: groups of {key!r} in region {region.number}: {names}, "
-                    f"and not {view.groups()}"
-                )
-            self._unique(region, key, view)
-            for at, group in enumerate(view.groups()):
-                self._pending(key, group, *pending[3 * at : 3 * at + 3])
-
-    def _unique(self, region: Region, key: bytes, view: KeyView) -> None:
-        """I3."""
-        if self.world.mode == STRICT and not self.world.renames:
-            again = self._named_again
-            ids = [e.id for e in view.entries() if (key, e.lane, e.id) not in again]
-            if len(set(ids)) != len(ids):
-                raise Violated(f"I3: {key!r} in region {region.number} has an ID twice: {ids}")
-
-    def _pending(
-        self, key: bytes, group: bytes, whole: object, rows: object, consumers: object
-    ) -> None:
-        """I7: what a group has pending is what its consumers have, each once."""
-        assert isinstance(whole, list)
-        assert isinstance(rows, list)
-        assert isinstance(consumers, list)
-        ids = [row[0] for row in rows]
-        if whole[0] != len(ids) or not ascends(ids, True):
-            raise Violated(f"I7: {key!r} {group!r} has {whole[0]} pending: {ids}")
-        counts: dict[bytes, int] = {}
-        for row in rows:
-            counts[row[1]] = counts.get(row[1], 0) + 1
-        for consumer in consumers:
-            name = _field(consumer, b"name")
-            assert isinstance(name, bytes)
-            if _field(consumer, b"pending") != counts.pop(name, 0):
-                raise Violated(f"I7: consumer {name!r} of {key!r} {group!r} has others pending")
-        if set(counts) - {b""}:
-            raise Violated(f"I7: {key!r} {group!r}: nobody has what {counts} have pending")
-
-    def more_state(self, region: Region, shown: dict[bytes, list[object]]) -> dict[bytes, object]:
-        """What else is the same where the numbers are."""
-        found: dict[bytes, object] = {}
-        for key, (_, _, _, groups, stream, deadline, digest, *_) in shown.items():
-            modes: list[object] = []
-            if isinstance(groups, list):
-                modes = [(_field(g, b"name"), _field(g, b"max-pending")) for g in groups]
-            last = _field(stream, b"last-generated-id") if isinstance(stream, list) else None
-            if last is None:
-                continue
-            if not region.view.key(key).exists():
-                digest = None
-            found[key] = (sorted(modes), last, deadline, digest)  # type: ignore[type-var]
-        return found
-
-    def local_state(self, region: Region) -> dict[tuple[bytes, bytes], object]:
-        """What is of a region alone, and survives its process."""
-        found: dict[tuple[bytes, bytes], object] = {}
-        for key, view in sorted(region.view.keys.items()):
-            for group in view.groups():
-                rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"10000")
-                if isinstance(rows, list):
-                    found[key, group] = [(row[0], row[1]) for row in rows]
-        self._look(region)
-        return found
-
-    def same_local_state(self, region: Region, before: dict[tuple[bytes, bytes], object]) -> None:
-        """I9: a process that was killed has lost nothing that it had answered."""
-        after = self.local_state(region)
-        for key, group in list(before):
-            # Its time may have come meanwhile.
-            if group not in region.view.key(key).groups() or region.hides(key):
-                del before[key, group]
-        if after != before:
-            raise Violated(f"I9: region {region.number} after a kill: {_difference(before, after)}")
-        self.state(region, self._shown(region))
-
-    # When all have met
-
-    def everything(self, when: str) -> None:
-        """All that has to hold when all know the same."""
-        try:
-            self.pairs()
-            for region in self.world.regions.values():
-                region.check_counts()
-            self._one_of_a_pair()
-        except Violated as violation:
-            raise Violated(f"{violation} ({when})") from None
-        except Died as died:
-            raise Violated(f"a region stopped ({when}): {died}") from None
-
-    def no_garbage(self) -> None:
-        """I6: nothing is left to be remembered."""
-        for region in self.world.regions.values():
-            left = region.garbage()
-            if left:
-                raise Violated(f"I6: region {region.number} still remembers {left}")
-
-    def _one_of_a_pair(self) -> None:
-        """I14, where nothing has happened that the specification leaves out."""
-        if self.world.forgets_pairs:
-            return
-        for region in self.world.regions.values():
-            for key, view in region.view.keys.items():
-                if view.deletes or view.expiries:
-                    continue
-                for pair, places in view.pairs.items():
-                    alive = [p for p in places if view.is_alive(*p)]
-                    if len(alive) > 1:
-                        raise Violated(f"I14: {key!r} has {pair} as {alive}")
-
-    def groups_end(self) -> None:
-        """I4, I5: read all groups to the end, acknowledge it in one region, move to another."""
-        for region in self.world.regions.values():  # a key may be hidden in one of them
-            for key, view in sorted(region.view.keys.items()):
-                for group in view.groups():  # they may have as much pending as they like
-                    self._call(region, b"XGROUP", b"SETMODE", key, group, b"MAX-PENDING", b"0")
-                    if group in view.moved:
-                        self._call(region, b"AA", b"MOVE", key, group, b"*", b"FORCE")
-            self._look(region)
-        self.world.meet()
-        for region in self.world.regions.values():
-            for key, view in sorted(region.view.keys.items()):
-                for group in view.groups():
-                    if self._drain(region, key, group):
-                        self._skipped(region, key, group)
-        self.world.meet()
-        first, *others = self.world.regions.values()
-        simple: list[tuple[bytes, bytes]] = []
-        for key, view in sorted(first.view.keys.items()):
-            for group in view.groups():
-                if self._acknowledge(first, key, group) and self._is_simple(key, group):
-                    simple.append((key, group))
-        self.world.pass_time(100)
-        self.world.meet()
-        for region in others:
-            for key, group in simple:
-                if group in region.view.key(key).groups():
-                    self._moved(region, key, group)
-
-    def _drain(self, region: Region, key: bytes, group: bytes) -> bool:
-        """Read a group to its end; whether it is there."""
-        words = [b"XREADGROUP", b"GROUP", group, READER, b"COUNT", b"50", b"STREAMS", key, b">"]
-        for _ in range(1000):
-            reply = self._call(region, *words)
-            if isinstance(reply, Refused):
-                self._look(region)
-                if region.hides(key) or group not in region.view.key(key).groups():
-                    return False  # its time has come
-                raise Violated(f"I4: region {region.number} cannot read {key!r}: {reply}")
-            ids = reply_ids(reply)
-            self._look(region)
-            if not ids:
-                return True
-            self._given(region, words, ids, True)
-        raise Violated(f"I4: {key!r} {group!r} is read without end in region {region.number}")
-
-    def _skipped(self, region: Region, key: bytes, group: bytes) -> None:
-        """I4."""
-        view = region.view.key(key)
-        living = view.living(group)
-        creates = region.knows(key, group)
-        everywhere = self.world.everyone()
-        readers = everywhere if group in view.moved else [region]  # what they had may have moved
-        here: set[bytes] = set()
-        acked: set[bytes] = set()
-        passed: list[ID] = []
-        for other in readers:
-            here |= _ids(other.delivered.get((key, group), []), creates)
-            passed += [read_id(i) for i in _ids(other.moved.get((key, group), []), creates)]
-        for other in everywhere:
-            acked |= _ids(other.acked.get((key, group), []), creates)
-        limit = max(passed, default=NO_ID)
-        for entry in view.entries():
-            text = show_id(entry.id)
-            if text in here or text in acked or entry.id <= limit:
-                continue
-            if all(_is_above(create.start, entry.lane, entry.id) for create in living):
-                raise Violated(
-                    f"I4: {key!r} {group!r} in region {region.number} has skipped {text!r} of "
-                    f"lane {entry.lane!r}, start {[c.start for c in living]}"
-                )
-
-    def _acknowledge(self, region: Region, key: bytes, group: bytes) -> bool:
-        """Acknowledge all that is pending; whether the group is there."""
-        rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
-        if isinstance(rows, list) and rows:
-            ids = [row[0] for row in rows]
-            self._call(region, b"XACK", key, group, *ids)
-            self._note(region, region.acked, (key, group), ids)
-        self._look(region)
-        return isinstance(rows, list)
-
-    def _is_simple(self, key: bytes, group: bytes) -> bool:
-        """Whether a group has begun at 0, once, and all it gave is pending or acknowledged."""
-        if (key, group) in self._pending_by_hand:
-            return False
-        for region in self.world.everyone():
-            if region.moved.get((key, group)):
-                return False
-        view = next(iter(self.world.regions.values())).view.key(key)
-        if group in view.moved:
-            return False
-        living = view.living(group)
-        return len(living) == 1 and living[0].start in (b"0", b"0-0")
-
-    def _moved(self, region: Region, key: bytes, group: bytes) -> None:
-        """I5: what was acknowledged in another region is not read here."""
-        rows = self._call(region, b"XPENDING", key, group, b"-", b"+", b"100000")
-        self._look(region)
-        if region.hides(key) or group not in region.view.key(key).groups():  # its time has come
-            return
-        assert isinstance(rows, list), rows
-        there = {show_id(entry.id) for entry in region.view.key(key).entries()}
-        pending = [row for row in rows if row[0] in there]
-        if pending:
-            raise Violated(f"I5: region {region.number} has {key!r} {group!r} pending: {pending}")
-        for back in (False, True):
-            if back:
-                self._call(region, b"XGROUP", b"SETID", key, group, b"0")
-            words = [b"XREADGROUP", b"GROUP", group, READER, b"STREAMS", key, b">"]
-            ids = reply_ids(self._call(region, *words))
-            self._look(region)
-            if ids:
-                raise Violated(
-                    f"I5: {key!r} {group!r} moved to region {region.number} is read again: {ids}"
-                )
-
-    def _call(self, region: Region, *words: bytes) -> object:
+    def call(self, region: Region, *words: bytes) -> object:
         reply = region.call(LOOKER, list(words))
         assert reply is not WAITS, words
         if isinstance(reply, Refused) and b"internal error" in reply.text:
@@ -739,30 +420,8 @@ class Checks:
         return reply
 
 
-def _is_deleted(key: bytes, records: list[Record]) -> bool:
-    """Whether one of these has deleted the key, or says that it has expired."""
-    return any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)
-
-
-def _ids(deliveries: list[Delivery], creates: Dots) -> set[bytes]:
-    """The IDs of those that a create which lives had to do with."""
-    found: set[bytes] = set()
-    for delivery in deliveries:
-        if delivery.creates & creates:
-            found.update(delivery.ids)
-    return found
-
-
-def _is_above(start: bytes, lane: bytes, entry_id: ID) -> bool:
-    """Whether an entry is one that a group which starts there is to read."""
-    if start in (b"0", b"-"):
-        return True
-    if b"=" in start:
-        return entry_id > read_lanes(start).get(lane, NO_ID)
-    return entry_id > read_id(start)
-
-
-def _field(items: object, name: bytes) -> object:
+def field(items: object, name: bytes) -> object:
+    """What a reply of names and values has under a name; None where it has not."""
     assert isinstance(items, list)
     for at in range(0, len(items), 2):
         if items[at] == name:
@@ -770,13 +429,6 @@ def _field(items: object, name: bytes) -> object:
     return None
 
 
-def _difference(one: object, other: object) -> str:
-    """Where two states differ, as short as can be."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
-        return "; ".join(f"{key!r}: {one.get(key)!r} and {other.get(key)!r}" for key in keys[:2])
-    if isinstance(one, list) and isinstance(other, list):
-        mine = [item for item in one if item not in other]
-        yours = [item for item in other if item not in one]
-        return f"{mine[:4]} alone, and missing {yours[:4]} (of {len(one)} and {len(other)})"
-    return f"{one!r} and {other!r}"
+def _is_deleted(key: bytes, records: list[Record]) -> bool:
+    """Whether one of these has deleted the key, or says that it has expired."""
+    return any(kind_of(r) in (b"DEL", b"EXPIRE") and r.words[2] == key for r in records)

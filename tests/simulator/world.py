@@ -18,10 +18,12 @@ from typing import Final
 
 from simulator.checks import Checks
 from simulator.departures import Departures
+from simulator.groups_end import GroupsEnd
 from simulator.ledger import Ledger, Violated, region_of
 from simulator.network import Events, Network
 from simulator.process import Died
 from simulator.region import Region
+from simulator.states import States
 from simulator.virtual import Time
 from simulator.workload import LIBERAL, SEMI_STRICT, STRICT, Sight, Workload
 
@@ -113,6 +115,7 @@ class World:
         self._look_at_clocks()
         self.disks_lost = False
         self.checks: Final = Checks(self)
+        self.states: Final = States(self, self.checks)
         self.departures: Final = Departures(self)
         self._kept: dict[int, list[str]] = {number: [] for number in self.regions}
         self._pace_ms = chance.choice((1, 5, 30, 120))
@@ -160,18 +163,18 @@ class World:
             self.heal()
             self.steps(0, self.plan.steps, True)
             self.heal()
-            self.checks.everything("after the run")
+            self.states.everything("after the run")
             self.pass_time(3 * BEAT_MS)
             self.meet()
-            self.checks.everything("after garbage")
+            self.states.everything("after garbage")
             self.forget()
             self.departures.end(random.Random(self._chance_of(-2)))
             self.steps(self.plan.steps, self.plan.steps + self.plan.steps // 4, False)
             self.heal()
-            self.checks.everything("after clients went on")
-            self.checks.groups_end()
+            self.states.everything("after clients went on")
+            GroupsEnd(self, self.checks).read()
             self.meet()
-            self.checks.everything("at the end")
+            self.states.everything("at the end")
         finally:
             self.tally.records = self.ledger.total
             for region in self.everyone():
@@ -197,7 +200,7 @@ class World:
                         self.fault(name, more)
             self.ask(chance)
             if number % 20 == 19:
-                self.checks.pairs()
+                self.states.pairs()
 
     def _chance_of(self, number: int) -> int:
         """What a step takes its chance from."""
@@ -293,8 +296,8 @@ class World:
         if region is None:
             return False
         if region.ready and not region.unwritten:
-            before = self.checks.local_state(region)
-            region.check_ready = lambda: self.checks.same_local_state(region, before)
+            before = self.states.local_state(region)
+            region.check_ready = lambda: self.states.same_local_state(region, before)
         self.end(region, region.kill)
         if chance.random() < 0.7:
             self.guarded(region, region.start)
@@ -487,9 +490,9 @@ class World:
             if not any(region.garbage() for region in self.regions.values()):
                 break
             self.pass_time(FORGETTING_STEP_MS)
-        self.checks.no_garbage()
+        self.states.no_garbage()
         self.meet()
-        self.checks.everything("after garbage is gone")
+        self.states.everything("after garbage is gone")
 
     def _have_met(self) -> bool:
         regions = list(self.regions.values())
