@@ -261,6 +261,23 @@ def test_pending_entries_that_have_not_arrived_are_waited_for(tmp_path: Path) ->
     assert claimed[0][0] == entry
 
 
+def test_what_is_lost_is_not_waited_for(tmp_path: Path) -> None:
+    one, two, three = regions(tmp_path, 3)
+    links = named(linked([one, two, three]))
+    links[1, 2].relays = False
+    one.call("XGROUP CREATE x g 0 MKSTREAM")
+    sync(list(links.values()))
+    xadd(three)
+    post(links[3, 1])
+    read(one, "Alice")
+    move(one, 2)
+    post(links[1, 2])
+    assert str(two.call("AA MOVE x g 2")).startswith("AAMOVED group is on its way")
+    assert two.call("AA MOVE x g 2 FORCE") == b"OK"
+    later = xadd(two)
+    assert read(two, "Bob") == [later]
+
+
 def test_what_has_not_arrived_is_acknowledged_by_nobody(tmp_path: Path) -> None:
     one, two, three = regions(tmp_path, 3)
     links = named(linked([one, two, three]))

@@ -104,7 +104,8 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
     """Have a group read in another region, or with ``ANYWHERE`` in all.
 
     Args:
-        force: even if it is read in another region, which gives away what it has when it hears so.
+        force: even if it is read in another region, which gives away what it has when it hears so;
+            and what is still to arrive here is not waited for, because it is lost.
 
     Raises:
         CommandError: there is no such group, or it is read elsewhere, or too much is pending.
@@ -124,6 +125,8 @@ def move_group(server: Server, key: bytes, name: bytes, to: int, force: bool) ->
     if region > HERE and not force:
         raise CommandError(errors.group_moved(region))
     births = places.births
+    if region == ON_ITS_WAY and to in (ANYWHERE, value.region_id):
+        places.is_whole = True
     if births.home_region() == to:
         return
     given: list[Words] = []
