@@ -3,7 +3,8 @@
 A region promises that it makes no more IDs up to a moment that is over. It does so only while
 somebody wants to know what is stable: here, or in another region, which beats meanwhile. The file
 says so before, and mostly more than that. So a promise holds when the process has ended, and not
-each one takes a record. What others are told is on the disk besides, in case of a power cut.
+each one takes a record. Others are promised only what is on the disk, because a power cut would
+take back the rest.
 """
 
 from __future__ import annotations
