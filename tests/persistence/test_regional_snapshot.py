@@ -15,20 +15,19 @@ from headrace.persistence.check import SnapshotCheck, snapshot_loader
 from headrace.persistence.errors import PersistenceError, SnapshotError
 from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.payload import BadPayload, load_value
-from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, Records
-from headrace.persistence.forms.table import check, form_of
+from headrace.persistence.forms.records import CHECKSUM
+from headrace.persistence.forms.table import check
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import PREAMBLE
 from headrace.persistence.snapshot.loader import SnapshotLoader
-from headrace.storage.faces import frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.regions.beats import Beat
 from headrace.storage.regions.region import SEMI_STRICT, Region
 from headrace.storage.stream.regional.stream import RegionalStream
 from support.lanes import Juggler, plain_lanes, random_stream, regional
-from support.snapshots import CREATED_MS, databases, sealed
+from support.snapshots import CREATED_MS, databases, records_of, sealed
 
 LATE_MS = 2**63 - 1
 
@@ -246,17 +245,6 @@ def test_every_truncation_is_refused(path: Path) -> None:
         path.write_bytes(data[:size])
         with pytest.raises(PersistenceError):
             load(path)
-
-
-def records_of(stream: RegionalStream) -> bytes:
-    """The records of a stream as they would stand in a payload of DUMP."""
-    records = Records()
-    writer = form_of(stream).writer(records)
-    walk = writer.add(b"", frozen(stream), NO_DEADLINE)
-    while walk is not None and walk.step():
-        pass
-    records.flush()
-    return b"".join(records.payloads[0])
 
 
 def test_no_payload_of_dump_holds_one() -> None:

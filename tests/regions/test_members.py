@@ -16,6 +16,18 @@ def members(region: RegionProcess) -> str:
     return region.info("activeactive")["aa_members"]
 
 
+def forget_third(mesh: Mesh) -> bytes:
+    """Let region 3 write an entry and die, and the others forget it; the ID of the entry."""
+    one, two, three = (mesh[number] for number in (1, 2, 3))
+    kept = three.xadd("s")
+    mesh.wait_until_level()
+    three.kill()
+    one.call("AA", "FORGET", "3")
+    for region in (one, two):
+        wait_until(lambda region=region: members(region) == "1,2", region)
+    return kept
+
+
 def garbage(region: RegionProcess) -> int:
     return int(region.info("activeactive")["aa_garbage_keys"])
 
@@ -98,12 +110,7 @@ def test_a_forgotten_region_that_starts_alone_is_refused_when_it_meets_others(
 ) -> None:
     """Nobody answers when it starts, so it begins another epoch: it is no new region for that."""
     one, two, three = (three_regions[number] for number in (1, 2, 3))
-    kept = three.xadd("s")
-    three_regions.wait_until_level()
-    three.kill()
-    one.call("AA", "FORGET", "3")
-    for region in (one, two):
-        wait_until(lambda region=region: members(region) == "1,2", region)
+    kept = forget_third(three_regions)
     three_regions.partition({3}, {1, 2})
     three.start_again()
     assert int(three.info("activeactive")["aa_epoch"]) > 0
@@ -139,12 +146,7 @@ def test_a_region_is_forgotten_that_has_written_nothing_since_its_disk_was_lost(
 
 def test_a_region_that_was_forgotten_comes_back_as_a_new_one(three_regions: Mesh) -> None:
     one, two, three = (three_regions[number] for number in (1, 2, 3))
-    kept = three.xadd("s")
-    three_regions.wait_until_level()
-    three.kill()
-    one.call("AA", "FORGET", "3")
-    for region in (one, two):
-        wait_until(lambda region=region: members(region) == "1,2", region)
+    kept = forget_third(three_regions)
     shutil.rmtree(three.directory / "appendonlydir")
     three.start_again()
     wait_until(lambda: three.info("activeactive")["aa_writable"] == "1", three)

@@ -359,9 +359,16 @@ def test_places_that_touch_become_one(tmp_path: Path) -> None:
     }
 
 
-def test_a_create_of_a_third_region_may_arrive_later(tmp_path: Path) -> None:
-    one, two, three = regions(tmp_path, 3)
-    links = named(linked([one, two, three]))
+def moved_with_a_create_of_a_third(
+    folder: Path,
+) -> tuple[list[NearRegion], dict[tuple[int, int], Link], bytes]:
+    """Region 1 moves a group to region 2, which has not heard yet that region 3 has made it.
+
+    Returns: the regions, the links between them, and an entry that the group has been given.
+    """
+    found = regions(folder, 3)
+    one, _, three = found
+    links = named(linked(found))
     links[1, 2].relays = False
     entry = xadd(one)
     sync(list(links.values()))
@@ -370,6 +377,11 @@ def test_a_create_of_a_third_region_may_arrive_later(tmp_path: Path) -> None:
     assert read(one, "Alice") == [entry]
     move(one, 2)
     post(links[1, 2])
+    return found, links, entry
+
+
+def test_a_create_of_a_third_region_may_arrive_later(tmp_path: Path) -> None:
+    (one, two, _), links, entry = moved_with_a_create_of_a_third(tmp_path)
     assert [each[:2] for each in pending(two)] == [[entry, b"Alice"]]
     post(links[3, 2])
     sync(list(links.values()))
@@ -382,16 +394,8 @@ def test_a_stream_expires_but_for_a_create_that_has_come_early(
     tmp_path: Path, request_line: str
 ) -> None:
     """Region 2 has the create of region 3 from region 1, so its expiry does not end the group."""
-    one, two, three = found = regions(tmp_path, 3)
-    links = named(linked(found))
-    links[1, 2].relays = False
-    entry = xadd(one)
-    sync(list(links.values()))
-    three.call("XGROUP CREATE x g 0")
-    post(links[3, 1])
-    assert read(one, "Alice") == [entry]
-    move(one, 2)
-    post(links[1, 2])
+    found, links, _ = moved_with_a_create_of_a_third(tmp_path)
+    one, two, three = found
     assert two.call("PEXPIRE x 5") == 1
     two.clock.ms += 10
     assert two.call(request_line)

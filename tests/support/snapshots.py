@@ -7,9 +7,11 @@ from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from headrace.persistence.forms.records import CHECKSUM
+from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, Records
+from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.storage.expiring import Expiring
+from headrace.storage.faces import frozen
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.appending import NodeLimits
@@ -25,6 +27,17 @@ Entries = Iterable[tuple[int, int, list[bytes]]]
 def databases(count: int = 16) -> list[Keyspace]:
     expiring = Expiring()
     return [Keyspace(index, [], [], expiring) for index in range(count)]
+
+
+def records_of(value: object) -> bytes:
+    """The records of a value, as they would stand in a payload of DUMP."""
+    records = Records()
+    writer = form_of(value).writer(records)
+    walk = writer.add(b"", frozen(value), NO_DEADLINE)
+    while walk is not None and walk.step():
+        pass
+    records.flush()
+    return b"".join(records.payloads[0])
 
 
 def make_stream(entries: Entries, node_entries: int = 3) -> Stream:

@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from headrace.persistence.forms.records import NO_DEADLINE, Records
-from headrace.persistence.forms.table import form_of, out_of_grave
-from headrace.storage.faces import frozen
+from headrace.persistence.forms.table import out_of_grave
 from headrace.storage.regions.region import SEMI_STRICT, Region
 from headrace.storage.regions.vectors import NO_ID, Dot, Numbers, lane_name, origin_of
 from headrace.storage.stream.appending import NodeLimits
@@ -22,6 +20,7 @@ from headrace.storage.stream.regional.removals import DEL, EXPIRE, Awaited, Remo
 from headrace.storage.stream.regional.start import start_after
 from headrace.storage.stream.regional.stream import RegionalStream
 from support.lanes import plain_lanes, random_stream
+from support.snapshots import records_of
 
 LIMITS = NodeLimits(4096, 100)
 SEEDS = range(300)
@@ -78,17 +77,6 @@ def some_stable(random: Random, stream: RegionalStream) -> Numbers:
         if random.random() < 0.5:
             stable[removal.dot[0]] = removal.dot[1] - random.randrange(2)
     return stable
-
-
-def records_of(value: object) -> bytes:
-    """What a snapshot says of a value."""
-    records = Records()
-    writer = form_of(value).writer(records)
-    walk = writer.add(b"key", frozen(value), NO_DEADLINE)
-    while walk is not None and walk.step():
-        pass
-    records.flush()
-    return b"".join(records.payloads[0])
 
 
 def check_equal(stream: RegionalStream, grave: bytes, random: Random) -> None:
