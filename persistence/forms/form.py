@@ -14,7 +14,6 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import Records
 from headrace.persistence.rdb.values import RdbValues
-from headrace.storage.regions.region import Region
 
 
 class Unsound(Exception):
@@ -99,10 +98,6 @@ class Form(RdbValues):
     def in_grave(self, value: object) -> object:
         """What a value that is gone, and has to be remembered, is kept as; maybe itself."""
         return value
-
-    def out_of_grave(self, grave: bytes, region: Region) -> object:
-        """The value that ``in_grave`` has made a text of, as a region has it."""
-        raise NotImplementedError
 
     # Commands
 

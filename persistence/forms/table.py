@@ -11,10 +11,10 @@ from headrace.persistence.forms.string import StringForm
 from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.faces import face
 from headrace.storage.regions.region import Region
+from headrace.storage.stream.regional.grave import opened
 from headrace.storage.value import Frozen
 
 _FORMS: Final[dict[bytes, Form]] = {}  # by the name of the type
-_STREAMS: Final = StreamForm()  # all that regions remember
 _TAKEN: Final = {HEADER, DATABASE, END}  # kinds of records
 
 
@@ -43,8 +43,11 @@ def form_of(value: object) -> Form:
 
 
 def out_of_grave(value: object | None, region: Region) -> object | None:
-    """What lies in the graves of a region, as the value that it remembers."""
-    return _STREAMS.out_of_grave(value, region) if isinstance(value, bytes) else value
+    """What lies in the graves of a region, as the value that it remembers: ``Form.in_grave``.
+
+    Only streams are made a text of there, because regions have no other type in common.
+    """
+    return opened(value, region) if isinstance(value, bytes) else value
 
 
 def check(value: object) -> None:
@@ -59,4 +62,4 @@ def check(value: object) -> None:
 
 
 register(StringForm())
-register(_STREAMS)
+register(StreamForm())

@@ -60,7 +60,6 @@ class SnapshotEncoder(Encoder):
         self._region: Final = region
         self._records: Final = Records()
         self._db = -1
-        self._in_graves = False
         self._made: list[bytes] = []
         self._number = 0  # of the next frame
         self._walk: Walk | None = None
@@ -93,8 +92,9 @@ class SnapshotEncoder(Encoder):
         if key.db != self._db:
             self._begin_database(key.db)
         value = key.value
-        if self._in_graves and self._region is not None and isinstance(value, bytes):
-            value = frozen(out_of_grave(value, self._region))
+        region = self._region
+        if key.db == self._databases and region is not None and isinstance(value, bytes):
+            value = frozen(out_of_grave(value, region))
         writer = self._writers[value.type_name()] if isinstance(value, Frozen) else self._plain
         walk = writer.add(key.key, value, key.expire_ms)
         if walk is not None:
@@ -130,7 +130,6 @@ class SnapshotEncoder(Encoder):
 
     def _begin_database(self, index: int) -> None:
         self._db = index
-        self._in_graves = index == self._databases
         self._flush_writers()
         record = Record(DATABASE)
         record.table = [index]

@@ -17,7 +17,7 @@ from headrace.compat.errors import AASTART, AASYNCING
 from headrace.server.regions.effects import EffectError, Words, local, region_of
 from headrace.server.state import Server
 from headrace.storage.regions.records import AA
-from headrace.storage.regions.region import Region
+from headrace.storage.regions.region import NONCE_ENDS, Region
 from headrace.storage.regions.vectors import Numbers, covers
 from headrace.storage.regions.vectors import region_of as number_of
 
@@ -51,7 +51,7 @@ def refusal_of(region: Region) -> bytes:
 
 def replaced_nonce(region: Region) -> bytes:
     """With what a region has caught up, once a copy has replaced what its files hold."""
-    return region.nonce.rstrip(b"sj") + b"j"
+    return region.nonce.rstrip(NONCE_ENDS) + b"j"
 
 
 @local(_CAUGHT)

@@ -439,7 +439,7 @@ def publish_all(dispatcher: Dispatcher) -> None:
 
 def delete(server: Server, key: bytes, value: Replicated) -> None:
     """Delete what this region knows of a key that is there."""
-    emit(server, removal(b"DEL", key, value, region_of(server)))
+    emit(server, _deletion(server, key, value))
 
 
 def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
@@ -456,13 +456,13 @@ def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
         CommandError: they would have to be one, and are too large; nothing has changed.
     """
     if in_multi:
-        size_bytes = sum([size_of(_deletion(server, entry)) for entry in found])
+        size_bytes = sum([size_of(_deletion_of(server, entry)) for entry in found])
         line = check_transaction(server, size_bytes)
         if line:
             raise CommandError(line)
     size_bytes = 0
     for entry in found:
-        words = _deletion(server, entry)
+        words = _deletion_of(server, entry)
         size_bytes += size_of(words)
         if size_bytes > _TRANSACTION_BYTES and not in_multi:
             server.changes.end_command()
@@ -470,10 +470,14 @@ def delete_all(server: Server, found: list[Entry], in_multi: bool) -> None:
         emit(server, words)
 
 
-def _deletion(server: Server, entry: Entry) -> Words:
+def _deletion_of(server: Server, entry: Entry) -> Words:
     value = entry.value
     assert isinstance(value, Replicated)
-    return removal(b"DEL", entry.key, value, region_of(server))
+    return _deletion(server, entry.key, value)
+
+
+def _deletion(server: Server, key: bytes, value: Replicated) -> Words:
+    return removal(b"DEL", key, value, region_of(server))
 
 
 def removal(name: bytes, key: bytes, value: Replicated, region: Region) -> Words:

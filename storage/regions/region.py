@@ -21,6 +21,7 @@ STRICT: Final = 0
 SEMI_STRICT: Final = 1
 LIBERAL: Final = 2
 NAME_MAX_BYTES: Final = 256  # of a database
+NONCE_ENDS: Final = b"sj"  # each says why an epoch began without taking writes
 MODES: Final = {b"strict": STRICT, b"semi-strict": SEMI_STRICT, b"liberal": LIBERAL}
 
 GENERATION_SHIFT: Final = 20
@@ -61,8 +62,8 @@ class Region:
         beats: the latest of each region.
         kept_promise_ms: what its file says of that, which may be more: so not each promise is
             recorded.
-        synced_promise_ms: what its file says of that, on the disk. No more than that is told, or
-            else a power cut would let IDs come that others take for impossible.
+        synced_promise_ms: how much of that is on the disk. Others are promised no more, because a
+            power cut would take it back, and then lower IDs could come.
         promises: up to which millisecond a region makes no more IDs, all that it wrote before being
             here.
         promised_in: in which epoch each of them has promised, the latest.
@@ -367,11 +368,12 @@ class Region:
 def begun_in(nonce: bytes, epoch: int) -> int:
     """In which epoch the folder of a region was empty, as the nonce of a later one says.
 
-    That is how a region that joins as a new one is told from one that was forgotten and goes on
-    with its files, in whatever epoch. The nonces of some versions do not say it.
+    A region that joins as a new one has an empty folder in its present epoch. One that was
+    forgotten, and goes on with its files, had it in an epoch that is forgotten. Nonces that older
+    versions have made do not say it.
     """
     _, _, text = nonce.rpartition(b".")
-    digits = text.rstrip(b"sj")
+    digits = text.rstrip(NONCE_ENDS)
     return min(int(digits), epoch) if b"." in nonce and digits.isdigit() else epoch
 
 

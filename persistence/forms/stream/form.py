@@ -15,10 +15,9 @@ from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
 from headrace.persistence.forms.stream.writer import StreamWriter
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.regions.region import Region
 from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
 from headrace.storage.stream.frozen import STREAM, FrozenStream
-from headrace.storage.stream.regional.grave import bury, opened
+from headrace.storage.stream.regional.grave import bury
 from headrace.storage.stream.regional.stream import RegionalStream
 from headrace.storage.stream.stream import Stream
 
@@ -53,10 +52,6 @@ class StreamForm(Form):
     def in_grave(self, value: object) -> object:
         """See ``Form``."""
         return (bury(value) or value) if isinstance(value, RegionalStream) else value
-
-    def out_of_grave(self, grave: bytes, region: Region) -> RegionalStream:
-        """See ``Form``."""
-        return opened(grave, region)
 
     def rewrite(self, commands: Commands, key: bytes, value: object) -> StreamRewrite:
         """See ``Form``."""

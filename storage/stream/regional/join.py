@@ -20,7 +20,6 @@ from headrace.storage.stream.appending import NodeLimits
 from headrace.storage.stream.block import Block
 from headrace.storage.stream.idempotence import Record
 from headrace.storage.stream.ids import ID_MAX, following
-from headrace.storage.stream.iids import iid_of
 from headrace.storage.stream.regional.births import Births, Create
 from headrace.storage.stream.regional.garbage import forget_lanes
 from headrace.storage.stream.regional.lane import Lane
@@ -327,7 +326,8 @@ def _join_deleted(mine: RegionalStream, copy: RegionalStream) -> None:
 def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
     """Know the messages of producers that either side knows; what both know stays as it is here.
 
-    So whoever adds one of them again is answered. Nothing is done about two entries for one.
+    So a producer that adds one of them again is answered with the entry that is there. Where both
+    sides have an entry for one message, both entries stay.
     """
     mine.iids_added = max(mine.iids_added, other.iids_added)
     ours = mine.idmp
@@ -341,9 +341,7 @@ def join_pairs(mine: RegionalStream, other: RegionalStream) -> None:
                 news.append(record)
     if not news and len(kept) == len(records):
         return
-    mine.idmp = None
-    for pid, iid, ms, seq, added_ms in sorted(kept + news, key=_added_ms):
-        mine.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
+    mine.set_pairs(sorted(kept + news, key=_added_ms))
 
 
 def _added_ms(record: Record) -> int:

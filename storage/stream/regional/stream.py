@@ -28,7 +28,7 @@ from headrace.storage.stream.entry_log import (
     ENTRY_BYTES_MAX,
     ElementsTooLarge,
 )
-from headrace.storage.stream.idempotence import IdmpMap
+from headrace.storage.stream.idempotence import IdmpMap, Record
 from headrace.storage.stream.ids import following
 from headrace.storage.stream.iids import iid_of
 from headrace.storage.stream.regional.births import Births, Create, Home
@@ -288,8 +288,12 @@ class RegionalStream(OwnLanes, Replicated):
         if len(kept) == idmp.count:
             return
         freed.append(idmp)
+        self.set_pairs(kept)
+
+    def set_pairs(self, records: list[Record]) -> None:
+        """Know these messages of producers alone, oldest first."""
         self.idmp = None
-        for pid, iid, ms, seq, added_ms in kept:
+        for pid, iid, ms, seq, added_ms in records:
             self.make_idmp().record(pid, iid_of(iid), ms, seq, added_ms)
 
     def may_have(self, ms: int, seq: int) -> bool:
