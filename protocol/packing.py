@@ -8,8 +8,8 @@ A command says which parts there are, in order; how they look on the wire is kno
     out.text(b"consumer")
     return out.packed()
 
-What follows ``array`` and ``map`` are their items, as many as was said. ``unpacking`` reads it all
-back as plain values.
+What follows ``array``, ``set`` and ``map`` are their items, as many as was said. ``unpacking``
+reads it all back as plain values.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from headrace.protocol.wire import (
     map_header,
     null,
     null_array,
+    set_header,
     write_bulk,
     write_integer,
 )
@@ -75,6 +76,14 @@ class Packer:
     def map(self, size: int) -> None:
         """Begin a map of so many names and values."""
         self._out.write(map_header(size, self._resp3))
+
+    def set(self, size: int) -> None:
+        """Begin a set of so many items."""
+        self._out.write(set_header(size, self._resp3))
+
+    def strings(self, packed: bytes) -> None:
+        """Add strings that are kept one behind the other, each as it is sent."""
+        self._out.write(packed)
 
     def text(self, data: bytes) -> None:
         """Add a bulk string."""

@@ -44,6 +44,7 @@ from headrace.protocol.wire import (
     map_header,
     null,
     null_array,
+    set_header,
     write_bulk,
 )
 
@@ -263,8 +264,7 @@ class _Pieces:
         if isinstance(reply, tuple):
             self.write(list(reply), resp3)
         elif isinstance(reply, Set):
-            header = (b"~%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
-            self._write_items(header, reply.items, resp3)
+            self._write_items(set_header(len(reply.items), resp3), reply.items, resp3)
         elif isinstance(reply, Push):
             header = (b">%d\r\n" if resp3 else b"*%d\r\n") % len(reply.items)
             self._write_items(header, reply.items, resp3)

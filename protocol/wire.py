@@ -82,6 +82,11 @@ def map_header(size: int, resp3: bool) -> bytes:
     return b"%%%d\r\n" % size if resp3 else array_header(2 * size)
 
 
+def set_header(size: int, resp3: bool) -> bytes:
+    """The line that opens a set of ``size`` items."""
+    return b"~%d\r\n" % size if resp3 else array_header(size)
+
+
 def bulk_header(size: int) -> bytes:
     """The line that opens a bulk string of ``size`` bytes."""
     return _BULK_HEADERS[size] if size < 1024 else b"$%d\r\n" % size

@@ -26,7 +26,7 @@ from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.faces import face, frozen
 from headrace.storage.freeable import Freeable
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.value import Frozen
+from headrace.storage.value import Frozen, Value
 
 
 class FrozenKey:
@@ -34,7 +34,8 @@ class FrozenKey:
 
     Attributes:
         db: the number of its database at the start.
-        value: a plain object that never changes, or a ``Frozen``, to be thawed when it was read.
+        value: what ``Value.freeze`` returned: a plain object that never changes, a value that
+            nobody else has, or a ``Frozen``; ``Freezing.release`` is to have it when it was read.
         expire_ms: its deadline in milliseconds since 1970, or ``NO_EXPIRY``.
     """
 
@@ -101,7 +102,7 @@ class Freezing(Barrier):
                 self.failure = error
                 return
             if not isinstance(key.value, Frozen):
-                self._copied_bytes += face(key.value).size()
+                self._copied_bytes += face(key.value).used_bytes(1)
 
     def put_aside(self, emptied: Emptied) -> None:
         """Hold what a database held, because it is still to be walked."""
@@ -154,9 +155,12 @@ class Freezing(Barrier):
     def release(self, key: FrozenKey, unused: list[Freeable]) -> None:
         """Thaw a key that was read; what only it held goes to ``unused``."""
         value = key.value
-        if self._frozen and isinstance(value, Frozen):
-            del self._frozen[id(value)]
-            self._thaw(value, unused)
+        if isinstance(value, Frozen):
+            if self._frozen:
+                del self._frozen[id(value)]
+                self._thaw(value, unused)
+        elif isinstance(value, Value) and value.effort():
+            unused.append(value)
 
     def _thaw(self, value: Frozen, unused: list[Freeable]) -> None:
         self._copied_bytes += value.copied_bytes()
@@ -178,7 +182,10 @@ class Freezing(Barrier):
         for db in self._databases:
             if db.freezing is self:
                 db.freezing = None
-        self._kept.clear()
+        while self._kept:
+            key = self._kept.popleft()
+            if not isinstance(key.value, Frozen):
+                self.release(key, unused)
         self._walks.clear()
         while self._frozen:
             _, value = self._frozen.popitem()

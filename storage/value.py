@@ -4,8 +4,9 @@ A type is a class that answers every question here; mypy refuses to make an obje
 leaves a question open. Strings are the exception: they stand in the keyspace as plain ``bytes``,
 ``int`` or ``bytearray``, and ``storage.faces`` finds their face.
 
-A value that changes while it is written out is frozen first. ``freeze`` gives what it is now, and
-from ``Frozen.register`` on the value keeps for that whatever it changes, until ``thaw``.
+A value that changes while it is written out is frozen first. ``freeze`` gives what it is now. That
+may be a copy, where copies cost little. Else it is a ``Frozen``: from ``register`` on the value
+keeps for that whatever it changes, until ``thaw``.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class Value(Freeable):
 
     @abstractmethod
     def freeze(self) -> object:
-        """What it is now: a ``Frozen``, or of a string a plain object that never changes."""
+        """What it is now: a ``Frozen``, a value that nobody else has, or of a string plain bytes.
+
+        The second is for values whose copies cost little, the third never changes.
+        """
         raise NotImplementedError
 
     @abstractmethod

@@ -17,7 +17,7 @@ PREFIX = "headrace."
 # A room knows those above it in this list, and none below. One that is no folder is a module.
 ROOMS: dict[str, list[str]] = {
     "storage": [
-        *("errors", "digest", "freeable", "expiring", "value"),
+        *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
         *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -31,7 +31,7 @@ ROOMS: dict[str, list[str]] = {
         *("cron", "net", "tools", "app", "start", "cli"),
     ],
     "server.commands": [
-        *("documentation", "help", "deadlines"),
+        *("documentation", "help", "deadlines", "storing", "collections"),
         *("connection", "keys", "pubsub", "regions", "server", "streams", "strings"),
         "transactions",
         "families",

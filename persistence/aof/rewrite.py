@@ -15,7 +15,6 @@ from headrace.persistence.forms.table import form_of
 from headrace.protocol.requests import RequestParser
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey
-from headrace.storage.value import Frozen
 
 BULK_MAX_BYTES: Final = 1 << 40
 
@@ -51,7 +50,7 @@ class RewriteEncoder(Encoder):
             self._db = key.db
             commands.add([b"SELECT", b"%d" % key.db])
         value = key.value
-        form = form_of(value) if isinstance(value, Frozen) else self._plain
+        form = self._plain if isinstance(value, (bytes, int)) else form_of(value)
         self._key = key.key
         self._expire_ms = key.expire_ms
         self._walk = form.rewrite(commands, key.key, value)

@@ -38,8 +38,12 @@ def rdb_values() -> list[RdbValues]:
 
 def form_of(value: object) -> Form:
     """The form of a value, as a keyspace holds it or frozen."""
-    name = value.type_name() if isinstance(value, Frozen) else face(value).type_name()
-    return _FORMS[name]
+    return _FORMS[frozen_type(value)]
+
+
+def frozen_type(value: object) -> bytes:
+    """The name of the type of a value, as a keyspace holds it or frozen."""
+    return value.type_name() if isinstance(value, Frozen) else face(value).type_name()
 
 
 def out_of_grave(value: object | None, region: Region) -> object | None:

@@ -22,13 +22,12 @@ from headrace.persistence.forms.records import (
     Record,
     Records,
 )
-from headrace.persistence.forms.table import form_of, forms, out_of_grave
+from headrace.persistence.forms.table import form_of, forms, frozen_type, out_of_grave
 from headrace.persistence.snapshot.layout import FRAME_HEAD, MAGIC, PREAMBLE, PREAMBLE_CHECKED
 from headrace.persistence.snapshot.region import region_record
 from headrace.storage.faces import frozen
 from headrace.storage.freezing import FrozenKey
 from headrace.storage.regions.region import Region
-from headrace.storage.value import Frozen
 
 CHECKED_AT_ONCE: Final = 1 << 21  # bytes of one value that are checksummed in one call
 
@@ -95,7 +94,9 @@ class SnapshotEncoder(Encoder):
         region = self._region
         if key.db == self._databases and region is not None and isinstance(value, bytes):
             value = frozen(out_of_grave(value, region))
-        writer = self._writers[value.type_name()] if isinstance(value, Frozen) else self._plain
+        writer = self._plain
+        if not isinstance(value, (bytes, int)):
+            writer = self._writers[frozen_type(value)]
         walk = writer.add(key.key, value, key.expire_ms)
         if walk is not None:
             self._walk = walk

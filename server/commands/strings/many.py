@@ -13,13 +13,13 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT32_MAX, encode_string
 from headrace.protocol.replies import OK
+from headrace.server.commands.storing import store
 from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
     ALWAYS,
     IF_MISSING,
     StringOptions,
     report_deadline,
-    store,
     store_until,
 )
 from headrace.server.dispatch.args import Args

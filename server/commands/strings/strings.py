@@ -9,6 +9,7 @@ from headrace.compat.numbers import encode_string, parse_integer
 from headrace.protocol.replies import OK
 from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.deadlines import delete_expired, expired_at_once, set_deadline
+from headrace.server.commands.storing import store
 from headrace.server.commands.strings.conditional import holds
 from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
@@ -18,7 +19,6 @@ from headrace.server.commands.strings.values import (
     StringOptions,
     deadline_ms,
     report_deadline,
-    store,
     store_until,
     string_at,
 )

@@ -13,11 +13,11 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.server.changes.events import DEADLINE_SET
-from headrace.server.commands.deadlines import has_passed, remove_everywhere, report_replaced
+from headrace.server.commands.deadlines import has_passed
+from headrace.server.commands.storing import store
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import NO_EXPIRY, Entry
-from headrace.storage.regions.replicated import Replicated
+from headrace.storage.entry import Entry
 from headrace.storage.string.string import string_bytes
 
 # Conditions of SET, MSETEX and DELEX.
@@ -141,31 +141,6 @@ def writable(call: Call, key: bytes) -> Entry | None:
     if found is None or isinstance(found.value, (bytes, int, bytearray)):
         return found
     raise CommandError(WRONGTYPE)
-
-
-def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None:
-    """Set ``key`` to a string whatever it held; without ``keep_ttl`` a deadline goes."""
-    found = call.db.entry(key, call.now_ms)
-    if found is None:
-        call.put(key, value)
-        return
-    old = found.value
-    if isinstance(old, Replicated):
-        _store_over(call, key, value)
-        return
-    found.value = value
-    found.access_ms = call.now_ms
-    if found.expire_ms != NO_EXPIRY and not keep_ttl:
-        call.db.persist(key)
-    if not isinstance(old, (bytes, int)) or call.server.changes.has_listeners:
-        report_replaced(call, call.db, key, old, value)
-
-
-def _store_over(call: Call, key: bytes, value: object) -> None:
-    """As ``store``, where other regions have what the key holds."""
-    call.refuse_other_keys()
-    remove_everywhere(call, key)
-    call.put(key, value)
 
 
 def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:

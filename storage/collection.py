@@ -1,0 +1,36 @@
+"""What all values that consist of elements have in common.
+
+They hold what never changes: ``bytes``, in directories that are copied before they are written to
+if anybody else may hold them. So a copy costs little, however many elements there are, and a frozen
+value is simply a copy that nobody changes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+from headrace.storage.expiring import Expiring
+from headrace.storage.value import Value
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Collection(Value):
+    """A value that consists of elements, and is nothing when it has none."""
+
+    def is_empty(self) -> bool:
+        """See ``Value``."""
+        return self.size() == 0
+
+    @abstractmethod
+    def copy(self) -> Collection:
+        """See ``Value``. Complexity: O(directories), some hundreds of a million elements."""
+        raise NotImplementedError
+
+    def freeze(self) -> object:
+        """A copy, to be freed in slices by whoever has read it."""
+        return self.copy()
+
+    def attach(self, expiring: Expiring) -> None:
+        """Nothing of it expires by itself, unless a type says otherwise."""

@@ -1,0 +1,1 @@
+"""Strings packed into one immutable ``bytes``, and what is built of such pieces."""

@@ -1,0 +1,113 @@
+"""Packed strings, beside lists of Python and the encoder of the protocol."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from librt.strings import BytesWriter
+
+from headrace.protocol.replies import encode
+from headrace.storage.packed.strings import (
+    NOWHERE,
+    count,
+    find,
+    is_sound,
+    length_at,
+    next_at,
+    pack,
+    packed_bytes,
+    string_at,
+    unpack,
+    write_string,
+)
+
+SIZES = [0, 1, 2, 7, 8, 9, 10, 15, 16, 17, 99, 100, 999, 1000, 1023, 1024, 9999, 10_000, 123_456]
+
+
+def some_strings(chance: Random, number: int) -> list[bytes]:
+    pool = [b"", b"a", b"$1\r\na\r\n", b"\r\n", b"12345678", b"123456789", bytes(range(256))]
+    pool += [chance.randbytes(chance.randrange(40)) for _ in range(10)]
+    return [chance.choice(pool) for _ in range(number)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_string_stands_as_it_is_sent(size: int) -> None:
+    string = Random(size).randbytes(size)
+    piece = pack([string])
+    assert piece == encode(string)
+    assert len(piece) == packed_bytes(size)
+    assert length_at(piece, 0) == size
+    assert string_at(piece, 0) == string
+
+
+def test_strings_come_back_in_their_order() -> None:
+    chance = Random(1)
+    for number in range(60):
+        strings = some_strings(chance, number)
+        piece = pack(strings)
+        assert unpack(piece) == strings
+        assert count(piece) == number
+        at = 0
+        for place, string in enumerate(strings):
+            assert next_at(piece, 0, place) == at
+            assert string_at(piece, at) == string
+            at = next_at(piece, at)
+        assert at == len(piece)
+        assert is_sound(piece)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_first_that_is_equal_is_found(width: int) -> None:
+    chance = Random(2)
+    for number in range(0, 60, width):
+        strings = some_strings(chance, number)
+        piece = pack(strings)
+        for string in {*strings, b"nowhere", b"1\r\na"}:
+            keys = strings[::width]
+            expected = next_at(piece, 0, width * keys.index(string)) if string in keys else NOWHERE
+            assert find(piece, string, 0, width) == expected
+
+
+def test_a_search_begins_where_it_is_told_to() -> None:
+    piece = pack([b"a", b"b", b"a"])
+    assert find(piece, b"a", next_at(piece, 0)) == next_at(piece, 0, 2)
+
+
+def test_strings_that_differ_in_one_byte_differ() -> None:
+    for size in range(1, 40):
+        string = bytes(size)
+        for place in range(size):
+            other = bytearray(string)
+            other[place] = 1
+            assert find(pack([bytes(other)]), string) == NOWHERE
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"x",
+        b"$",
+        b"$1\r\n",
+        b"$1\r\na\r",
+        b"$1\r\nab\r\n",
+        b"$01\r\na\r\n",
+        b"$-1\r\n",
+        b"$+1\r\na\r\n",
+        b"$a\r\n\r\n",
+        b"$\r\n\r\n",
+        b"*1\r\na\r\n",
+        b"$99999999999999999999999999\r\n",
+        pack([b"a"]) + b"$",
+        pack([b"a", b"b"])[:-1],
+    ],
+)
+def test_what_is_not_packed_is_not_sound(piece: bytes) -> None:
+    assert not is_sound(piece)
+
+
+def test_strings_are_written_behind_what_is_there() -> None:
+    out = BytesWriter()
+    out.write(b"head")
+    write_string(out, b"a")
+    assert out.getvalue() == b"head$1\r\na\r\n"
