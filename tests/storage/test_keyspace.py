@@ -51,7 +51,7 @@ class KeyspaceMachine(RuleBasedStateMachine):
 
     def forget_expired(self, index: int, key: bytes) -> None:
         found = self.models[index].get(key)
-        if found is not None and NO_EXPIRY < found[1] <= self.now_ms:
+        if found is not None and NO_EXPIRY < found[1] < self.now_ms:
             del self.models[index][key]
             assert self.expired.pop() == (index, key)
 
@@ -95,7 +95,7 @@ class KeyspaceMachine(RuleBasedStateMachine):
     def expire_due(self, index: int, most: int) -> None:
         model = self.models[index]
         seen = self.dbs[index].expire_due(self.now_ms, most)
-        due = {key for key, (_, end) in model.items() if NO_EXPIRY < end <= self.now_ms}
+        due = {key for key, (_, end) in model.items() if NO_EXPIRY < end < self.now_ms}
         gone = {key for _, key in self.expired}
         assert gone <= due
         assert gone == due or seen == most
