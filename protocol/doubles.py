@@ -5,32 +5,30 @@ from __future__ import annotations
 from math import copysign, isinf, isnan
 from typing import Final
 
+from headrace.protocol.grisu import digits_of, exponent_of_last
+
 _WHOLE: Final = float(1 << 62)
 
 
 def double(value: float) -> bytes:
-    """A double in the fewest digits that no other double has; ``inf``, ``-inf``, ``nan``.
+    """A double as Redis writes it, in digits that no other double has; ``inf``, ``-inf``, ``nan``.
 
-    Whole numbers are written as integers up to 2 ** 62, as Redis does since 7.2; powers of ten
-    beyond as its fpconv_dtoa writes them out: seven zeros at most.
+    Whole numbers are written as integers up to 2 ** 62, powers of ten beyond with seven zeros at
+    most.
     """
-    if isinf(value):
+    if -_WHOLE <= value <= _WHOLE:
+        whole = int(value)
+        if whole == value:
+            if whole:
+                return b"%d" % whole
+            return b"-0" if copysign(1.0, value) < 0 else b"0"
+    elif isinf(value):
         return b"inf" if value > 0 else b"-inf"
-    if isnan(value):
+    elif isnan(value):
         return b"nan"
-    if -_WHOLE <= value <= _WHOLE and value.is_integer():
-        return b"%d" % int(value)
-    sign = b"-" if copysign(1.0, value) < 0 else b""
-    mantissa, _, power = repr(abs(value)).encode().partition(b"e")
-    whole, _, fraction = mantissa.partition(b".")
-    exponent = int(power or b"0") - len(fraction)
-    digits = (whole + fraction).lstrip(b"0")
-    size = len(digits)
-    digits = digits.rstrip(b"0")
-    exponent += size - len(digits)
-    if not digits:
-        return sign + b"0"
-    return sign + _write_out(digits, exponent)
+    digits = digits_of(value)
+    text = _write_out(digits, int(exponent_of_last()))
+    return b"-" + text if value < 0 else text
 
 
 def _write_out(digits: bytes, exponent: int) -> bytes:
