@@ -12,7 +12,7 @@ from headrace.compat.event_classes import EVENT_LIST
 from headrace.protocol.replies import NULL_ARRAY
 from headrace.server.changes.events import Event
 from headrace.server.cli import main
-from headrace.server.commands.strings.values import string_at
+from headrace.server.commands.string_keys import string_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import BLOCKING, READONLY, WRITE, KeySpec, command
 from headrace.server.dispatch.timeouts import deadline_of

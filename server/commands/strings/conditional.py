@@ -17,13 +17,13 @@ from headrace.compat.errors import (
     CommandError,
     wrong_arity,
 )
+from headrace.server.commands.string_keys import string_at
 from headrace.server.commands.strings.values import (
     COMPARING,
     IF_DIGEST,
     IF_EQUAL,
     IF_NOT_DIGEST,
     IF_NOT_EQUAL,
-    string_at,
 )
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command

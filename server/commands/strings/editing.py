@@ -10,12 +10,11 @@ from headrace.compat.errors import (
     NEGATIVE_OFFSET,
     NOT_A_FLOAT,
     NOT_AN_INTEGER,
-    STRING_TOO_LONG,
     CommandError,
 )
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
-from headrace.server.clients.session import REPLAY
+from headrace.server.commands.string_keys import check_length, in_place, writable
 from headrace.server.commands.strings.events import (
     APPENDED,
     INCREASED,
@@ -23,7 +22,6 @@ from headrace.server.commands.strings.events import (
     RANGE_SET,
 )
 from headrace.server.commands.strings.strings import UPDATE_KEY
-from headrace.server.commands.strings.values import writable
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
 from headrace.storage.entry import Entry
@@ -135,8 +133,8 @@ def append(call: Call) -> object:
         size = len(more)
     else:
         size = string_length(found.value) + len(more)
-        _check_length(call, size)
-        target = _in_place(found)
+        check_length(call, size)
+        target = in_place(found)
         target += more
         found.access_ms = call.now_ms
     call.changed(key, APPENDED, call.argv)
@@ -156,29 +154,15 @@ def setrange(call: Call) -> object:
     found = writable(call, key)
     if not value:
         return 0 if found is None else string_length(found.value)
-    _check_length(call, offset + len(value))
+    check_length(call, offset + len(value))
     if found is None:
         target = bytearray()
         call.put(key, target)
     else:
-        target = _in_place(found)
+        target = in_place(found)
         found.access_ms = call.now_ms
     if offset > len(target):
         target += bytes(offset - len(target))
     target[offset : offset + len(value)] = value
     call.changed(key, RANGE_SET, call.argv)
     return len(target)
-
-
-def _in_place(found: Entry) -> bytearray:
-    """The string of an entry in the form that can be written into."""
-    value = found.value
-    if not isinstance(value, bytearray):
-        value = bytearray(string_bytes(value) or b"")
-        found.value = value
-    return value
-
-
-def _check_length(call: Call, size: int) -> None:
-    if size > call.server.config.proto_max_bulk_len and not call.session.special & REPLAY:
-        raise CommandError(STRING_TOO_LONG)

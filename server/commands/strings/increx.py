@@ -24,10 +24,11 @@ from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.replies import Decimal
 from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.deadlines import expired_at_once
+from headrace.server.commands.string_keys import writable
 from headrace.server.commands.strings.editing import integer_of, long_double_of, replace
 from headrace.server.commands.strings.events import INCREASED, INCREASED_BY_FLOAT
 from headrace.server.commands.strings.strings import UPDATE_KEY
-from headrace.server.commands.strings.values import StringOptions, report_deadline, writable
+from headrace.server.commands.strings.values import StringOptions, report_deadline
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, command

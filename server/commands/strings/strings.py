@@ -10,6 +10,7 @@ from headrace.protocol.replies import OK
 from headrace.server.changes.events import PERSISTED
 from headrace.server.commands.deadlines import delete_expired, expired_at_once, set_deadline
 from headrace.server.commands.storing import store
+from headrace.server.commands.string_keys import string_at
 from headrace.server.commands.strings.conditional import holds
 from headrace.server.commands.strings.events import SET
 from headrace.server.commands.strings.values import (
@@ -20,7 +21,6 @@ from headrace.server.commands.strings.values import (
     deadline_ms,
     report_deadline,
     store_until,
-    string_at,
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call

@@ -1,4 +1,4 @@
-"""What the commands on strings share: finding a string to change, storing one, deadlines."""
+"""What the commands on strings share: options, conditions, deadlines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 from headrace.compat.errors import (
     NOT_AN_INTEGER,
     SYNTAX,
-    WRONGTYPE,
     CommandError,
     invalid_expire,
 )
@@ -17,8 +16,6 @@ from headrace.server.commands.deadlines import has_passed
 from headrace.server.commands.storing import store
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import Entry
-from headrace.storage.string.string import string_bytes
 
 # Conditions of SET, MSETEX and DELEX.
 ALWAYS: Final = 0
@@ -122,25 +119,6 @@ def deadline_ms(call: Call, unit: bytes, time: bytes) -> int:
     if value <= 0 or moment_ms > INT64_MAX:
         raise CommandError(invalid_expire(call.name()))
     return moment_ms
-
-
-def string_at(call: Call, key: bytes) -> bytes | None:
-    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
-    value = call.lookup(key)
-    if value is None or isinstance(value, bytes):
-        return value
-    text = string_bytes(value)
-    if text is None:
-        raise CommandError(WRONGTYPE)
-    return text
-
-
-def writable(call: Call, key: bytes) -> Entry | None:
-    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
-    found = call.db.entry(key, call.now_ms)
-    if found is None or isinstance(found.value, (bytes, int, bytearray)):
-        return found
-    raise CommandError(WRONGTYPE)
 
 
 def store_until(call: Call, key: bytes, value: object, moment_ms: int) -> None:

@@ -1,0 +1,1 @@
+"""Bitmaps: the bits of strings."""

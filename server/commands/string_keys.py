@@ -1,0 +1,54 @@
+"""Keys that hold strings: how commands of several families find and change them."""
+
+from __future__ import annotations
+
+from headrace.compat.errors import STRING_TOO_LONG, WRONGTYPE, CommandError
+from headrace.server.clients.session import REPLAY
+from headrace.server.dispatch.call import Call
+from headrace.storage.entry import Entry
+from headrace.storage.string.string import string_bytes
+
+
+def string_at(call: Call, key: bytes) -> bytes | None:
+    """The bytes of a string or None, for a command that reads; raises WRONGTYPE."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    text = string_bytes(value)
+    if text is None:
+        raise CommandError(WRONGTYPE)
+    return text
+
+
+def buffer_at(call: Call, key: bytes) -> bytes | bytearray | None:
+    """As ``string_at``, without a copy of a string that is written into; it is only to be read."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, (bytes, bytearray)):
+        return value
+    text = string_bytes(value)
+    if text is None:
+        raise CommandError(WRONGTYPE)
+    return text
+
+
+def writable(call: Call, key: bytes) -> Entry | None:
+    """The entry of a string that is about to change, or None; raises WRONGTYPE."""
+    found = call.db.entry(key, call.now_ms)
+    if found is None or isinstance(found.value, (bytes, int, bytearray)):
+        return found
+    raise CommandError(WRONGTYPE)
+
+
+def in_place(found: Entry) -> bytearray:
+    """The string of an entry in the form that can be written into."""
+    value = found.value
+    if not isinstance(value, bytearray):
+        value = bytearray(string_bytes(value) or b"")
+        found.value = value
+    return value
+
+
+def check_length(call: Call, size: int) -> None:
+    """Refuse a string that would be longer than the configuration allows."""
+    if size > call.server.config.proto_max_bulk_len and not call.session.special & REPLAY:
+        raise CommandError(STRING_TOO_LONG)
