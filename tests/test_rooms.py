@@ -30,6 +30,7 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
+        "list",
         *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [

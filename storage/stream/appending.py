@@ -6,14 +6,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.stream.block import Block
-from headrace.storage.stream.listpack import (
+from headrace.storage.packed.listpack import (
     EMPTY_BYTES,
     are_as_long,
     delta_bytes,
     integer_bytes,
     text_bytes,
 )
+from headrace.storage.stream.block import Block
 from headrace.storage.stream.run import Run, has_names, names_of
 
 NODE_BYTES_MAX: Final = 1 << 30

@@ -1,9 +1,9 @@
-"""How many bytes Redis's listpack would take for what a block holds.
+"""How many bytes Redis's listpack would take for what is packed here.
 
-Streams here are not listpacks. But what ``XTRIM ~`` removes and what XINFO counts depends on where
-Redis starts a new node, so blocks are cut at the same entries. A listpack is 7 bytes, and for each
-element its encoding and a back length of one byte per 7 bits of the encoding's size. Text that is
-a canonical 64-bit integer is encoded as one.
+Nothing here is a listpack. But what ``XTRIM ~`` removes, what XINFO counts and what OBJECT ENCODING
+answers depend on where Redis starts a new node, so blocks of streams and pieces of lists are cut at
+the same places. A listpack is 7 bytes, and for each element its encoding and a back length of one
+byte per 7 bits of the encoding's size. Text that is a canonical 64-bit integer is encoded as one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Lists: packed pieces, with open ends where there are many elements."""

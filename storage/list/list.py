@@ -1,0 +1,333 @@
+"""Lists, as the keyspace holds them.
+
+A list is one ``bytes`` while it is tiny, and else a ``Row``. That is a matter of speed. What OBJECT
+ENCODING answers is Redis's own: ``listpack`` while all of it would be in one node, and from then on
+``quicklist``, until the only node that is left has half the size that it may have.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.collection import Collection
+from headrace.storage.digest import Digest
+from headrace.storage.list import small
+from headrace.storage.list.limits import NodeLimits
+from headrace.storage.list.piece import listpack_bytes, numbers_of
+from headrace.storage.list.row import Row
+from headrace.storage.packed.listpack import EMPTY_BYTES
+from headrace.storage.packed.strings import unpack
+
+LIST: Final = b"list"
+LISTPACK: Final = b"listpack"
+QUICKLIST: Final = b"quicklist"
+_DIGEST_NUMBER: Final = 1
+_BELOW_ELEMENTS: Final = 16  # a row with no more, and no more bytes, is packed into one piece
+_BELOW_BYTES: Final = 400
+_LIST_BYTES: Final = 32
+_BYTES_BYTES: Final = 33  # what an object of ``bytes`` takes beside its own
+_ROW_BYTES: Final = 480
+_NODE_BYTES: Final = 24 + _BYTES_BYTES
+_ELEMENT_BYTES: Final = 8 + _BYTES_BYTES  # of an element of an open end, beside its own
+_FREED_AT_ONCE: Final = 16  # nodes
+
+
+@mypyc_attr(acyclic=True)
+class List(Collection):
+    """Elements in order.
+
+    Attributes:
+        rep: ``bytes`` as ``small`` describes them, or a ``Row``.
+    """
+
+    def __init__(self) -> None:
+        self.rep: object = small.EMPTY
+
+    # Its face
+
+    def type_name(self) -> bytes:
+        """See ``Value``."""
+        return LIST
+
+    def encoding(self, key: bytes) -> bytes:
+        """See ``Value``."""
+        rep = self.rep
+        return QUICKLIST if isinstance(rep, Row) and not rep.is_listpack else LISTPACK
+
+    def size(self) -> int:
+        """How many elements there are."""
+        return int(self.length())
+
+    def length(self) -> i64:
+        """How many elements there are."""
+        rep = self.rep
+        if isinstance(rep, Row):
+            return rep.count
+        assert isinstance(rep, bytes)
+        return small.count_of(rep)
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return _LIST_BYTES + _BYTES_BYTES + len(rep)
+        assert isinstance(rep, Row)
+        total = _LIST_BYTES + _ROW_BYTES + _NODE_BYTES * rep.nodes()
+        for opened in (rep.left, rep.right):
+            total += sum([_ELEMENT_BYTES + len(string) for string in opened])
+        low = int(rep.low)
+        looked_at = rep.pieces[low:] if not samples else rep.pieces[low : low + samples]
+        return total + sum([len(piece) for piece in looked_at]) * rep.nodes() // len(looked_at)
+
+    def copy(self) -> List:
+        """See ``Value``. Complexity: O(nodes), some nanoseconds for each."""
+        twin = List()
+        rep = self.rep
+        twin.rep = rep.copy() if isinstance(rep, Row) else rep
+        return twin
+
+    def effort(self) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, Row) and len(rep.pieces) > _FREED_AT_ONCE:
+            return len(rep.pieces)
+        return 0
+
+    def free_some(self, most: int) -> bool:
+        """See ``Freeable``."""
+        rep = self.rep
+        if not isinstance(rep, Row):
+            return True
+        del rep.pieces[-most:]
+        return not rep.pieces
+
+    def add_to(self, digest: Digest) -> None:
+        """See ``Value``."""
+        digest.mix_type(_DIGEST_NUMBER)
+        for string in self.strings():
+            digest.mix(string)
+
+    # Reading
+
+    def strings(self) -> list[bytes]:
+        """All elements."""
+        return unpack(b"".join(self.packed(0, self.length())))
+
+    def get(self, index: i64) -> bytes:
+        """The element with ``index`` elements before it; there is one."""
+        rep = self.rep
+        if isinstance(rep, Row):
+            return rep.get(index)
+        assert isinstance(rep, bytes)
+        return small.get(rep, index)
+
+    def packed(self, index: i64, count: i64) -> list[bytes]:
+        """``count`` elements from ``index`` on, packed, in one or more pieces; they are there."""
+        rep = self.rep
+        if isinstance(rep, Row):
+            return rep.packed(index, count)
+        assert isinstance(rep, bytes)
+        return [small.part(rep, index, count)]
+
+    def positions(
+        self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
+    ) -> list[int]:
+        """The indexes of elements that are equal to ``string``, in the order of the search.
+
+        Args:
+            limit: so many elements are looked at.
+            forward: from the first on, else from the last.
+            rank: the first one that counts: 1 is the first that is found.
+            most: how many at most; 0 is all.
+        """
+        rep = self.rep
+        if isinstance(rep, Row):
+            return rep.positions(string, limit, forward, rank, most)
+        assert isinstance(rep, bytes)
+        numbers = numbers_of(rep, small.START, string)
+        if forward:
+            found = [number for number in numbers if number < limit]
+        else:
+            end = small.count_of(rep) - limit
+            found = [number for number in numbers if number >= end]
+            found.reverse()
+        found = found[rank - 1 :]
+        return found[:most] if most else found
+
+    # The ends
+
+    def push(self, strings: list[bytes], first: i64, right: bool, limits: NodeLimits) -> None:
+        """Add ``strings[first:]`` one after the other, each behind or before all others."""
+        added: i64 = len(strings) - first
+        added_bytes: i64 = 0
+        number = first
+        while number < len(strings):
+            added_bytes += len(strings[number])
+            number += 1
+        rep = self.rep
+        if isinstance(rep, bytes):
+            if (
+                small.takes(rep, added_bytes, added)
+                and small.count_of(rep) + added <= limits.most_elements
+            ):
+                if right:
+                    self.rep = small.pushed_right(rep, strings, first)
+                else:
+                    self.rep = small.pushed_left(rep, strings, first)
+                return
+            rep = self._become_row(limits)
+        assert isinstance(rep, Row)
+        rep.grow(limits, added_bytes, added)
+        if right:
+            while first < len(strings):
+                rep.push_right(strings[first])
+                first += 1
+        else:
+            while first < len(strings):
+                rep.push_left(strings[first])
+                first += 1
+
+    def pop(self, right: bool, limits: NodeLimits) -> bytes:
+        """Take an end away; there is one."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            last = small.count_of(rep) - 1
+            if right:
+                string = small.get(rep, last)
+                self.rep = small.cut(rep, 0, 1)
+            else:
+                string = small.get(rep, 0)
+                self.rep = small.cut(rep, 1, 0)
+            return string
+        assert isinstance(rep, Row)
+        string = rep.pop_right() if right else rep.pop_left()
+        if rep.count <= _BELOW_ELEMENTS or not rep.is_listpack:
+            self._shrink(rep, limits)
+        return string
+
+    def pop_some(self, count: i64, right: bool, limits: NodeLimits) -> list[bytes]:
+        """Take so many of an end away, the outermost first; they are there."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            if right:
+                strings = unpack(small.part(rep, small.count_of(rep) - count, count))
+                strings.reverse()
+                self.rep = small.cut(rep, 0, count)
+            else:
+                strings = unpack(small.part(rep, 0, count))
+                self.rep = small.cut(rep, count, 0)
+            return strings
+        assert isinstance(rep, Row)
+        strings = []
+        while count > 0:
+            strings.append(rep.pop_right() if right else rep.pop_left())
+            count -= 1
+        self._shrink(rep, limits)
+        return strings
+
+    # Changes in the middle
+
+    def set(self, index: i64, string: bytes, limits: NodeLimits) -> None:
+        """Replace the element with ``index`` elements before it; there is one."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            if small.takes(rep, len(string), 1):
+                self.rep = small.replaced(rep, index, string)
+                return
+            rep = self._become_row(limits)
+        assert isinstance(rep, Row)
+        rep.grow(limits, len(string), 1)
+        rep.set(index, string)
+        self._shrink(rep, limits)
+
+    def insert(self, index: i64, string: bytes, after: bool, limits: NodeLimits) -> None:
+        """Put an element before or behind the one with ``index`` elements before it."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            if small.takes(rep, len(string), 1) and small.count_of(rep) + 1 <= limits.most_elements:
+                self.rep = small.inserted(rep, index + 1 if after else index, string)
+                return
+            rep = self._become_row(limits)
+        assert isinstance(rep, Row)
+        rep.grow(limits, len(string), 1)
+        rep.insert(index, string, after)
+
+    def expect(self, string: bytes, limits: NodeLimits) -> None:
+        """An element may come; Redis makes room even if it does not."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            if small.takes(rep, len(string), 1) and small.count_of(rep) + 1 <= limits.most_elements:
+                return
+            rep = self._become_row(limits)
+        assert isinstance(rep, Row)
+        rep.grow(limits, len(string), 1)
+
+    def remove(self, string: bytes, most: i64, forward: bool, limits: NodeLimits) -> int:
+        """Remove elements that are equal to ``string``.
+
+        Args:
+            most: how many at most; 0 is all.
+            forward: the first ones, else the last ones.
+
+        Returns: how many have gone.
+        """
+        rep = self.rep
+        if isinstance(rep, bytes):
+            self.rep = left = small.removed(rep, string, most, forward)
+            return int(small.count_of(rep) - small.count_of(left))
+        assert isinstance(rep, Row)
+        gone = rep.remove(string, most, forward)
+        if gone:
+            self._shrink(rep, limits)
+        return gone
+
+    def cut(self, first: i64, last: i64, limits: NodeLimits) -> None:
+        """Remove ``first`` elements from the beginning, and ``last`` from the end."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            self.rep = small.cut(rep, first, last)
+            return
+        assert isinstance(rep, Row)
+        if first + last >= rep.count:
+            self.rep = small.EMPTY
+            return
+        rep.cut(first, last)
+        self._shrink(rep, limits)
+
+    # Its two forms
+
+    def _become_row(self, limits: NodeLimits) -> Row:
+        rep = self.rep
+        assert isinstance(rep, bytes)
+        count = small.count_of(rep)
+        size = listpack_bytes(small.all_of(rep)) if count else EMPTY_BYTES
+        row = Row(limits, rep[small.START :], count, size)
+        self.rep = row
+        return row
+
+    def _shrink(self, row: Row, limits: NodeLimits) -> None:
+        """Elements have gone: take the smaller form, if it is time."""
+        row.shrink(limits)
+        if row.is_listpack and row.count <= _BELOW_ELEMENTS and row.sizes[row.low] <= _BELOW_BYTES:
+            self._become_small(row)
+
+    def _become_small(self, row: Row) -> None:
+        self.rep = small.small_of(b"".join(row.packed(0, row.count)), row.count)
+
+
+def list_of(strings: list[bytes], limits: NodeLimits) -> List:
+    """A list that is made at once, of a command's result or from another server's file."""
+    made = List()
+    row = Row(limits, b"", 0, EMPTY_BYTES)
+    row.is_listpack = False
+    for string in strings:
+        row.push_right(string)
+    row.shrink(limits, False)
+    made.rep = row
+    if row.is_listpack and row.count <= small.MOST_ELEMENTS:
+        piece = b"".join(row.packed(0, row.count))
+        if len(piece) <= small.MOST_BYTES // 2:
+            made.rep = small.small_of(piece, row.count)
+    return made
