@@ -35,6 +35,7 @@ from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
 from headrace.server.settings import Settings
 from headrace.server.state import Server
+from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
 
@@ -269,6 +270,7 @@ def settle_heap() -> None:
 def run(config: Config) -> int:
     """Serve until somebody stops it; the exit code of the process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    set_seed(int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
     app = App(config)
     log.info(
         "Headrace %s (Redis %s), %s build, Python %s, pid %d, port %d",

@@ -24,8 +24,10 @@ NOWHERE: Final = -1
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
 _END_OF_LINE: Final[i16] = 0x0A0D
 _END_BYTES: Final = 2
+_DOLLAR: Final = 0x24
 _ZERO: Final = 0x30
 _RETURN: Final = 0x0D
+_LONGEST_HEADER: Final = 24
 _WORD: Final = 8  # bytes that are compared at once
 _HEADERS: Final = [b"$%d\r\n" % size for size in range(1024)]
 
@@ -41,6 +43,16 @@ def write_string(out: BytesWriter, string: bytes) -> None:
         out.write(b"$%d\r\n" % size)
     out.write(string)
     write_i16_le(out, _END_OF_LINE)
+
+
+def header(size: int) -> bytes:
+    """What stands in front of a string of ``size`` bytes."""
+    return _HEADERS[size] if size < 1024 else b"$%d\r\n" % size
+
+
+def packed_string(string: bytes) -> bytes:
+    """One string."""
+    return b"%b%b\r\n" % (header(len(string)), string)
 
 
 def pack(strings: list[bytes]) -> bytes:
@@ -160,19 +172,24 @@ def is_same(piece: bytes, start: i64, string: bytes) -> bool:
     return True
 
 
+def sound_end(piece: bytes, at: i64) -> i64:
+    """Where the string at a place of a piece from a stranger ends; ``NOWHERE`` if it is none."""
+    end: i64 = len(piece)
+    line: i64 = piece.find(b"\r\n", at, at + _LONGEST_HEADER)
+    digits = piece[at + 1 : line] if line > at else b""
+    if not digits.isdigit() or piece[at] != _DOLLAR:
+        return NOWHERE
+    size = int(digits)
+    if size > end or b"%d" % size != digits:
+        return NOWHERE
+    at = line + size + 2 * _END_BYTES
+    return at if at <= end and piece[at - _END_BYTES : at] == b"\r\n" else NOWHERE
+
+
 def is_sound(piece: bytes) -> bool:
     """Whether a piece from a stranger consists of packed strings and nothing else."""
     at: i64 = 0
     end: i64 = len(piece)
-    while at < end:
-        line = piece.find(b"\r\n", at, at + 24)
-        digits = piece[at + 1 : line] if line > at else b""
-        if piece[at] != 0x24 or not digits.isdigit():
-            return False
-        size = int(digits)
-        if b"%d" % size != digits:
-            return False
-        at = line + 2 + size + _END_BYTES
-        if at > end or piece[at - 2 : at] != b"\r\n":
-            return False
-    return True
+    while at != NOWHERE and at < end:
+        at = sound_end(piece, at)
+    return at == end

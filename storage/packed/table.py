@@ -1,0 +1,559 @@
+"""A table of elements by linear hashing: its buckets are packed strings.
+
+An element is a string, the key, and what its kind says stands behind it: nothing in a set, another
+string in a hash, the eight bytes of a score in a sorted set. A bucket holds its elements one behind
+the other, in no order. There is no object for an element, and none for its place.
+
+The number of a bucket is the lower bits of its keys' hashes. There is no moment at which all is
+moved to a larger table: when the elements outgrow their buckets, one bucket is split, the next in
+order, and when they are few, the last bucket is merged into the one that it came from::
+
+    buckets   keys of bucket 1 end in
+    2         1
+    3         1           bucket 2 was split off bucket 0: theirs end in 00 and 10
+    4         01          bucket 3 was split off it: theirs end in 11
+    5         01          bucket 4 was split off bucket 0: theirs end in 000 and 100
+
+**Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
+a table shares the directories with it. A flag for each says whether the table may write to it;
+where it may not, it first puts a copy of the directory in its place. So a copy costs a pointer for
+each directory, and keeps what it holds whatever happens to the other one.
+
+**Scans.** A cursor is the lower bits of hashes, and a scan counts with these bits reversed. In this
+order a bucket that is split becomes two neighbours, and one that came from a merge may be met
+again. So a scan meets every element that is there from its start to its end.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from librt.strings import BytesWriter, read_f64_le, read_i32_le, read_i64_le, write_f64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.packed.hashing import hash_of, mixed
+from headrace.storage.packed.strings import (
+    NOWHERE,
+    header,
+    header_bytes,
+    length_at,
+    next_at,
+    packed_string,
+    sound_end,
+)
+
+MEMBERS: Final[i64] = 1  # elements are keys alone
+PAIRS: Final[i64] = 2  # a value stands behind each key
+SCORES: Final[i64] = 3  # a score stands behind each key
+SCORE_BYTES: Final[i64] = 8
+NO_SCORE: Final = float("nan")
+
+DIRECTORY: Final[i64] = 256  # buckets in a directory
+_SHIFT: Final[i64] = 8
+_WITHIN: Final[i64] = DIRECTORY - 1
+_MEAN_ELEMENTS: Final[i64] = 16  # above, a bucket is split
+_MEAN_BYTES: Final[i64] = 512
+_MERGED_BELOW: Final[i64] = 3  # so many times less, and one is merged
+_MERGED_AT_ONCE: Final[i64] = 8  # so that none are left when large elements go one by one
+_SCANNED_PER_ELEMENT: Final[i64] = 10  # buckets that a scan looks at, if they are empty
+_RETURN: Final[i64] = 0x0D
+_ZERO: Final[i64] = 0x30
+_BYTE: Final[i64] = 0xFF
+_HALF: Final[i64] = 0xFFFFFFFF
+_DIRECTORY_BYTES: Final = 80 + 8 * 256
+_BUCKET_BYTES: Final = 33 + 8  # head and allocation of a ``bytes``
+_TABLE_BYTES: Final = 200
+_FREED_WITH_A_PIECE: Final = 16  # buckets
+
+
+@mypyc_attr(acyclic=True)
+class Table:
+    """A table of elements.
+
+    Args:
+        kind: ``MEMBERS``, ``PAIRS`` or ``SCORES``.
+        seed: of the hash function, below 2**SEED_BITS.
+
+    Attributes:
+        directories: all buckets in order, 256 in each list but the last; nobody else may change
+            them.
+        buckets: how many there are, at least one.
+        count: how many elements there are; content_bytes: the length of all buckets.
+        fullest: no bucket holds more elements, nor did since the table was made.
+    """
+
+    def __init__(self, kind: i64, seed: i64) -> None:
+        self.kind: Final[i64] = kind
+        self.seed: Final[i64] = seed
+        self.directories: list[list[bytes]] = [[b""]]
+        self.buckets: i64 = 1
+        self.count: i64 = 0
+        self.content_bytes: i64 = 0
+        self.fullest: i64 = 0
+        self._mask: i64 = 0  # of the lower bits that a bucket's number has at most
+        self._mine = vec[i64]()  # of each directory: 1 where it may be written to; later ones: 0
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is an element with this key."""
+        number = self._number(hash_of(key, 0, len(key), self.seed))
+        return _find(self._bucket(number), key, self.kind) >= 0
+
+    def add(self, key: bytes) -> bool:
+        """Add a key to a table of ``MEMBERS``; False if it is there already."""
+        number = self._number(hash_of(key, 0, len(key), self.seed))
+        bucket = self._bucket(number)
+        place = _find(bucket, key, MEMBERS)
+        if place >= 0:
+            return False
+        self._replace(number, bucket, b"%b%b%b\r\n" % (bucket, header(len(key)), key))
+        self._added(~place + 1)
+        return True
+
+    def put(self, key: bytes, value: bytes) -> bool:
+        """Set the value of a key in a table of ``PAIRS``; False if the key was there already."""
+        return self._put(key, packed_string(value))
+
+    def put_score(self, key: bytes, score: float) -> bool:
+        """Set the score of a key in a table of ``SCORES``; False if the key was there already."""
+        return self._put(key, _packed_score(score))
+
+    def _put(self, key: bytes, rest: bytes) -> bool:
+        number = self._number(hash_of(key, 0, len(key), self.seed))
+        bucket = self._bucket(number)
+        place = _find(bucket, key, self.kind)
+        if place < 0:
+            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
+            self._added(~place + 1)
+            return True
+        start = next_at(bucket, place)
+        end = _end_of_rest(bucket, start, self.kind)
+        self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
+        self._grow()
+        return False
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key in a table of ``PAIRS``; None without it."""
+        bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
+        place = _find(bucket, key, PAIRS)
+        if place < 0:
+            return None
+        place = next_at(bucket, place)
+        size = length_at(bucket, place)
+        place += header_bytes(size)
+        return bucket[place : place + size]
+
+    def score(self, key: bytes) -> float:
+        """The score of a key in a table of ``SCORES``; not a number without it."""
+        bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
+        place = _find(bucket, key, SCORES)
+        return NO_SCORE if place < 0 else read_f64_le(bucket, next_at(bucket, place))
+
+    def remove(self, key: bytes) -> bool:
+        """Take the element with this key out; False if there is none."""
+        number = self._number(hash_of(key, 0, len(key), self.seed))
+        bucket = self._bucket(number)
+        place = _find(bucket, key, self.kind)
+        if place < 0:
+            return False
+        self._cut(number, bucket, place)
+        return True
+
+    def random(self, bits: i64) -> bytes:
+        """An element by chance, as it stands in its bucket, of a table that has some.
+
+        Args:
+            bits: SEED_BITS that nobody can foresee; each element is found by as many of them.
+        """
+        number, place = self._choose(bits)
+        bucket = self._bucket(number)
+        return bucket[place : element_end(bucket, place, self.kind)]
+
+    def take_random(self, bits: i64) -> bytes:
+        """As ``random``, and take the element out."""
+        number, place = self._choose(bits)
+        bucket = self._bucket(number)
+        piece = bucket[place : element_end(bucket, place, self.kind)]
+        self._cut(number, bucket, place)
+        return piece
+
+    def _choose(self, bits: i64) -> tuple[i64, i64]:
+        """A bucket and a place in it.
+
+        Every place of every bucket, up to that of the fullest, has the same chance, until
+        one is that has an element.
+        """
+        turn: i64 = 0
+        while True:
+            number = (mixed(turn, bits) * self.buckets) >> 32
+            rank = (mixed(turn + 1, bits) * self.fullest) >> 32
+            turn += 2
+            bucket = self._bucket(number)
+            end: i64 = len(bucket)
+            place: i64 = 0
+            while place < end and rank > 0:
+                place = element_end(bucket, place, self.kind)
+                rank -= 1
+            if place < end:
+                return number, place
+
+    def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
+        """Add buckets to ``found`` until they hold ``least`` elements; 0 begins.
+
+        Returns: the next cursor; 0 at the end.
+        """
+        looks = _SCANNED_PER_ELEMENT * least
+        while True:
+            number = self._number(cursor & _HALF)
+            bucket = self._bucket(number)
+            found.append(bucket)
+            least -= elements(bucket, self.kind)
+            looks -= 1
+            half = self._mask >> 1
+            bits = self._mask if number > half or number + half + 1 < self.buckets else half
+            cursor = _next_cursor(number, bits)
+            if cursor == 0 or least <= 0 or looks <= 0:
+                return cursor
+
+    def copy(self) -> Table:
+        """A table of its own with the same elements. Complexity: O(directories)."""
+        twin = Table(self.kind, self.seed)
+        twin.directories = self.directories[:]
+        twin.buckets = self.buckets
+        twin.count = self.count
+        twin.content_bytes = self.content_bytes
+        twin.fullest = self.fullest
+        twin._mask = self._mask
+        self._mine = vec[i64]()
+        return twin
+
+    def used_bytes(self) -> int:
+        """About how much memory it takes."""
+        whole = _TABLE_BYTES + _DIRECTORY_BYTES * len(self.directories)
+        return whole + _BUCKET_BYTES * int(self.buckets) + int(self.content_bytes)
+
+    def effort(self) -> int:
+        """About how many pieces ``free_some`` has to free."""
+        return int(self.buckets) // _FREED_WITH_A_PIECE + 1
+
+    def free_some(self, most: int) -> bool:
+        """Free about ``most`` pieces of a table that nobody uses any more; True at the end."""
+        count = max(1, most * _FREED_WITH_A_PIECE // int(DIRECTORY))
+        del self.directories[-count:]
+        return not self.directories
+
+    def _number(self, hashed: i64) -> i64:
+        """The number of the bucket for a hash."""
+        number = hashed & self._mask
+        return number if number < self.buckets else number & (self._mask >> 1)
+
+    def _bucket(self, number: i64) -> bytes:
+        return self.directories[number >> _SHIFT][number & _WITHIN]
+
+    def _own(self, at: i64) -> list[bytes]:
+        """A directory that is about to be written to."""
+        directory = self.directories[at]
+        if at >= len(self._mine) or not self._mine[at]:
+            directory = directory[:]
+            self.directories[at] = directory
+            self._note_mine(at)
+        return directory
+
+    def _note_mine(self, at: i64) -> None:
+        while at >= len(self._mine):
+            self._mine = append(self._mine, 0)
+        self._mine[at] = 1
+
+    def _replace(self, number: i64, old: bytes, new: bytes) -> None:
+        self._own(number >> _SHIFT)[number & _WITHIN] = new
+        self.content_bytes += i64(len(new)) - i64(len(old))
+
+    def _added(self, elements: i64) -> None:
+        """A bucket has got one more, and has so many now."""
+        self.count += 1
+        if elements > self.fullest:
+            self.fullest = elements
+        self._grow()
+
+    def _cut(self, number: i64, bucket: bytes, place: i64) -> None:
+        """Take the element at a place out of its bucket."""
+        end = element_end(bucket, place, self.kind)
+        self._replace(number, bucket, bucket[:place] + bucket[end:])
+        self.count -= 1
+        self._shrink()
+
+    def _grow(self) -> None:
+        """Split a bucket if there are too many elements, or bytes, for so few of them.
+
+        Bytes alone never make more buckets than there are elements.
+        """
+        count = self.count
+        buckets = self.buckets
+        if count > _MEAN_ELEMENTS * buckets or (
+            self.content_bytes > _MEAN_BYTES * buckets and count > buckets
+        ):
+            self._split()
+
+    def _shrink(self) -> None:
+        """Merge buckets of a table that could grow to three times its size without a split."""
+        most = _MERGED_AT_ONCE
+        while most > 0 and self.buckets > 1:
+            count = _MERGED_BELOW * self.count
+            buckets = self.buckets
+            if count >= _MEAN_ELEMENTS * buckets or (
+                _MERGED_BELOW * self.content_bytes >= _MEAN_BYTES * buckets and count >= buckets
+            ):
+                return
+            self._merge()
+            most -= 1
+
+    def _split(self) -> None:
+        """Make one bucket more, of a part of another one."""
+        new = self.buckets
+        if new > self._mask:
+            self._mask = 2 * self._mask + 1
+        mask = self._mask
+        old = new & (mask >> 1)
+        bucket = self._bucket(old)
+        parts: list[list[bytes]] = [[], []]
+        end: i64 = len(bucket)
+        first: i64 = 0  # of the elements since then that go together
+        side: i64 = 0
+        at: i64 = 0
+        while at < end:
+            size = length_at(bucket, at)
+            hashed = hash_of(bucket, at + header_bytes(size), size, self.seed)
+            other: i64 = 1 if hashed & mask == new else 0
+            if other != side:
+                if at > first:
+                    parts[side].append(bucket[first:at])
+                first = at
+                side = other
+            at = element_end(bucket, at, self.kind)
+        if at > first:
+            parts[side].append(bucket[first:at])
+        self._own(old >> _SHIFT)[old & _WITHIN] = b"".join(parts[0])
+        self._append(b"".join(parts[1]))
+        self.buckets += 1
+
+    def _append(self, bucket: bytes) -> None:
+        """Put a bucket behind the last one."""
+        last = self.buckets >> _SHIFT
+        if last < len(self.directories):
+            self._own(last).append(bucket)
+        else:
+            self.directories.append([bucket])
+            self._note_mine(last)
+
+    def _merge(self) -> None:
+        """Make one bucket less, by adding the last one to the one it came from."""
+        self.buckets -= 1
+        last = self.buckets
+        at = last >> _SHIFT
+        bucket = self._own(at).pop()
+        if not self.directories[at]:
+            self.directories.pop()  # its flag says what is true of the next one, too
+        other = last & (self._mask >> 1)
+        if last - 1 <= self._mask >> 1:
+            self._mask >>= 1
+        if bucket:
+            joined = self._bucket(other) + bucket
+            self._own(other >> _SHIFT)[other & _WITHIN] = joined
+            self.fullest = max(self.fullest, elements(joined, self.kind))
+
+    def flaw(self) -> str:
+        """What is wrong with a table whose buckets come from a stranger; empty if nothing is.
+
+        Complexity: O(elements).
+        """
+        total: i64 = 0
+        number: i64 = 0
+        for directory in self.directories:
+            for bucket in directory:
+                if not is_sound_bucket(bucket, self.kind):
+                    return f"bucket {number} that cannot be read"
+                keys = keys_of(bucket, self.kind)
+                if len(set(keys)) < len(keys):
+                    return f"bucket {number} with an element that is there twice"
+                if len(keys) > self.fullest:
+                    return f"bucket {number} with more elements than any has"
+                for key in keys:
+                    if self._number(hash_of(key, 0, len(key), self.seed)) != number:
+                        return f"bucket {number} with an element that belongs to another one"
+                total += len(keys)
+                number += 1
+        return "" if total == self.count else f"{total} elements where {self.count} are counted"
+
+
+def table_of(
+    kind: i64, seed: i64, count: i64, fullest: i64, directories: list[list[bytes]]
+) -> Table | None:
+    """A table of what another one held; None where such a table cannot be.
+
+    Nothing is hashed, and no bucket is looked at: see ``Table.flaw``.
+
+    Args:
+        count, fullest: as that table had them; directories: its own, which are the new one's now.
+    """
+    table = Table(kind, seed)
+    buckets: i64 = 0
+    content_bytes: i64 = 0
+    for directory in directories:
+        if buckets & _WITHIN or not directory or len(directory) > DIRECTORY:
+            return None
+        buckets += len(directory)
+        for bucket in directory:
+            content_bytes += len(bucket)
+    if not buckets or fullest < 0 or count < 0:
+        return None
+    while table._mask < buckets - 1:
+        table._mask = 2 * table._mask + 1
+    table.directories = directories
+    table.buckets = buckets
+    table.count = count
+    table.content_bytes = content_bytes
+    table.fullest = fullest
+    return table
+
+
+def element_end(bucket: bytes, at: i64, kind: i64) -> i64:
+    """Where the element at a place ends: there the next one begins."""
+    return _end_of_rest(bucket, next_at(bucket, at), kind)
+
+
+def _end_of_rest(bucket: bytes, at: i64, kind: i64) -> i64:
+    """Where an element ends whose key ends at ``at``."""
+    if kind == PAIRS:
+        return next_at(bucket, at)
+    return at + SCORE_BYTES if kind == SCORES else at
+
+
+def elements(bucket: bytes, kind: i64) -> i64:
+    """How many elements a bucket has. Complexity: O(elements)."""
+    found: i64 = 0
+    at: i64 = 0
+    end: i64 = len(bucket)
+    while at < end:
+        at = element_end(bucket, at, kind)
+        found += 1
+    return found
+
+
+def keys_of(bucket: bytes, kind: i64) -> list[bytes]:
+    """The keys of a bucket."""
+    found: list[bytes] = []
+    at: i64 = 0
+    end: i64 = len(bucket)
+    while at < end:
+        size = length_at(bucket, at)
+        start = at + header_bytes(size)
+        found.append(bucket[start : start + size])
+        at = element_end(bucket, at, kind)
+    return found
+
+
+def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
+    """Whether a bucket from a stranger consists of elements of a kind and nothing else."""
+    at: i64 = 0
+    end: i64 = len(bucket)
+    while at < end:
+        at = sound_end(bucket, at)
+        if at != NOWHERE and kind == PAIRS:
+            at = sound_end(bucket, at)
+        if at != NOWHERE and kind == SCORES:
+            at += SCORE_BYTES
+            if at > end or isnan(read_f64_le(bucket, at - SCORE_BYTES)):
+                return False
+        if at == NOWHERE:
+            return False
+    return True
+
+
+def _packed_score(score: float) -> bytes:
+    out = BytesWriter()
+    write_f64_le(out, score)
+    return out.getvalue()
+
+
+def _next_cursor(number: i64, bits: i64) -> i64:
+    """What comes behind a bucket when one counts with bits reversed; 0 behind the last one.
+
+    Args:
+        bits: a mask of the bits of hashes that all keys of the bucket have in common.
+    """
+    bit = (bits + 1) >> 1
+    while bit and number & bit:
+        number ^= bit
+        bit >>= 1
+    return number | bit
+
+
+def _find(bucket: bytes, key: bytes, kind: i64) -> i64:
+    """Where the element with this key begins; if there is none, ``~`` of the number of elements.
+
+    One function, because it is most of what a table does: an element that is another one costs two
+    reads, of its length and of the last four bytes of its key.
+    """
+    size: i64 = len(key)
+    shift: i64 = 0
+    tail: i64 = 0
+    if size >= 4:
+        tail = i64(read_i32_le(key, size - 4)) & _HALF
+    else:
+        shift = 8 * (4 - size)
+        at = size
+        while at > 0:
+            at -= 1
+            tail = tail << 8 | i64(key[at])
+    end: i64 = len(bucket)
+    at = 0
+    met: i64 = 0
+    while at < end:
+        head = i64(read_i32_le(bucket, at))
+        length = (head >> 8 & _BYTE) - _ZERO
+        start = at + 4
+        if head >> 16 & _BYTE != _RETURN:
+            length = 10 * length + (head >> 16 & _BYTE) - _ZERO
+            start += 1
+            if head >> 24 & _BYTE != _RETURN:
+                length = length_at(bucket, at)
+                start = at + header_bytes(length)
+        if (
+            length == size
+            and (i64(read_i32_le(bucket, start + size - 4)) & _HALF) >> shift == tail
+            and (size <= 4 or _same_before_tail(bucket, start, key))
+        ):
+            return at
+        at = start + length + 2
+        if kind == PAIRS:
+            head = i64(read_i32_le(bucket, at))
+            length = (head >> 8 & _BYTE) - _ZERO
+            if head >> 16 & _BYTE == _RETURN:
+                at += length + 6
+            elif head >> 24 & _BYTE == _RETURN:
+                at += 10 * length + (head >> 16 & _BYTE) - _ZERO + 7
+            else:
+                at = next_at(bucket, at)
+        elif kind == SCORES:
+            at += SCORE_BYTES
+        met += 1
+    return ~met
+
+
+def _same_before_tail(bucket: bytes, start: i64, key: bytes) -> bool:
+    """Whether a key of more than four bytes stands there, whose last four bytes do."""
+    left = i64(len(key)) - 4
+    at: i64 = 0
+    while left >= 8:
+        if read_i64_le(bucket, start + at) != read_i64_le(key, at):
+            return False
+        at += 8
+        left -= 8
+    # The rest is less than a word; what is compared with it has been compared, or will be again.
+    while left > 0:
+        if read_i32_le(bucket, start + at) != read_i32_le(key, at):
+            return False
+        at += 4
+        left -= 4
+    return True
