@@ -14,6 +14,7 @@ from headrace.persistence.forms.records import (
     Record,
     Records,
 )
+from headrace.persistence.rdb.kinds import STRING as RDB_STRING
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.string.string import STRING, string_bytes
 
@@ -21,7 +22,6 @@ STRINGS: Final = 3
 INTEGERS: Final = 4
 MORTAL_STRINGS: Final = 5  # as the two above, each with a deadline
 MORTAL_INTEGERS: Final = 6
-_RDB_STRING: Final = 0
 _LONGEST_INTEGER: Final = 20  # digits and sign
 
 
@@ -158,7 +158,7 @@ class StringForm(Form):
 
     def rdb_types(self) -> list[int]:
         """See ``RdbValues``."""
-        return [_RDB_STRING]
+        return [RDB_STRING]
 
     def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
         """A string, an integer where it spells one; see ``RdbValues``."""

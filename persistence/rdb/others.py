@@ -7,47 +7,35 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.persistence.rdb.arrays import ArrayHead, array_parts
+from headrace.persistence.rdb.hashes import HASH_KINDS, hash_parts
+from headrace.persistence.rdb.kinds import ARRAY, MODULE
+from headrace.persistence.rdb.parts import (
+    LIST_KINDS,
+    SET_KINDS,
+    SORTED_SET_KINDS,
+    list_parts,
+    set_parts,
+    sorted_set_parts,
+)
 from headrace.persistence.rdb.source import RdbSource
 
-_LIST: Final = 1
-_SET: Final = 2
-_OLD_SORTED_SET: Final = 3
-_HASH: Final = 4
-_SORTED_SET: Final = 5
-_MODULE: Final = 7
-_QUICKLIST: Final = 14
-_QUICKLIST_2: Final = 18
-_EARLY_MORTAL_HASH: Final = 22  # of release candidates of Redis 7.4; of Valkey another
-_VALKEY_MORTAL_HASH: Final = 22
-_EARLY_MORTAL_HASH_PACKED: Final = 23
-_MORTAL_HASH: Final = 24
-_MORTAL_HASH_PACKED: Final = 25
-_SHAPED_HASH: Final = 32  # its field names stand once for many, in front of all keys
-
-_KINDS: Final = {
-    1: "list", 2: "set", 3: "sorted set", 4: "hash", 5: "sorted set", 9: "hash", 10: "list",
-    11: "set", 12: "sorted set", 13: "hash", 14: "list", 16: "hash", 17: "sorted set", 18: "list",
-    20: "set", 22: "hash", 23: "hash", 24: "hash", 25: "hash", 28: "array", 30: "hash", 32: "hash",
-}  # fmt: skip
-_PACKED: Final = (9, 10, 11, 12, 13, 16, 17, 20, 30)  # one string holds all
-_OF_REDIS_ALONE: Final = 23  # the types from here on are no types of Valkey
-_ARRAY_TEXTS: Final = (0, 3)
-_ARRAY_NUMBERS: Final = (1, 2)
+_NAMES: Final = {
+    **dict.fromkeys(LIST_KINDS, "list"),
+    **dict.fromkeys(SET_KINDS, "set"),
+    **dict.fromkeys(SORTED_SET_KINDS, "sorted set"),
+    **dict.fromkeys(HASH_KINDS, "hash"),
+    ARRAY: "array",
+}
 _MODULE_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _MODULE_NAME_LENGTH: Final = 9
 
 
 class Others:
-    """Goes past values of types that are not known here.
+    """Goes past values of types that are not known here."""
 
-    Args:
-        valkey: whether the file counts its types as Valkey does.
-    """
-
-    def __init__(self, source: RdbSource, valkey: bool) -> None:
+    def __init__(self, source: RdbSource) -> None:
         self._source: Final = source
-        self._valkey: Final = valkey
-        self._shapes: dict[int, int] = {}  # how many fields a shape has, by its number
 
     def skip(self, kind: int) -> str:
         """Go past a value of this type.
@@ -57,21 +45,13 @@ class Others:
         Raises:
             CorruptRDB: there is none.
         """
-        if kind == _MODULE:
+        if kind == MODULE:
             name = module_name(self._source.length())
             self.skip_parts()
             return f"value of the module {name}"
-        if kind not in _KINDS or (self._valkey and kind >= _OF_REDIS_ALONE):
-            return ""
-        self._skip(kind)
-        return _KINDS[kind]
-
-    def shape(self) -> None:
-        """Take note of field names that hashes share, which stand in front of all keys."""
-        number = self._source.length()
-        count = self._source.length()
-        self._skip_strings(count)
-        self._shapes[number] = count
+        if kind in _NAMES:
+            self._skip(kind)
+        return _NAMES.get(kind, "")
 
     def slot_import(self) -> None:
         """Go past what Valkey notes of slots that it was taking over: a name, ranges of slots."""
@@ -109,67 +89,21 @@ class Others:
 
     def _skip(self, kind: int) -> None:
         source = self._source
-        if kind in _PACKED:
-            source.string()
-        elif kind in (_LIST, _SET, _QUICKLIST):
-            self._skip_strings(source.length())
-        elif kind == _HASH:
-            self._skip_strings(2 * source.length())
-        elif kind == _QUICKLIST_2:
-            for _ in range(source.length()):
-                source.length()
-                source.string()
-        elif kind == _SORTED_SET:
-            for _ in range(source.length()):
-                source.string()
-                source.raw(8)
-        elif kind == _OLD_SORTED_SET:
-            for _ in range(source.length()):
-                source.string()
-                digits = source.byte()
-                source.raw(digits if digits < 253 else 0)  # else infinite, or not a number
-        elif kind == _VALKEY_MORTAL_HASH and self._valkey:
-            for _ in range(source.length()):
-                self._skip_strings(2)
-                source.raw(8)
-        elif kind in (_MORTAL_HASH, _EARLY_MORTAL_HASH):
-            if kind == _MORTAL_HASH:
-                source.raw(8)
-            for _ in range(source.length()):
-                source.length()
-                self._skip_strings(2)
-        elif kind == _EARLY_MORTAL_HASH_PACKED:
-            source.string()
-        elif kind == _MORTAL_HASH_PACKED:
-            source.raw(8)
-            source.string()
-        elif kind == _SHAPED_HASH:
-            number = source.length()
-            if number not in self._shapes:
-                raise source.damage("the number of a list of field names")
-            self._skip_strings(self._shapes[number])
+        if kind in LIST_KINDS:
+            for _ in list_parts(source, kind):
+                pass
+        elif kind in SET_KINDS:
+            for _ in set_parts(source, kind):
+                pass
+        elif kind in SORTED_SET_KINDS:
+            for _ in sorted_set_parts(source, kind):
+                pass
+        elif kind in HASH_KINDS:
+            for _ in hash_parts(source, kind):
+                pass
         else:
-            self._skip_array()
-
-    def _skip_array(self) -> None:
-        """How many elements, where the next one would be inserted or 0, and each with its place."""
-        source = self._source
-        count = source.length()
-        if source.length():
-            source.length()
-        for _ in range(count):
-            source.length()
-            tag = source.byte()
-            if tag in _ARRAY_TEXTS:
-                source.string()
-            elif tag in _ARRAY_NUMBERS:
-                source.raw(8)
-            else:
-                raise source.damage("an element of an array")
-
-    def _skip_strings(self, count: int) -> None:
-        for _ in range(count):
-            self._source.string()
+            for _ in array_parts(source, ArrayHead(source).count):
+                pass
 
 
 def module_name(number: int) -> str:

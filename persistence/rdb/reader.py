@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB, PersistenceError, os_refusal, shown
+from headrace.persistence.rdb.hashes import read_shape
 from headrace.persistence.rdb.head import (
     HEAD_BYTES,
     REDIS,
@@ -18,15 +19,18 @@ from headrace.persistence.rdb.head import (
     is_rdb,
     writer_of,
 )
+from headrace.persistence.rdb.kinds import (
+    VALKEY_VERSION_MAX,
+    VALKEY_VERSION_MIN,
+    VERSION,
+    known_number,
+)
 from headrace.persistence.rdb.others import Others
-from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.source import RdbFile
 from headrace.persistence.rdb.values import RdbValues
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 
-VERSION_MAX: Final = 15
-VALKEY_VERSION_MIN: Final = 80
-VALKEY_VERSION_MAX: Final = 80
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
@@ -98,7 +102,7 @@ class RdbReader:
         self._db: Keyspace = databases[0]
         self._expire_ms: int = NO_EXPIRY
         try:
-            self._source: Final = RdbSource(path)
+            self._source: Final = RdbFile(path)
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         try:
@@ -112,7 +116,7 @@ class RdbReader:
         except PersistenceError:
             self._source.close()
             raise
-        self._others: Final = Others(self._source, self._valkey)
+        self._others: Final = Others(self._source)
 
     @property
     def size_bytes(self) -> int:
@@ -144,7 +148,7 @@ class RdbReader:
         source.raw(VERSION_END)
         version = int(digits)
         lowest = VALKEY_VERSION_MIN if self._valkey else 1
-        highest = VALKEY_VERSION_MAX if self._valkey else VERSION_MAX
+        highest = VALKEY_VERSION_MAX if self._valkey else VERSION
         if not lowest <= version <= highest:
             raise PersistenceError(
                 f"{os.fsdecode(source.name)} was written by {self.writer} in version {version} of "
@@ -187,7 +191,7 @@ class RdbReader:
             self._others.key_notes()
             self._leave("note of a module on a key", b"")
         elif kind == _SHAPE and not self._valkey:
-            self._others.shape()
+            read_shape(source)
         elif kind > _HIGHEST_TYPE:
             raise PersistenceError(
                 f"{os.fsdecode(source.name)}, written by {self.writer}, holds something of kind "
@@ -216,9 +220,10 @@ class RdbReader:
         key = source.string()
         expire_ms = self._expire_ms
         self._expire_ms = NO_EXPIRY
-        known = self._values.get(kind)
+        number = known_number(kind, self._valkey)
+        known = self._values.get(number)
         if known is None:
-            name = self._others.skip(kind)
+            name = self._others.skip(number)
             if not name:
                 raise PersistenceError(
                     f"{os.fsdecode(source.name)}, written by {self.writer}, holds the key "
@@ -227,7 +232,7 @@ class RdbReader:
                 )
             self._leave(name, key)
             return
-        value = known.read_rdb(source, kind, self._defaults)
+        value = known.read_rdb(source, number, self._defaults)
         self.keys += 1
         if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
             raise source.damage(f"each key once, but {shown(key)} is there already")

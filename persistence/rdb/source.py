@@ -1,4 +1,4 @@
-"""The bytes of an RDB file: lengths, strings and numbers, read once from front to end.
+"""Reads RDB: lengths, strings and numbers, of a file or of one value.
 
 The two highest bits of the first byte say where a length is. ``00``: in the other six bits. ``01``:
 in these and the next byte. ``10``: in the four or eight bytes that follow. ``11`` is no length, but
@@ -8,59 +8,55 @@ says how a string is written: as an integer of 1, 2 or 4 bytes, or compressed by
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.files import open_to_read
+from headrace.persistence.rdb.crc64 import crc64
+from headrace.persistence.rdb.lzf import MOST, expand
 
 CHUNK_BYTES: Final = 1 << 20
 _SPECIAL: Final = 3  # the two bits of a string that is no plain one
 _LZF: Final = 3
-LZF_MOST: Final = 88  # bytes that one may stand for: three of them copy 264
 _LENGTH_32: Final = 0x80
 _LENGTH_64: Final = 0x81
-_JONES: Final = 0x1AD93D23594C935A9  # the polynomial of Redis's CRC-64
 
 
 class RdbSource:
-    """An RDB file that is being read.
+    """The bytes of one value, or of a file (``RdbFile``), that are being read.
+
+    Args:
+        name: where they come from, for messages.
 
     Attributes:
-        name: the file, for messages.
-        size_bytes: its length.
+        size_bytes: how many there are.
+        shapes: the field names of each list of them that hashes of this file share, by number.
 
     Raises:
         CorruptRDB: from any method, when there is less or something else than there should be.
-        OSError: it cannot be read.
     """
 
-    def __init__(self, path: bytes) -> None:
-        self.name: Final = path
-        self._fd: Final = open_to_read(path)
-        self.size_bytes: Final = os.fstat(self._fd).st_size
-        self._buffer = b""
+    def __init__(self, name: bytes, data: bytes, size_bytes: int) -> None:
+        self.name: Final = name
+        self.size_bytes: Final = size_bytes
+        self.shapes: Final[dict[int, list[bytes]]] = {}
+        self._buffer = data
         self._at = 0
-        self._before = 0  # bytes of the file before the buffer
-        self._crc = 0  # of those
-        self._crc64: Final = _crc64()
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
+        self._before = 0  # bytes before the buffer
 
     @property
     def offset(self) -> int:
         """How much has been read."""
         return self._before + self._at
 
+    @property
+    def left(self) -> int:
+        """How much has not."""
+        return self.size_bytes - self.offset
+
     def damage(self, expected: str) -> CorruptRDB:
         """What to raise for damage right here."""
         return CorruptRDB(self.name, self.offset, expected)
-
-    def crc(self) -> int:
-        """The checksum of everything read so far."""
-        return self._crc64(self._buffer[: self._at], self._crc)
 
     def raw(self, size: int) -> bytes:
         """The next ``size`` bytes."""
@@ -72,28 +68,9 @@ class RdbSource:
         self._at = end
         return data
 
-    def peek(self, size: int) -> bytes:
-        """The next ``size`` bytes, which stay to be read; fewer at the end of the file."""
-        left = min(size, self.size_bytes - self.offset)
-        if self._at + left > len(self._buffer):
-            self._fill(left)
-        return self._buffer[self._at : self._at + left]
-
     def _fill(self, size: int) -> None:
-        if size > self.size_bytes - self.offset:
-            raise self.damage(f"{size} more bytes, but the file ends before that")
-        self._crc = self._crc64(self._buffer[: self._at], self._crc)
-        parts = [self._buffer[self._at :]]
-        have = len(parts[0])
-        self._before += self._at
-        self._at = 0
-        while have < size:
-            data = os.read(self._fd, max(CHUNK_BYTES, size - have))
-            if not data:
-                raise self.damage(f"{size} more bytes, but the file ends before that")
-            parts.append(data)
-            have += len(data)
-        self._buffer = b"".join(parts)
+        """Have the next ``size`` bytes in the buffer."""
+        raise self.damage(f"{size} more bytes, but there are {self.left}")
 
     def byte(self) -> int:
         """The next byte."""
@@ -143,7 +120,7 @@ class RdbSource:
             raise self.damage("a string")
         packed_bytes = self.length()
         size = self.length()
-        if size > packed_bytes * LZF_MOST:
+        if size > packed_bytes * MOST:
             raise self.damage(f"a compressed string, which {size} bytes cannot come from")
         packed = self.raw(packed_bytes)
         text = expand(packed, size)
@@ -151,47 +128,54 @@ class RdbSource:
             raise self.damage(f"a compressed string of {size} bytes")
         return text
 
+    def many(self, least_bytes: int) -> int:
+        """A length of something of which each takes ``least_bytes`` or more."""
+        count = self.length()
+        if count * least_bytes > self.left:
+            raise self.damage(f"{count} elements, but there are {self.left} bytes")
+        return count
 
-def expand(packed: bytes, size: int) -> bytes:
-    """What LZF compressed, of ``size`` bytes; something shorter when it is damaged.
 
-    A control byte below 32 says how many bytes, less one, follow as they are. Any other control
-    byte stands for a copy of what came before. It has three bits of length, with another byte of
-    length if all three are set, and 13 bits of distance.
+class RdbFile(RdbSource):
+    """An RDB file that is being read, once from front to end.
+
+    Raises:
+        CorruptRDB: from any method, see ``RdbSource``.
+        OSError: it cannot be read.
     """
-    out = bytearray()
-    at = 0
-    end = len(packed)
-    while at < end and len(out) < size:
-        control = packed[at]
-        at += 1
-        if control < 32:
-            out += packed[at : at + control + 1]
-            at += control + 1
-            continue
-        length = control >> 5
-        if length == 7:
-            if at >= end:
-                break
-            length += packed[at]
-            at += 1
-        if at >= end:
-            break
-        start = len(out) - ((control & 0x1F) << 8 | packed[at]) - 1
-        at += 1
-        length += 2
-        if start < 0:
-            break
-        while length > 0:
-            piece = out[start : start + length]  # shorter where the copy overlaps what it makes
-            out += piece
-            start += len(piece)
-            length -= len(piece)
-    return bytes(out) if at == end else b""
 
+    def __init__(self, path: bytes) -> None:
+        self._fd: Final = open_to_read(path)
+        super().__init__(path, b"", os.fstat(self._fd).st_size)
+        self._crc = 0  # of the bytes before the buffer
 
-def _crc64() -> Callable[[bytes, int], int]:
-    """Redis's checksum of some bytes, and of those before them."""
-    import crcmod  # late: it makes tables, which only files of Redis's need
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
 
-    return crcmod.mkCrcFun(_JONES, initCrc=0, rev=True, xorOut=0)
+    def crc(self) -> int:
+        """The checksum of everything read so far."""
+        return crc64(self._buffer[: self._at], self._crc)
+
+    def peek(self, size: int) -> bytes:
+        """The next ``size`` bytes, which stay to be read; fewer at the end of the file."""
+        left = min(size, self.size_bytes - self.offset)
+        if self._at + left > len(self._buffer):
+            self._fill(left)
+        return self._buffer[self._at : self._at + left]
+
+    def _fill(self, size: int) -> None:
+        if size > self.size_bytes - self.offset:
+            raise self.damage(f"{size} more bytes, but the file ends before that")
+        self._crc = crc64(self._buffer[: self._at], self._crc)
+        parts = [self._buffer[self._at :]]
+        have = len(parts[0])
+        self._before += self._at
+        self._at = 0
+        while have < size:
+            data = os.read(self._fd, max(CHUNK_BYTES, size - have))
+            if not data:
+                raise self.damage(f"{size} more bytes, but the file ends before that")
+            parts.append(data)
+            have += len(data)
+        self._buffer = b"".join(parts)

@@ -13,7 +13,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.persistence.rdb.listpack import BrokenListpack, elements
+from headrace.persistence.rdb.broken import Broken
+from headrace.persistence.rdb.kinds import (
+    STREAM_5,
+    STREAM_7_0,
+    STREAM_7_2,
+    STREAM_8_6,
+    STREAM_8_8,
+)
+from headrace.persistence.rdb.listpack import elements
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.stream.appending import append, open_block
 from headrace.storage.stream.block import Block
@@ -27,11 +35,6 @@ from headrace.storage.stream.groups import (
 )
 from headrace.storage.stream.stream import Stream
 
-STREAM_5: Final = 15
-STREAM_7_0: Final = 19
-STREAM_7_2: Final = 21
-STREAM_8_6: Final = 26
-STREAM_8_8: Final = 27
 KINDS: Final = (STREAM_5, STREAM_7_0, STREAM_7_2, STREAM_8_6, STREAM_8_8)
 _DELETED: Final = 1
 _SAME_FIELDS: Final = 2
@@ -99,7 +102,7 @@ def _read_nodes(source: RdbSource, stream: Stream) -> None:
             raise source.damage("nodes in order")
         try:
             block = read_node(packed, ms, seq)
-        except (BrokenListpack, IndexError, TypeError, ValueError) as error:
+        except (Broken, IndexError, TypeError, ValueError) as error:
             raise source.damage("a sound node of a stream") from error
         if stream.tail is not None:
             _seal(stream, stream.tail)
@@ -118,7 +121,7 @@ def read_node(packed: bytes, ms: int, seq: int) -> Block:
     """A node as an open block.
 
     Raises:
-        BrokenListpack, IndexError, TypeError, ValueError: it is none.
+        Broken, IndexError, TypeError, ValueError: it is none.
     """
     node = elements(packed)
     count = _number(node[0]) + _number(node[1])
@@ -147,14 +150,14 @@ def read_node(packed: bytes, ms: int, seq: int) -> Block:
         if block is None:
             block = open_block(ms, seq, words, 0)
         elif (entry_ms, entry_seq) <= (block.last_ms, block.last_seq):
-            raise BrokenListpack
+            raise Broken
         if not words or len(words) % 2:
-            raise BrokenListpack
+            raise Broken
         append(block, entry_ms, entry_seq, words, 0)
         if flags & _DELETED:
             dead.append(number)
     if block is None or at != len(node) or len(dead) != _number(node[1]):
-        raise BrokenListpack
+        raise Broken
     for number in dead:
         block.bury(number)
     return block
@@ -164,7 +167,7 @@ def _number(element: bytes | int) -> int:
     """An element that has to be a number."""
     if isinstance(element, int):
         return element
-    raise BrokenListpack
+    raise Broken
 
 
 def _text(element: bytes | int) -> bytes:

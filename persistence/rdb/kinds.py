@@ -1,0 +1,60 @@
+"""The numbers of types in RDB files and payloads, and in which version each came.
+
+Redis and Valkey have counted alike up to 21. What comes later in a file of Valkey has a number of
+its own here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = 15  # of the form that Redis 8.10 writes
+VALKEY_VERSION_MIN: Final = 80
+VALKEY_VERSION_MAX: Final = 80
+
+STRING: Final = 0
+LIST: Final = 1
+SET: Final = 2
+SORTED_SET_TEXT: Final = 3  # scores as text
+HASH: Final = 4
+SORTED_SET: Final = 5
+MODULE_OLD: Final = 6
+MODULE: Final = 7
+HASH_ZIPMAP: Final = 9
+LIST_ZIPLIST: Final = 10
+SET_INTSET: Final = 11
+SORTED_SET_ZIPLIST: Final = 12
+HASH_ZIPLIST: Final = 13
+LIST_QUICKLIST: Final = 14
+STREAM_5: Final = 15
+HASH_LISTPACK: Final = 16
+SORTED_SET_LISTPACK: Final = 17
+LIST_QUICKLIST_2: Final = 18
+STREAM_7_0: Final = 19
+SET_LISTPACK: Final = 20
+STREAM_7_2: Final = 21
+MORTAL_HASH_EARLY: Final = 22  # of release candidates of Redis 7.4
+MORTAL_HASH_PACKED_EARLY: Final = 23
+MORTAL_HASH: Final = 24
+MORTAL_HASH_PACKED: Final = 25
+STREAM_8_6: Final = 26
+STREAM_8_8: Final = 27
+ARRAY: Final = 28
+SHAPED_HASH_PACKED_ALONE: Final = 29  # in a payload: with its field names
+SHAPED_HASH_PACKED: Final = 30
+SHAPED_HASH_ALONE: Final = 31
+SHAPED_HASH: Final = 32
+VALKEY_HASH: Final = 1022  # in the file 22: fields with deadlines
+
+_OF_REDIS_ALONE: Final = 22  # and above
+_VALKEY_BASE: Final = 1000
+
+
+def known_number(number: int, valkey: bool) -> int:
+    """The number here of a type that has ``number`` in a file."""
+    return number + _VALKEY_BASE if valkey and number >= _OF_REDIS_ALONE else number
+
+
+def is_valkey_version(version: int) -> bool:
+    """Whether the form of that version is Valkey's."""
+    return VALKEY_VERSION_MIN <= version <= VALKEY_VERSION_MAX
