@@ -304,6 +304,11 @@ WRONG_PAIR_COUNT: Final = b"ERR wrong number of key-value pairs"
 DIGEST_LENGTH: Final = b"ERR must be exactly 16 hexadecimal characters"
 CONDITION_NEEDS_STRING: Final = b"ERR Key should be of string type if conditions are specified"
 INVALID_CONDITION: Final = b"ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE"
+LCS_NEEDS_STRINGS: Final = b"ERR The specified keys must contain string values"
+LCS_LENGTH_AND_INDEXES: Final = b"ERR If you want both the length and indexes, please just use IDX."
+LCS_TOO_LARGE: Final = (
+    b"ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len"
+)
 
 
 def not_integer(what: bytes) -> bytes:

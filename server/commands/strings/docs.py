@@ -79,6 +79,13 @@ DOCS: Final[dict[str, Doc]] = {
         " [LBOUND=lowerbound] [UBOUND=upperbound]"
         " [expiration(" + _EXPIRATION.format("", "") + " | PERSIST)] [ENX]",
     ),
+    "lcs": Doc(
+        _GROUP,
+        "7.0.0",
+        "O(N*M) for strings of N and M bytes",
+        "Finds the longest subsequence that two strings have in common.",
+        "key1:key key2:key [LEN] [IDX] [MINMATCHLEN=min-match-len:integer] [WITHMATCHLEN]",
+    ),
     "mget": Doc(_GROUP, "1.0.0", "O(N) for N keys", "Reads several strings at once.", "key..."),
     "mset": Doc(
         _GROUP, "1.0.1", "O(N) for N keys", "Sets several strings at once.", "data(key value)..."

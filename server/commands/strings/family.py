@@ -5,6 +5,7 @@ from headrace.server.commands.strings import (  # noqa: F401
     conditional,
     editing,
     increx,
+    lcs,
     many,
     strings,
 )
