@@ -25,6 +25,7 @@ endif
 VENV ?= .venv
 PURE_VENV := .venv-pure
 JUDGES := .judges
+SUITE ?= .judges-suite
 KIND := $(if $(filter 1,$(HEADRACE_PURE)),pure,compiled)
 STAMP := $(VENV)/.installed-$(KIND)
 CONNECTOR_STAMP := $(VENV)/.installed-connector
@@ -52,7 +53,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure fuzz torture region-faults simulate mutants bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +105,11 @@ test-pure: ## run all tests against the pure build
 	@$(MAKE) --no-print-directory test HEADRACE_PURE=1 EXPECT=pure VENV=$(PURE_VENV) SPARK=0 \
 		PYTEST_ARGS='$(WORKERS) --dist worksteal $(AGAIN) -m "not once" $(PYTEST_ARGS)'
 
+# The sources hold the tests; SUITE=FOLDER for others. tclsh runs them (Debian and Ubuntu: tcl).
+redis-suite: $(STAMP) $(TO_TEST) ## Redis's own tests, on ours and on a real server; ARGS=unit/type/list, ARGS=--help
+	@tests/support/get_suite.sh $(SUITE)
+	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.redis_suite --suite $(SUITE) $(ARGS)
+
 # Beside a real server: HEADRACE_JUDGE, the one that `make judges` fetches, or that on the PATH.
 fuzz: $(STAMP) $(TO_TEST) ## calls by chance, ours and a real server's compared under one clock; ARGS=--help
 	@PYTHONPATH=tests PYTHONSAFEPATH=1 $(VENV)/bin/python -m support.fuzz $(ARGS)
@@ -143,7 +149,7 @@ bench-durability: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## what durability cos
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.durability $(ARGS)
 
 clean: ## remove the environments and caches; data stays
-	rm -rf .venv $(PURE_VENV) $(JUDGES) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	rm -rf .venv $(PURE_VENV) $(JUDGES) .judges-suite .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
 	find $(PACKAGES) $(CONNECTOR) tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
