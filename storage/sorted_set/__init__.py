@@ -1,0 +1,1 @@
+"""Sorted sets: members with scores, in the order of the scores."""

@@ -1,0 +1,253 @@
+"""A run: some members with their scores, in order, in one immutable ``bytes``.
+
+::
+
+    number of members u16, their scores (8 bytes each), their members as packed strings
+
+The order is that of scores, and among equal ones that of the bytes of the members. A small sorted
+set is one run, and a large one consists of many.
+
+A place is where a member begins. It is found from the first one on, which costs some nanoseconds a
+member; a score is found at once.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    read_f64_le,
+    read_i64_le,
+    write_f64_le,
+    write_i16_le,
+)
+from mypy_extensions import i16, i64
+
+from headrace.storage.packed.strings import count as strings_in
+from headrace.storage.packed.strings import (
+    header_bytes,
+    is_same,
+    is_sound,
+    length_at,
+    next_at,
+    packed_bytes,
+    write_string,
+)
+
+HEAD_BYTES: Final[i64] = 2
+SCORE_BYTES: Final[i64] = 8
+MOST: Final[i64] = 32767  # members of one run
+EMPTY: Final = b"\0\0"
+
+
+def size_of(run: bytes) -> i64:
+    """How many members there are."""
+    return i64(run[0]) | i64(run[1]) << 8
+
+
+def score_at(run: bytes, number: i64) -> float:
+    """The score of the member with this number."""
+    return read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number)
+
+
+def first_place(run: bytes) -> i64:
+    """Where the members begin."""
+    return HEAD_BYTES + SCORE_BYTES * size_of(run)
+
+
+def place_of(run: bytes, number: i64) -> i64:
+    """Where the member with this number begins; for the number of members, where the run ends."""
+    return next_at(run, first_place(run), number)
+
+
+def compare_at(run: bytes, place: i64, member: bytes) -> i64:
+    """How the member at a place compares with another one: below 0, 0 or above 0."""
+    length = length_at(run, place)
+    size: i64 = len(member)
+    start = place + header_bytes(length)
+    shorter = min(length, size)
+    at: i64 = 0
+    while at + 8 <= shorter and read_i64_le(run, start + at) == read_i64_le(member, at):
+        at += 8
+    while at < shorter:
+        difference = i64(run[start + at]) - i64(member[at])
+        if difference:
+            return difference
+        at += 1
+    return length - size
+
+
+def number_of(run: bytes, member: bytes) -> i64:
+    """The number of a member; -1 where it is not there. Complexity: O(members)."""
+    size: i64 = len(member)
+    place = first_place(run)
+    end: i64 = len(run)
+    number: i64 = 0
+    while place < end:
+        length = length_at(run, place)
+        if length == size and is_same(run, place + header_bytes(length), member):
+            return number
+        place += packed_bytes(length)
+        number += 1
+    return -1
+
+
+def above_score(run: bytes, score: float, inclusive: bool) -> i64:
+    """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+    low: i64 = 0
+    high = size_of(run)
+    while low < high:
+        middle = (low + high) >> 1
+        found = read_f64_le(run, HEAD_BYTES + SCORE_BYTES * middle)
+        if found < score or (inclusive and found == score):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def below(run: bytes, score: float, member: bytes) -> i64:
+    """How many members stand before that of this name and score, whether it is there or not."""
+    number = above_score(run, score, False)
+    size = size_of(run)
+    if number < size and read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number) == score:
+        place = place_of(run, number)
+        while (
+            number < size
+            and read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number) == score
+            and compare_at(run, place, member) < 0
+        ):
+            place = next_at(run, place)
+            number += 1
+    return number
+
+
+def below_member(run: bytes, member: bytes, inclusive: bool) -> i64:
+    """How many members are lower, or, if ``inclusive``, lower or this one; all have one score."""
+    place = first_place(run)
+    end: i64 = len(run)
+    number: i64 = 0
+    while place < end:
+        order = compare_at(run, place, member)
+        if order > 0 or (order == 0 and not inclusive):
+            break
+        place = next_at(run, place)
+        number += 1
+    return number
+
+
+def inserted(run: bytes, number: i64, score: float, member: bytes) -> bytes:
+    """The run with one member more, which gets this number."""
+    place = place_of(run, number)
+    scored = HEAD_BYTES + SCORE_BYTES * number
+    out = BytesWriter()
+    write_i16_le(out, i16(size_of(run) + 1))
+    out.write(run[HEAD_BYTES:scored])
+    write_f64_le(out, score)
+    out.write(run[scored:place])
+    write_string(out, member)
+    out.write(run[place:])
+    return out.getvalue()
+
+
+def without(run: bytes, first: i64, end: i64) -> bytes:
+    """The run without the members from ``first`` up to and without ``end``."""
+    start = place_of(run, first)
+    stop = next_at(run, start, end - first)
+    out = BytesWriter()
+    write_i16_le(out, i16(size_of(run) - (end - first)))
+    out.write(run[HEAD_BYTES : HEAD_BYTES + SCORE_BYTES * first])
+    out.write(run[HEAD_BYTES + SCORE_BYTES * end : start])
+    out.write(run[stop:])
+    return out.getvalue()
+
+
+def part_of(run: bytes, first: i64, end: i64) -> bytes:
+    """A run of the members from ``first`` up to and without ``end``."""
+    start = place_of(run, first)
+    stop = next_at(run, start, end - first)
+    out = BytesWriter()
+    write_i16_le(out, i16(end - first))
+    out.write(run[HEAD_BYTES + SCORE_BYTES * first : HEAD_BYTES + SCORE_BYTES * end])
+    out.write(run[start:stop])
+    return out.getvalue()
+
+
+def joined(run: bytes, other: bytes) -> bytes:
+    """A run of the members of two, of which the first one's come first."""
+    out = BytesWriter()
+    write_i16_le(out, i16(size_of(run) + size_of(other)))
+    middle = first_place(run)
+    other_middle = first_place(other)
+    out.write(run[HEAD_BYTES:middle])
+    out.write(other[HEAD_BYTES:other_middle])
+    out.write(run[middle:])
+    out.write(other[other_middle:])
+    return out.getvalue()
+
+
+def moved(run: bytes, number: i64, to: i64, score: float) -> bytes:
+    """The run with another score for a member, which then stands before the one numbered ``to``."""
+    if number <= to <= number + 1:  # it stays where it is
+        scored = HEAD_BYTES + SCORE_BYTES * number
+        out = BytesWriter()
+        out.write(run[:scored])
+        write_f64_le(out, score)
+        out.write(run[scored + SCORE_BYTES :])
+        return out.getvalue()
+    member = member_at(run, place_of(run, number))
+    rest = without(run, number, number + 1)
+    return inserted(rest, to - 1 if to > number else to, score, member)
+
+
+def member_at(run: bytes, place: i64) -> bytes:
+    """The member that begins at a place."""
+    length = length_at(run, place)
+    start = place + header_bytes(length)
+    return run[start : start + length]
+
+
+def run_of(pairs: list[tuple[float, bytes]], first: i64, end: i64) -> bytes:
+    """A run of the pairs from ``first`` up to and without ``end``, which are in order."""
+    out = BytesWriter()
+    write_i16_le(out, i16(end - first))
+    number = first
+    while number < end:
+        write_f64_le(out, pairs[number][0])
+        number += 1
+    number = first
+    while number < end:
+        write_string(out, pairs[number][1])
+        number += 1
+    return out.getvalue()
+
+
+def is_sound_run(run: bytes) -> bool:
+    """Whether a run from a stranger has members, is laid out as it should be and is in order."""
+    if len(run) < HEAD_BYTES:
+        return False
+    size = size_of(run)
+    start = HEAD_BYTES + SCORE_BYTES * size
+    if not 0 < size <= MOST or len(run) < start:
+        return False
+    members = run[start:]
+    if not is_sound(members) or strings_in(members) != size:
+        return False
+    place = start
+    number: i64 = 0
+    while number < size:
+        score = score_at(run, number)
+        if isnan(score):
+            return False
+        after = next_at(run, place)
+        if number + 1 < size:
+            later = score_at(run, number + 1)
+            if score > later:
+                return False
+            if score == later and compare_at(run, after, member_at(run, place)) <= 0:
+                return False
+        place = after
+        number += 1
+    return True

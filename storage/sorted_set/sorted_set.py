@@ -1,0 +1,269 @@
+"""A sorted set: members with scores, found by name, rank, score or, among equal scores, name.
+
+A small one is a run (``runs``). A large one is a table from members to scores beside a tree that
+has them in order (``large``). It turns large where Redis turns to a skiplist, and never back.
+
+A range is one of ranks, whatever it was asked for by: bounds become ranks first. What it holds is
+given as runs. Nothing that comes out depends on the form but for two things, as in Redis: a small
+one forgets the sign of 0, and where members of different scores are asked for by name, it answers
+by what comes first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.collection import Collection
+from headrace.storage.digest import DIGEST_BYTES, Digest
+from headrace.storage.limits import SmallLimits
+from headrace.storage.packed.strings import next_at
+from headrace.storage.packed.table import NO_SCORE
+from headrace.storage.sorted_set.large import Large
+from headrace.storage.sorted_set.lex import LexRange
+from headrace.storage.sorted_set.runs import (
+    EMPTY,
+    MOST,
+    above_score,
+    below,
+    first_place,
+    inserted,
+    member_at,
+    moved,
+    number_of,
+    part_of,
+    run_of,
+    score_at,
+    size_of,
+    without,
+)
+
+SORTED_SET: Final = b"zset"
+_DIGEST_NUMBER: Final = 2
+_SMALL_BYTES: Final = 33 + 32  # of the ``bytes`` and of the object that holds it
+
+
+@mypyc_attr(acyclic=True)
+class SortedSet(Collection):
+    """Members with scores.
+
+    Attributes:
+        rep: what it consists of: a run, or ``Large``.
+    """
+
+    def __init__(self) -> None:
+        self.rep: object = EMPTY
+
+    # Looking
+
+    def size(self) -> int:
+        """How many members there are."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return int(size_of(rep))
+        assert isinstance(rep, Large)
+        return int(rep.tree.size)
+
+    def score(self, member: bytes) -> float:
+        """The score of a member; not a number where it is not there."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            number = number_of(rep, member)
+            return score_at(rep, number) if number >= 0 else NO_SCORE
+        assert isinstance(rep, Large)
+        return rep.table.score(member)
+
+    def rank(self, member: bytes, score: float) -> i64:
+        """How many members stand before one that is there, with this score."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return number_of(rep, member)
+        assert isinstance(rep, Large)
+        return rep.tree.rank(score, member)
+
+    def above_score(self, score: float, inclusive: bool) -> i64:
+        """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return above_score(rep, score, inclusive)
+        assert isinstance(rep, Large)
+        return rep.tree.above_score(score, inclusive)
+
+    def lex_ranks(self, wanted: LexRange, reverse: bool) -> tuple[i64, i64]:
+        """The first rank in a range of members, and the one behind its last.
+
+        Args:
+            reverse: it is walked from its end. That decides which members are in it if scores
+                differ and the set is small.
+        """
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return wanted.of_run(rep, reverse)
+        assert isinstance(rep, Large)
+        return wanted.of_tree(rep.tree)
+
+    def runs(self, first: i64, end: i64) -> list[bytes]:
+        """Runs of the members from rank ``first`` up to and without ``end``."""
+        rep = self.rep
+        if first >= end:
+            return []
+        if isinstance(rep, bytes):
+            return [rep if end - first == size_of(rep) else part_of(rep, first, end)]
+        assert isinstance(rep, Large)
+        return rep.tree.runs(first, end)
+
+    def scan(self, cursor: i64, least: i64) -> tuple[i64, list[tuple[bytes, float]]]:
+        """Some members with their scores, and the next cursor; 0 begins, and is the end.
+
+        Args:
+            least: so many, if there are; a small one gives all.
+        """
+        rep = self.rep
+        found: list[tuple[bytes, float]] = []
+        if isinstance(rep, bytes):
+            add_pairs(rep, found)
+            return 0, found
+        assert isinstance(rep, Large)
+        return rep.scan(cursor, least, found), found
+
+    # Changing
+
+    def make_large(self) -> None:
+        """Turn it large, if it is not."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            large = Large()
+            if rep != EMPTY:
+                large.add_run(rep)
+            self.rep = large
+
+    def add(self, member: bytes, score: float, limits: SmallLimits) -> None:
+        """Add a member that is not there."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            size = size_of(rep)
+            if size < limits.elements and len(member) <= limits.element_bytes and size < MOST:
+                score += 0.0  # a 0 without a sign
+                self.rep = inserted(rep, below(rep, score, member), score, member)
+                return
+            self.make_large()
+            rep = self.rep
+        assert isinstance(rep, Large)
+        rep.add(member, score)
+
+    def change(self, member: bytes, score: float, to: float) -> None:
+        """Give a member that is there with one score another one."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            to += 0.0
+            self.rep = moved(rep, number_of(rep, member), below(rep, to, member), to)
+            return
+        assert isinstance(rep, Large)
+        rep.table.put_score(member, to)
+        rep.tree.move(member, score, to)
+
+    def remove(self, member: bytes) -> bool:
+        """Take a member out; False where it is not there."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            number = number_of(rep, member)
+            if number < 0:
+                return False
+            self.rep = without(rep, number, number + 1)
+            return True
+        assert isinstance(rep, Large)
+        return rep.remove(member)
+
+    def take(self, first: i64, end: i64) -> list[bytes]:
+        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        rep = self.rep
+        if first >= end:
+            return []
+        if isinstance(rep, bytes):
+            taken = self.runs(first, end)
+            self.rep = without(rep, first, end)
+            return taken
+        assert isinstance(rep, Large)
+        return rep.take(first, end)
+
+    # As a value
+
+    def type_name(self) -> bytes:
+        """See ``Value``."""
+        return SORTED_SET
+
+    def encoding(self, key: bytes) -> bytes:
+        """See ``Value``."""
+        return b"listpack" if isinstance(self.rep, bytes) else b"skiplist"
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return _SMALL_BYTES + len(rep)
+        assert isinstance(rep, Large)
+        return _SMALL_BYTES + rep.used_bytes(samples)
+
+    def copy(self) -> SortedSet:
+        """See ``Value``."""
+        twin = SortedSet()
+        rep = self.rep
+        if isinstance(rep, Large):
+            rep = rep.copy()
+        twin.rep = rep
+        return twin
+
+    def effort(self) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        return rep.effort() if isinstance(rep, Large) else 0
+
+    def free_some(self, most: int) -> bool:
+        """See ``Freeable``."""
+        rep = self.rep
+        return rep.free_some(most) if isinstance(rep, Large) else True
+
+    def add_to(self, digest: Digest) -> None:
+        """See ``Value``."""
+        digest.mix_type(_DIGEST_NUMBER)
+        for run in self.runs(0, self.size()):
+            for member, score in pairs_of(run):
+                part = Digest()
+                part.mix(member)
+                part.mix(b"%.17g" % score)
+                digest.toggle(part.value.to_bytes(DIGEST_BYTES, "big"))
+
+
+def add_pairs(run: bytes, found: list[tuple[bytes, float]]) -> None:
+    """Add the members of a run, with their scores."""
+    size = size_of(run)
+    place = first_place(run)
+    number: i64 = 0
+    while number < size:
+        found.append((member_at(run, place), score_at(run, number)))
+        place = next_at(run, place)
+        number += 1
+
+
+def pairs_of(run: bytes) -> list[tuple[bytes, float]]:
+    """The members of a run, with their scores, in order."""
+    found: list[tuple[bytes, float]] = []
+    add_pairs(run, found)
+    return found
+
+
+def sorted_set_of(pairs: list[tuple[float, bytes]], limits: SmallLimits) -> SortedSet:
+    """A set of what is in order and has each member once, small where it may be."""
+    made = SortedSet()
+    count: i64 = len(pairs)
+    longest: i64 = 0
+    for _, member in pairs:
+        longest = max(longest, len(member))
+    if count <= limits.elements and longest <= limits.element_bytes and count <= MOST:
+        made.rep = run_of([(score + 0.0, member) for score, member in pairs], 0, count)
+        return made
+    large = Large()
+    large.add_sorted(pairs)
+    made.rep = large
+    return made

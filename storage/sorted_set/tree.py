@@ -1,0 +1,462 @@
+"""The order of a large sorted set: runs of members, held by nodes, held by a root.
+
+::
+
+    root    a node for each 128 runs or fewer, how many members each has, and its first score
+    node    its runs, how many members each has, and its first score
+    run     up to 64 members with their scores (``runs``)
+
+A member is looked for by bisecting the first scores of the nodes, those of one node, and the scores
+of one run. Members are compared only where scores are equal. A rank is the sum of what stands
+before: of nodes, of runs, and of members in one run.
+
+A run never changes, it is replaced. Nodes change, and so a copy of a tree shares them with it: a
+flag for each says whether the tree may write to it. Where it may not, it puts a copy of the node in
+its place first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.vecs import append, pop, vec
+from mypy_extensions import i32, i64, mypyc_attr
+
+from headrace.storage.packed.strings import packed_bytes
+from headrace.storage.sorted_set.runs import (
+    EMPTY,
+    above_score,
+    below,
+    below_member,
+    compare_at,
+    first_place,
+    inserted,
+    joined,
+    moved,
+    part_of,
+    score_at,
+    size_of,
+    without,
+)
+
+RUN_MEMBERS: Final[i64] = 64
+RUN_BYTES: Final[i64] = 4096  # of a run of more than one member
+NODE_RUNS: Final[i64] = 128
+_FULL_NODE: Final[i64] = 96  # runs of a node that is made with all its runs at hand
+_FEW_MEMBERS: Final[i64] = 16  # a run of fewer is joined with the next one, if that is not large
+_FEW_RUNS: Final[i64] = 24
+_NODE_BYTES: Final = 300
+_RUN_BYTES: Final = 33 + 2 + 8 + 8 + 4 + 8  # beside its members: head, slot, and what is allocated
+
+
+def _with_float(numbers: vec[float], at: i64, number: float) -> vec[float]:
+    """With one more number, which gets this place."""
+    numbers = append(numbers, number)
+    last: i64 = len(numbers) - 1
+    while last > at:
+        numbers[last] = numbers[last - 1]
+        last -= 1
+    numbers[at] = number
+    return numbers
+
+
+def _with_size(numbers: vec[i32], at: i64, number: i64) -> vec[i32]:
+    """As ``_with_float``, for sizes."""
+    numbers = append(numbers, i32(number))
+    last: i64 = len(numbers) - 1
+    while last > at:
+        numbers[last] = numbers[last - 1]
+        last -= 1
+    numbers[at] = i32(number)
+    return numbers
+
+
+@mypyc_attr(acyclic=True)
+class Node:
+    """Some runs, one behind the other.
+
+    Attributes:
+        firsts: the first score of each; sizes: how many members each has.
+        size: how many members all have.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[bytes] = []
+        self.firsts = vec[float]()
+        self.sizes = vec[i32]()
+        self.size: i64 = 0
+
+    def copy(self) -> Node:
+        """A node with the same runs."""
+        twin = Node()
+        twin.runs = self.runs[:]
+        twin.firsts = self.firsts[:]
+        twin.sizes = self.sizes[:]
+        twin.size = self.size
+        return twin
+
+    def put(self, at: i64, run: bytes) -> None:
+        """Let a run stand at a place, before the one that stands there."""
+        size = size_of(run)
+        self.runs.insert(at, run)
+        self.firsts = _with_float(self.firsts, at, score_at(run, 0))
+        self.sizes = _with_size(self.sizes, at, size)
+        self.size += size
+
+    def replace(self, at: i64, run: bytes) -> None:
+        """Let a run take the place of another one."""
+        size = size_of(run)
+        self.size += size - i64(self.sizes[at])
+        self.runs[at] = run
+        self.firsts[at] = score_at(run, 0)
+        self.sizes[at] = i32(size)
+
+    def drop(self, at: i64) -> None:
+        """Take a run out."""
+        self.size -= i64(self.sizes[at])
+        del self.runs[at]
+        self.firsts = pop(self.firsts, at)[0]
+        self.sizes = pop(self.sizes, at)[0]
+
+    def run_for(self, score: float, member: bytes) -> i64:
+        """The last run that does not begin behind a member; else the first one."""
+        low: i64 = 0
+        high: i64 = len(self.firsts) - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            first = self.firsts[middle]
+            if first < score or (first == score and _begins_by(self.runs[middle], member)):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def split(self, at: i64) -> Node:
+        """Give the runs from a place on to a node of their own."""
+        other = Node()
+        for run in self.runs[at:]:
+            other.put(len(other.runs), run)
+        del self.runs[at:]
+        self.firsts = self.firsts[:at]
+        self.sizes = self.sizes[:at]
+        self.size -= other.size
+        return other
+
+
+def _begins_by(run: bytes, member: bytes) -> bool:
+    """Whether the first member of a run is this one or a lower one."""
+    return compare_at(run, first_place(run), member) <= 0
+
+
+@mypyc_attr(acyclic=True)
+class Tree:
+    """Members with their scores, in order.
+
+    Attributes:
+        nodes: all of them in order, none of them empty.
+        size: how many members there are.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.size: i64 = 0
+        self._firsts = vec[float]()
+        self._sizes = vec[i32]()
+        self._mine = bytearray()  # of each node: 1 where it may be written to
+
+    # Looking
+
+    def rank(self, score: float, member: bytes) -> i64:
+        """How many members stand before that of this name and score, be it there or not."""
+        if not self.nodes:
+            return 0
+        at = self._node_for(score, member)
+        node = self.nodes[at]
+        run = node.run_for(score, member)
+        return self._before(at, run) + below(node.runs[run], score, member)
+
+    def above_score(self, score: float, inclusive: bool) -> i64:
+        """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
+        if not self.nodes:
+            return 0
+        at = _last_by(self._firsts, score, inclusive)
+        node = self.nodes[at]
+        run = _last_by(node.firsts, score, inclusive)
+        return self._before(at, run) + above_score(node.runs[run], score, inclusive)
+
+    def below_member(self, member: bytes, inclusive: bool) -> i64:
+        """How many members are lower, or, if ``inclusive``, lower or this one; all have one score.
+
+        Where they have not, any number may come out.
+        """
+        low: i64 = 0
+        high: i64 = len(self.nodes) - 1
+        if high < 0:
+            return 0
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if _begins_by(self.nodes[middle].runs[0], member):
+                low = middle
+            else:
+                high = middle - 1
+        at = low
+        node = self.nodes[at]
+        low = 0
+        high = len(node.runs) - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if _begins_by(node.runs[middle], member):
+                low = middle
+            else:
+                high = middle - 1
+        return self._before(at, low) + below_member(node.runs[low], member, inclusive)
+
+    def runs(self, first: i64, end: i64) -> list[bytes]:
+        """Runs of the members from rank ``first`` up to and without ``end``."""
+        found: list[bytes] = []
+        at: i64 = 0
+        left = first
+        nodes: i64 = len(self.nodes)
+        while at < nodes and left >= i64(self._sizes[at]):
+            left -= i64(self._sizes[at])
+            at += 1
+        wanted = end - first
+        while wanted > 0 and at < nodes:
+            node = self.nodes[at]
+            number: i64 = 0
+            runs: i64 = len(node.runs)
+            while number < runs and left >= i64(node.sizes[number]):
+                left -= i64(node.sizes[number])
+                number += 1
+            while number < runs and wanted > 0:
+                run = node.runs[number]
+                size = i64(node.sizes[number])
+                if left or wanted < size:
+                    stop = min(size, left + wanted)
+                    found.append(part_of(run, left, stop))
+                    wanted -= stop - left
+                    left = 0
+                else:
+                    found.append(run)
+                    wanted -= size
+                number += 1
+            at += 1
+        return found
+
+    def _before(self, at: i64, run: i64) -> i64:
+        """How many members stand before a run of a node."""
+        total: i64 = 0
+        sizes = self.nodes[at].sizes
+        while run > 0:
+            run -= 1
+            total += i64(sizes[run])
+        while at > 0:
+            at -= 1
+            total += i64(self._sizes[at])
+        return total
+
+    def _node_for(self, score: float, member: bytes) -> i64:
+        """The last node that does not begin behind a member; else the first one."""
+        low: i64 = 0
+        high: i64 = len(self._firsts) - 1
+        while low < high:
+            middle = (low + high + 1) >> 1
+            first = self._firsts[middle]
+            if first < score or (first == score and _begins_by(self.nodes[middle].runs[0], member)):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    # Changing
+
+    def insert(self, score: float, member: bytes) -> None:
+        """Add a member that is not there."""
+        self.size += 1
+        if not self.nodes:
+            node = Node()
+            node.put(0, inserted(EMPTY, 0, score, member))
+            self._put_node(0, node)
+            return
+        at = self._node_for(score, member)
+        node = self._own(at)
+        number = node.run_for(score, member)
+        run = node.runs[number]
+        place = below(run, score, member)
+        size = i64(node.sizes[number])
+        if size < RUN_MEMBERS and i64(len(run)) + packed_bytes(len(member)) <= RUN_BYTES:
+            node.replace(number, inserted(run, place, score, member))
+            self._note(at)
+            return
+        alone = inserted(EMPTY, 0, score, member)
+        # Where members come in order, the runs that they leave behind stay full.
+        if place == size and number == len(node.runs) - 1 and at == len(self.nodes) - 1:
+            node.put(number + 1, alone)
+        elif place == 0 and number == 0 and at == 0:
+            node.put(0, alone)
+        elif size == 1:
+            node.put(number + place, alone)
+        else:
+            whole = inserted(run, place, score, member)
+            half = (size + 1) >> 1
+            node.replace(number, part_of(whole, 0, half))
+            node.put(number + 1, part_of(whole, half, size + 1))
+        self._note(at)
+        runs: i64 = len(node.runs)
+        if runs > NODE_RUNS:
+            cut = runs >> 1
+            if at == len(self.nodes) - 1 and number >= runs - 2:
+                cut = runs - 1
+            other = node.split(cut)
+            self._note(at)
+            self._put_node(at + 1, other)
+
+    def remove(self, score: float, member: bytes) -> None:
+        """Take a member out that is there."""
+        at = self._node_for(score, member)
+        node = self._own(at)
+        number = node.run_for(score, member)
+        run = node.runs[number]
+        place = below(run, score, member)
+        self.size -= 1
+        self._shrink(at, number, without(run, place, place + 1))
+
+    def move(self, member: bytes, score: float, to: float) -> None:
+        """Give a member that is there another score."""
+        at = self._node_for(score, member)
+        node = self.nodes[at]
+        number = node.run_for(score, member)
+        if at == self._node_for(to, member) and number == node.run_for(to, member):
+            run = node.runs[number]
+            place = below(run, score, member)
+            node = self._own(at)
+            node.replace(number, moved(run, place, below(run, to, member), to))
+            self._note(at)
+            return
+        self.remove(score, member)
+        self.insert(to, member)
+
+    def take(self, first: i64, end: i64) -> list[bytes]:
+        """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
+        found = self.runs(first, end)
+        for run in found:
+            size = size_of(run)
+            left = first
+            at: i64 = 0
+            while left >= i64(self._sizes[at]):
+                left -= i64(self._sizes[at])
+                at += 1
+            node = self._own(at)
+            number: i64 = 0
+            while left >= i64(node.sizes[number]):
+                left -= i64(node.sizes[number])
+                number += 1
+            self.size -= size
+            self._shrink(at, number, without(node.runs[number], left, left + size))
+        return found
+
+    def _shrink(self, at: i64, number: i64, run: bytes) -> None:
+        """Let what is left of a run take its place in a node of ours."""
+        node = self.nodes[at]
+        size = size_of(run)
+        if not size:
+            node.drop(number)
+            if not node.runs:
+                self._drop_node(at)
+                return
+        elif size < _FEW_MEMBERS and number + 1 < len(node.runs):
+            after = node.runs[number + 1]
+            if size + size_of(after) <= RUN_MEMBERS and len(run) + len(after) <= RUN_BYTES:
+                node.drop(number + 1)
+                run = joined(run, after)
+            node.replace(number, run)
+        else:
+            node.replace(number, run)
+        self._note(at)
+        if len(node.runs) < _FEW_RUNS and at + 1 < len(self.nodes):
+            other = self.nodes[at + 1]
+            if len(node.runs) + len(other.runs) <= _FULL_NODE:
+                for each in other.runs:
+                    node.put(len(node.runs), each)
+                self._drop_node(at + 1)
+                self._note(at)
+
+    def _own(self, at: i64) -> Node:
+        """A node that is about to be written to."""
+        node = self.nodes[at]
+        if not self._mine[at]:
+            node = node.copy()
+            self.nodes[at] = node
+            self._mine[at] = 1
+        return node
+
+    def _note(self, at: i64) -> None:
+        """A node has changed."""
+        node = self.nodes[at]
+        self._firsts[at] = node.firsts[0]
+        self._sizes[at] = i32(node.size)
+
+    def _put_node(self, at: i64, node: Node) -> None:
+        self.nodes.insert(at, node)
+        self._firsts = _with_float(self._firsts, at, node.firsts[0])
+        self._sizes = _with_size(self._sizes, at, node.size)
+        self._mine.insert(at, 1)
+
+    def _drop_node(self, at: i64) -> None:
+        del self.nodes[at]
+        self._firsts = pop(self._firsts, at)[0]
+        self._sizes = pop(self._sizes, at)[0]
+        del self._mine[at]
+
+    # All of it
+
+    def add_run(self, run: bytes) -> None:
+        """Add members that all come behind those that are there."""
+        last: i64 = len(self.nodes) - 1
+        self.size += size_of(run)
+        if last >= 0 and len(self.nodes[last].runs) < _FULL_NODE:
+            node = self._own(last)
+            node.put(len(node.runs), run)
+            self._note(last)
+        else:
+            node = Node()
+            node.put(0, run)
+            self._put_node(last + 1, node)
+
+    def copy(self) -> Tree:
+        """A tree of its own with the same members. Complexity: O(nodes)."""
+        twin = Tree()
+        twin.nodes = self.nodes[:]
+        twin.size = self.size
+        twin._firsts = self._firsts[:]
+        twin._sizes = self._sizes[:]
+        twin._mine = bytearray(len(self.nodes))
+        self._mine = bytearray(len(self.nodes))
+        return twin
+
+    def overhead_bytes(self, samples: int) -> int:
+        """About how much memory it takes beside its members, by so many nodes; 0: by all."""
+        nodes = self.nodes[:samples] if samples else self.nodes
+        if not nodes:
+            return 0
+        runs = sum([len(node.runs) for node in nodes])
+        return len(self.nodes) * (_NODE_BYTES + _RUN_BYTES * runs // len(nodes))
+
+    def free_some(self, most: int) -> bool:
+        """Free up to ``most`` nodes of a tree that nobody uses any more; True at the end."""
+        del self.nodes[-most:]
+        return not self.nodes
+
+
+def _last_by(firsts: vec[float], score: float, inclusive: bool) -> i64:
+    """The last one that begins with a lower score, or, if ``inclusive``, this one; else 0."""
+    low: i64 = 0
+    high: i64 = len(firsts) - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        first = firsts[middle]
+        if first < score or (inclusive and first == score):
+            low = middle
+        else:
+            high = middle - 1
+    return low
