@@ -205,6 +205,7 @@ XREADGROUP_UNBALANCED: Final = (
     b"for each stream key an ID or '>' must be specified."
 )
 TIMEOUT_NOT_INTEGER: Final = b"ERR timeout is not an integer or out of range"
+TIMEOUT_NOT_A_FLOAT: Final = b"ERR timeout is not a float or out of range"
 TIMEOUT_NEGATIVE: Final = b"ERR timeout is negative"
 TIMEOUT_OUT_OF_RANGE: Final = b"ERR timeout is out of range"
 MAXCOUNT_NOT_POSITIVE: Final = b"ERR MAXCOUNT must be a positive integer"

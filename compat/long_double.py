@@ -70,6 +70,23 @@ def add(left: LongDouble, right: LongDouble) -> LongDouble:
     return _rounded(total, 1, exponent) or _infinity(total < 0)
 
 
+def milliseconds(seconds: LongDouble) -> int | None:
+    """A number of seconds in milliseconds, rounded up; None where it is infinite or far too large.
+
+    What is below 0 by less than a millisecond is 0, as in C.
+    """
+    if seconds.infinite:
+        return None if seconds.mantissa > 0 else -1
+    product = _rounded(seconds.mantissa * 1000, 1, seconds.exponent)
+    if product is None:
+        return 0 if seconds.exponent < 0 else (None if seconds.mantissa > 0 else -1)
+    if product.exponent > MANTISSA_BITS:
+        return None if product.mantissa > 0 else -1
+    if product.exponent >= 0:
+        return product.mantissa << product.exponent
+    return -(-product.mantissa >> -product.exponent)
+
+
 def negated(value: LongDouble) -> LongDouble:
     """The number with the other sign."""
     return LongDouble(-value.mantissa, value.exponent, value.infinite)
