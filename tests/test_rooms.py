@@ -18,6 +18,7 @@ PREFIX = "headrace."
 FAMILIES = (
     "bitmaps",
     "connection",
+    "hyperloglog",
     "keys",
     "pubsub",
     "regions",
@@ -30,7 +31,7 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
-        "list",
+        *("list", "sorted_set"),
         *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -45,6 +46,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server.commands": [
         *("documentation", "help", "deadlines", "storing", "collections", "string_keys"),
+        "element_scan",
         *FAMILIES,
         "families",
     ],
@@ -76,6 +78,7 @@ KNOW_A_TYPE = {
 OF_A_TYPE = (
     *TYPES[:-1],
     "headrace.server.commands.bitmaps",
+    "headrace.server.commands.hyperloglog",
     "headrace.server.commands.streams",
     "headrace.server.commands.strings",
 )
