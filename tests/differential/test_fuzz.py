@@ -10,7 +10,8 @@ import headrace.server.commands.families  # noqa: F401  (importing it fills the 
 from headrace.server.commands.documentation import documentation
 from support.fuzz.calls import Calls
 from support.fuzz.duel import Duel, Fuzz, script
-from support.fuzz.known import SPARED
+from support.fuzz.families import FAMILIES
+from support.fuzz.known import SPARED, levelled, turns_large, waits
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
@@ -86,6 +87,32 @@ def test_waits_events_and_listeners_are_compared(duel: Duel) -> None:
             drop(2),
         ]
     )
+
+
+def test_drills_wait_for_nothing() -> None:
+    """Calls of one family, sent at once; what depends on chance is undone."""
+    names = {name for name in DOCS if DOCS[name].group in ("string", "generic")}
+    steps = Sessions(5, names).drill(3, 200)
+    assert steps[0].alone
+    assert not any(waits(list(step.words)) for step in steps if step.words)
+    assert sum(step.held for step in steps) > 150
+
+
+def test_servers_are_made_alike_after_chance() -> None:
+    assert levelled([b"spop", b"k", b"2"]) == (b"DEL", b"k")
+    assert levelled([b"SPOP"]) is None
+    assert turns_large((b"SADD", b"k", b"x" * 65))
+    assert turns_large((b"CONFIG", b"SET", b"set-max-intset-entries", b"5"))
+    assert not turns_large((b"SADD", b"k", b"x" * 64))
+
+
+@pytest.mark.slow
+@pytest.mark.judge
+@pytest.mark.parametrize("family", [*FAMILIES, "string", "stream"])
+def test_drills_by_chance(duel: Duel, family: str) -> None:
+    fuzz = Fuzz(duel, seed=1, only=[family])
+    fuzz.run(8_000, drills=True)
+    assert not fuzz.scripts, fuzz.scripts[0]
 
 
 @pytest.mark.slow

@@ -15,6 +15,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make fuzz", description=(__doc__ or "").strip())
     parser.add_argument("--malformed", action="store_true", help="broken bytes on our server alone")
     parser.add_argument("--extremes", action="store_true", help="extreme numbers in every command")
+    parser.add_argument(
+        "--only", action="append", default=[], help="this chapter of the manual: hash, say"
+    )
+    parser.add_argument("--drills", action="store_true", help="many calls at once: much faster")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--commands", type=int, default=20_000, help="after how many to stop")
     parser.add_argument("--minutes", type=float, default=0, help="go on for so long instead")
@@ -32,11 +36,11 @@ def main() -> int:
     if judge is None:
         parser.error("no redis-server found to compare with: `make judges` fetches one")
     with Duel(judge) as duel:
-        fuzz = Fuzz(duel, options.seed, options.differences)
+        fuzz = Fuzz(duel, options.seed, options.differences, options.only)
         if options.extremes:
             played = fuzz.run_extremes(options.commands)
         else:
-            played = fuzz.run(options.commands, options.minutes, options.session)
+            played = fuzz.run(options.commands, options.minutes, options.session, options.drills)
         print(f"{played} sessions, {duel.player.calls} calls, {len(fuzz.scripts)} differences")
         print(f"known differences met:\n{fuzz.tolerated()}", end="")
         duel.check_log()

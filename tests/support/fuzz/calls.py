@@ -9,7 +9,8 @@ from typing import Final
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.compat.doc_notation import Argument, Doc
 from headrace.server.commands.documentation import documentation
-from support.fuzz.words import WRONG, Words
+from support.fuzz import families
+from support.fuzz.words import ABOUT, WRONG, Words
 
 # How often a chapter of the manual is opened.
 _WEIGHTS: Final = {
@@ -21,10 +22,13 @@ _WEIGHTS: Final = {
     "connection": 4,
     "server": 3,
     "scripting": 1,
+    **dict.fromkeys(families.FAMILIES, 16),
 }
+_GENERIC_BESIDE: Final = 3  # where one or two families are called
 # Within a chapter, where it is not 1: what fills streams and groups comes often, what empties
 # everything, or changes nothing, seldom.
 _OFTEN: Final = {
+    **families.OFTEN,
     "xadd": 12, "xreadgroup": 7, "xclaim": 3, "xautoclaim": 2, "xack": 2, "xpending": 2, "xread": 2,
     "xrange": 2, "xgroup|create": 6, "set": 4, "expire": 2, "pexpire": 2,
     "xsetid": 0.5, "xgroup|destroy": 0.4, "xgroup|setid": 0.7, "xidmprecord": 0.5, "xtrim": 0.7,
@@ -34,7 +38,8 @@ _OFTEN: Final = {
 _HELP: Final = 0.2
 # What does not show in the documentation: pairs of lists of the same length, and their number.
 _STREAMS: Final = "streams"
-_COUNTS: Final = {"numids", "numkeys"}
+_COUNTS: Final = {"numids", "numkeys", "numfields"}
+_AS_MANY: Final = {"weight"}  # options with as many values as there were keys
 
 DOCS = documentation()
 
@@ -50,20 +55,26 @@ class Calls:
         chance: where all choices come from.
         names: the commands to call, as ``xinfo|stream``; containers are left out.
         spoilt: how often a call has words changed that made sense.
+
+    Attributes:
+        about: the families of collections that are called.
     """
 
     def __init__(self, chance: Random, names: Collection[str], spoilt: float = 0.12) -> None:
         self._chance: Final = chance
         self._spoilt: Final = spoilt
-        self.words: Final = Words(chance)
         containers = {name.partition("|")[0] for name in DOCS if "|" in name}
         self._families: Final[dict[str, list[str]]] = {}
-        self._tokens: Final[list[bytes]] = []
+        self._tokens: Final[list[bytes]] = [b"COUNT"]
         for name in sorted(names):
             if name in DOCS and name not in containers:
                 self._families.setdefault(DOCS[name].group, []).append(name)
                 self._collect(DOCS[name].arguments())
-        self._weights: Final = [_WEIGHTS.get(family, 1) for family in self._families]
+        about = [family for family in ABOUT if family in self._families]
+        self.about: Final = [family for family in about if family in families.KEYS]
+        self.words: Final = Words(chance, about=about or ("string",))
+        weights = _WEIGHTS if len(about) > 2 else {**_WEIGHTS, "generic": _GENERIC_BESIDE}
+        self._weights: Final = [weights.get(family, 1) for family in self._families]
 
     @property
     def names(self) -> set[str]:
@@ -93,7 +104,8 @@ class Calls:
         """A call in which every word stands where it may, though values may be wrong."""
         doc = DOCS[name]
         head = [self._case(word) for word in name.encode().upper().split(b"|")]
-        return head + self._several(doc.arguments(), doc, name)
+        words = head + self._several(doc.arguments(), doc, name)
+        return families.suited(words, name, self._chance) if doc.group == "sorted-set" else words
 
     # Along the tree
 
@@ -106,13 +118,14 @@ class Calls:
             if argument.name in _COUNTS and not argument.token:
                 counted = chance.choice((1, 1, 1, 2, 3))
                 right = chance.random() > 0.06
-                parts.append([b"%d" % counted if right else self._value(argument, doc)])
+                parts.append([b"%d" % counted if right else self._value(argument, doc, name)])
                 continue
             if argument.optional:
                 if argument.name == "idmp" and not self.words.takes_producers():
                     continue
+                as_many = counted if argument.name in _AS_MANY else 0
                 for _ in range(self._times()):
-                    options.append(self._one(argument, doc, name))
+                    options.append(self._one(argument, doc, name, as_many))
                 continue
             parts += self._shuffled(options)
             options = []
@@ -157,7 +170,7 @@ class Calls:
             return self.next() if argument.name == "command" else []
         if name == "xadd" and argument.name == "id":
             return [self.words.new_id()]
-        return [self._value(argument, doc)]
+        return [self._value(argument, doc, name)]
 
     def _streams(self, name: str) -> list[bytes]:
         """Keys, and as many IDs."""
@@ -171,8 +184,8 @@ class Calls:
         ]
         return keys + ids[: number - (chance.random() < 0.03)]
 
-    def _value(self, argument: Argument, doc: Doc) -> bytes:
-        return self.words.value(argument.name, argument.kind, doc.group)
+    def _value(self, argument: Argument, doc: Doc, name: str) -> bytes:
+        return self.words.value(argument.name, argument.kind, doc.group, name)
 
     # Wrong on purpose
 

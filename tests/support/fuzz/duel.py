@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -21,6 +22,7 @@ from support.judges import present
 from support.process import RedisProcess, ServerProcess
 
 SESSION_STEPS: Final = 240
+_DRILL_STEPS: Final = 900
 _LIKE: Final = 4  # differences that look alike are made small so often: their causes may differ
 _SCRIPT: Final = '''\
 """Headrace and {name} differ.
@@ -51,11 +53,11 @@ class Duel:
     def __init__(self, judge: str) -> None:
         self._clock: Final = Clock()
         environment = self._clock.environment
+        settings = ("--databases", "4", "--proto-max-bulk-len", "1048576")
         self._ours: Final = ServerProcess(
-            "--enable-debug-command", "yes", "--databases", "4",
-            environment=environment, debug=False,
-        )  # fmt: skip
-        self._real: Final = RedisProcess("--databases", "4", program=judge, environment=environment)
+            "--enable-debug-command", "yes", *settings, environment=environment, debug=False
+        )
+        self._real: Final = RedisProcess(*settings, program=judge, environment=environment)
         self.judge: Final = Path(judge).resolve()
 
     def __enter__(self) -> Self:
@@ -126,30 +128,39 @@ class Fuzz:
         duel: the servers.
         seed: makes the same sessions again.
         most: how many differences of different kinds are enough.
+        only: the chapters of the manual whose commands are called, besides those on any key; none:
+            all.
     """
 
-    def __init__(self, duel: Duel, seed: int, most: int = 1) -> None:
+    def __init__(self, duel: Duel, seed: int, most: int = 1, only: Collection[str] = ()) -> None:
         self._duel: Final = duel
         self._seed: Final = seed
         self._most: Final = most
-        self._sessions: Final = Sessions(seed, duel.names())
+        names = duel.names()
+        if only:
+            names = {name for name in names if DOCS[name].group in (*only, "generic")}
+        self._sessions: Final = Sessions(seed, names)
         self._met: Final[Counter[tuple[str, ...]]] = Counter()
         self._told: Final[set[tuple[str, ...]]] = set()
         self.scripts: list[str] = []
 
-    def run(self, commands: int, minutes: float = 0, first: int = 0) -> int:
+    def run(self, commands: int, minutes: float = 0, first: int = 0, drills: bool = False) -> int:
         """Play sessions, from the one with number ``first`` on; how many were played.
 
         Args:
             commands: after how many to stop.
             minutes: go on for so long instead.
+            drills: many calls at once, and nobody looks on: much faster, and sees less.
         """
         player = self._duel.player
         deadline = time.monotonic() + minutes * 60
         started, goal = time.monotonic(), player.calls + commands
         number = first
         while time.monotonic() < deadline if minutes else player.calls < goal:
-            steps = self._sessions.session(number, SESSION_STEPS)
+            if drills:
+                steps = self._sessions.drill(number, _DRILL_STEPS)
+            else:
+                steps = self._sessions.session(number, SESSION_STEPS)
             found = self._duel.fails(steps)
             if found is not None and self._met[found.kind] < _LIKE:
                 self._met[found.kind] += 1

@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.compat.stream_ids import parse_id
 from support.client import WireError, parse
+from support.fuzz import families
 
 # Never called: they end, stop or slow a server, or need a second one.
 SPARED: Final[dict[str, str]] = {
@@ -60,6 +61,10 @@ SHAPES: Final[dict[str, str]] = {
 _SHAPED_SUBCOMMANDS: Final = {b"HELP", b"DOCS", b"STATS", b"DOCTOR"}
 _LAST_ID: Final = b"18446744073709551615-18446744073709551615"
 
+_MANY_ITEMS: Final = 10_000  # of a reply
+_BY_CHANCE: Final = (b"SPOP", b"SRANDMEMBER", b"HRANDFIELD", b"ZRANDMEMBER")
+_MANY: Final = 100  # words of a call that fills a collection beyond its limits
+
 # Not compared where the counts of INFO are.
 _ASKED: Final = "how often it is asked depends on when replies come"
 _WAITS: Final = "Redis counts it when the wait is over, to whoever ended it"
@@ -82,11 +87,54 @@ def shape_only(words: tuple[bytes, ...]) -> bool:
     return name in SHAPES or full in SHAPES or help_asked
 
 
+def levelled(words: list[bytes] | tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+    """The call that makes both servers alike again after one whose effect depends on chance."""
+    if len(words) > 1 and words[0].upper() == b"SPOP":
+        return (b"DEL", words[1])
+    return None
+
+
+def huge(words: list[bytes] | tuple[bytes, ...]) -> bool:
+    """Whether a small call asks for a reply of gigabytes."""
+    name = words[0].upper() if words else b""
+    if name in _BY_CHANCE:
+        return any(_number(word) < -_MANY_ITEMS for word in words[2:3])
+    if name in (b"ARGETRANGE", b"ARSCAN", b"ARGREP"):
+        return any(abs(_number(word)) > _MANY_ITEMS for word in words[2:4])
+    return False
+
+
+def _number(word: bytes) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        return 0
+
+
+def turns_large(words: tuple[bytes, ...]) -> bool:
+    """Whether a collection may turn large by this call: its order is each server's own then."""
+    if len(words) > _MANY or any(len(word) > families.LIMIT for word in words):
+        return True
+    name = words[0].upper() if words else b""
+    if name in (b"SORT", b"SORT_RO"):  # a sorted set, in Redis
+        return True
+    if name == b"HINCRBYFLOAT":  # to hundreds of digits
+        return b"e" in words[-1]
+    limits = {word.decode("latin-1").lower() for word in words[2::2]}
+    return name == b"CONFIG" and not limits.isdisjoint(families.LIMITS)
+
+
 def avoided(words: tuple[bytes, ...]) -> str | None:
     """Why this call is not made, or None."""
     if not words:
         return None
     upper = [word.upper() for word in words]
+    if huge(words):
+        return "a reply of gigabytes"
+    sorts_by = upper[0] in (b"SORT", b"SORT_RO") and b"BY" in upper
+    chosen = {b"LIMIT", b"STORE"} & set(upper)
+    if sorts_by and chosen and (b"ALPHA" in upper or not words[1].startswith(b"l")):
+        return "in which order equal elements come is nobody's promise"
     if b"GET" in upper[3:] and any(word in (b"IFDEQ", b"IFDNE") for word in upper[3:]):
         return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
     if upper[0] == b"XACK" and len(words) > 4 and parse_id(words[3]) is None:
@@ -104,17 +152,33 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
     return None
 
 
+# Where the time stands that a call may wait, among its words.
+_TIME_LAST: Final = (
+    b"WAIT", b"WAITAOF", b"BLPOP", b"BRPOP", b"BLMOVE", b"BRPOPLPUSH", b"BZPOPMIN", b"BZPOPMAX",
+)  # fmt: skip
+_TIMES_AT: Final = {
+    **dict.fromkeys(_TIME_LAST, -1),
+    b"BLMPOP": 1, b"BZMPOP": 1, b"BLMOVEM": 5,
+}  # fmt: skip
+
+
 def waits(words: list[bytes]) -> bool:
     """Whether the client may have to wait."""
     upper = [word.upper() for word in words]
-    return b"BLOCK" in upper or upper[0] in (b"WAIT", b"WAITAOF")
+    return b"BLOCK" in upper or upper[0] in _TIMES_AT
 
 
 def calmed(words: list[bytes]) -> list[bytes]:
     """The call with waits that end only when a client ends them: real time is not shared."""
     far = b"1000000000"
-    if words[0].upper() in (b"WAIT", b"WAITAOF") and _runs_out(words[-1]):
-        return [*words[:-1], far]
+    place = _TIMES_AT.get(words[0].upper(), 0)
+    if place and len(words) > abs(place):
+        # Of those that pop, a wrong place of the time, or a wrong time, shows in no wait.
+        return (
+            [*words[:place], far, *words[len(words) + place + 1 if place < 0 else place + 1 :]]
+            if _runs_out(words[place])
+            else words
+        )
     for place in range(1, len(words)):
         if words[place - 1].upper() == b"BLOCK" and _runs_out(words[place]):
             words[place] = far
@@ -123,7 +187,7 @@ def calmed(words: list[bytes]) -> list[bytes]:
 
 def _runs_out(word: bytes) -> bool:
     try:
-        return 0 < int(word) < 10**9
+        return 0 < float(word) < 10**9
     except ValueError:
         return False
 
@@ -226,6 +290,64 @@ def _counters(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return _same_without(b"radix-tree-nodes", b"lag", b"entries-read")(words, ours, real)
 
 
+def _flat(value: object) -> list[object]:
+    """All that stands in a reply, wherever."""
+    if isinstance(value, dict):
+        return [item for pair in value.items() for each in pair for item in _flat(each)]
+    if isinstance(value, list | set | frozenset):
+        return [item for each in value for item in _flat(each)]
+    return [value]
+
+
+def _outline(value: object) -> object:
+    """What kind of reply it is, and how long its parts are."""
+    if isinstance(value, dict):
+        return "map", len(value)
+    if isinstance(value, list | set | frozenset):
+        return type(value).__name__, [_outline(each) for each in value]
+    return type(value).__name__
+
+
+_UNORDERED: Final = (
+    b"SMEMBERS", b"SUNION", b"SDIFF", b"SINTER", b"HGETALL", b"HKEYS", b"HVALS", b"SORT",
+    b"SORT_RO",
+)  # fmt: skip
+_SCANS: Final = (b"SSCAN", b"HSCAN", b"ZSCAN")
+
+
+def _chosen_by_chance(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """As many elements, of the same kinds."""
+    return words[0].upper() in _BY_CHANCE and _outline(ours) == _outline(real)
+
+
+def _same_elements(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """The same elements; of a scan that goes on, only the shape."""
+    name = words[0].upper()
+    if name in _SCANS and isinstance(ours, list) and isinstance(real, list):
+        whole = ours[0] == real[0] == b"0" and len(words) > 2 and words[2] == b"0"
+        if not whole:
+            return len(ours) == len(real) == 2
+    elif name not in _UNORDERED:
+        return False
+    return _same_items(ours, real)
+
+
+def _same_items(ours: object, real: object) -> bool:
+    return type(ours) is type(real) and sorted(map(repr, _flat(ours))) == sorted(
+        map(repr, _flat(real))
+    )
+
+
+def _same_in_no_order(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """The same elements where Redis takes them from a table that it makes for the reply."""
+    upper = [word.upper() for word in words]
+    tied = upper[0] in (b"SORT", b"SORT_RO") and b"BY" in upper
+    return (tied or upper[0] in (b"SUNION", b"SDIFF")) and _same_items(ours, real)
+
+
+# Only in sessions in which a collection may have turned large.
+LARGE: Final = Known("the order of large collections is each server's own", _same_elements)
+
 # Only in sessions in which somebody has waited.
 WAITED: Final = Known(
     "a consumer that waits is seen again when Redis looks for it, we look when there is something",
@@ -233,6 +355,11 @@ WAITED: Final = Known(
 )
 
 KNOWN: Final = (
+    Known("elements chosen by chance", _chosen_by_chance),
+    Known(
+        "the order of unions, of what is left, and of equals changes from run to run",
+        _same_in_no_order,
+    ),
     Known("a transaction holds its words until its end, which REFCOUNT counts", _references),
     Known("a node of deleted entries in front goes when MINID trims", _fewer_nodes),
     Known("an XADD that is refused leaves no producer behind", _exhausted),
@@ -285,17 +412,24 @@ def told_later(reply: bytes) -> bool:
     return reply.startswith(b"-WRONGTYPE")
 
 
-def reason(words: tuple[bytes, ...], ours: bytes, real: bytes, waited: bool = False) -> str | None:
+def reason(
+    words: tuple[bytes, ...],
+    ours: bytes,
+    real: bytes,
+    waited: bool = False,
+    large: bool = False,
+) -> str | None:
     """Why two replies may differ, or None when they must not.
 
     Args:
         waited: somebody has waited in this session.
+        large: a collection may have turned large in it.
     """
     try:
         our_value, real_value = parse(ours), parse(real)
     except (ValueError, AssertionError, IndexError, TypeError):
         return None
-    for known in (*KNOWN, WAITED) if waited else KNOWN:
+    for known in (*KNOWN, *[WAITED] * waited, *[LARGE] * large):
         if known.meant(words, our_value, real_value):
             return known.reason
     return None

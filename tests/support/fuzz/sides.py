@@ -9,6 +9,7 @@ import time
 from typing import Final
 
 from support.client import Argument, RawClient, encode, parse
+from support.fuzz import families
 from support.process import Process
 
 ANSWER_S: Final = 5.0  # a reply that takes longer is missing
@@ -88,6 +89,11 @@ class Side:
     def call(self, *words: Argument) -> bytes:
         return self.control.call(*words)
 
+    def call_all(self, calls: list[tuple[bytes, ...]]) -> list[bytes]:
+        """Several calls at once; the reply to each."""
+        self.control.send(b"".join(encode(*words) for words in calls))
+        return [self.control.read() for _ in calls]
+
     def reset(self) -> None:
         """Make the server as good as new, with nobody connected but the control."""
         self._disconnect()
@@ -95,6 +101,8 @@ class Side:
         self.call("SELECT", "0")
         nodes = ("stream-node-max-entries", "100", "stream-node-max-bytes", "4096")
         self.call("CONFIG", "SET", *nodes)
+        for name, values in families.LIMITS.items():
+            self.call("CONFIG", "SET", name, values[0])
         deadline = time.monotonic() + ANSWER_S
         while self.call("CLIENT", "LIST").count(b" addr=") > 1 and time.monotonic() < deadline:
             pass  # those that were closed are noticed one turn later

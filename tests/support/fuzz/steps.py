@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from support.fuzz import known
+from support.fuzz import families, known
 from support.fuzz.calls import Calls
 from support.fuzz.words import MOVES_MS
 
@@ -18,7 +18,10 @@ CLIENTS: Final = 4
 _WAITING: Final = (2, 3)  # those that may wait: the others go on
 LISTENER: Final = 3
 _ALIKE: Final = ("xadd", "xack", "xrange", "xrevrange", "xreadgroup", "set", "get")  # run at once
-_NEEDED: Final = {"xadd", "xreadgroup", "xgroup|create", "set"}  # in each session
+_NEEDED: Final = {  # in each session, as far as its families are called
+    "xadd", "xreadgroup", "xgroup|create", "set", "rpush", "hset", "sadd", "zadd", "pfadd",
+    "geoadd", "arset", "setbit",
+}  # fmt: skip
 ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
 
 
@@ -89,6 +92,12 @@ def steps_of(text: str) -> list[Step]:
     return steps
 
 
+def _odd(words: list[bytes]) -> bool:
+    """Whether a call begins or ends what lasts longer than itself."""
+    name = words[0].upper()
+    return name in (b"MULTI", b"EXEC", b"DISCARD", b"RESET", b"QUIT") or b"SUBSCRIBE" in name
+
+
 class Sessions:
     """Makes sessions by chance.
 
@@ -110,7 +119,16 @@ class Sessions:
         maker = _Session(chance, Calls(chance, self._some(chance)))
         steps = maker.opening()
         while len(steps) < length:
-            steps += [step for step in maker.steps() if known.avoided(step.words) is None]
+            steps += _levelled(maker.steps())
+        return steps
+
+    def drill(self, number: int, length: int) -> list[Step]:
+        """The steps of a session of many calls that are sent at once, and that wait for nothing."""
+        chance = Random(self._seed * 1_000_003 + number)
+        maker = _Session(chance, Calls(chance, self._some(chance)))
+        steps = [alone(), *maker.opening()]
+        while len(steps) < length:
+            steps += _levelled(maker.batch())
         return steps
 
     def _some(self, chance: Random) -> set[str]:
@@ -119,6 +137,18 @@ class Sessions:
             return self.names
         every = Calls(chance, self.names)
         return {every.any_name() for _ in range(chance.choice((4, 8, 12)))} | _NEEDED & self.names
+
+
+def _levelled(steps: list[Step]) -> list[Step]:
+    """The steps but for those to avoid; the servers are made alike after what depends on chance."""
+    made = []
+    for step in steps:
+        if known.avoided(step.words) is None:
+            levelled = known.levelled(step.words)
+            made.append(step)
+            if levelled is not None:
+                made.append(step.with_words(levelled))
+    return made
 
 
 class _Session:
@@ -141,9 +171,45 @@ class _Session:
         for client in range(CLIENTS):
             if chance.random() < 0.4:
                 steps.append(call(client, b"HELLO", b"3"))
-        for key in (b"s", b"t"):
+        for key in (b"s", b"t") if "xgroup|create" in self._calls.names else ():
             if chance.random() < 0.8:
                 steps.append(call(0, b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM"))
+        return steps + self._filled()
+
+    def _filled(self) -> list[Step]:
+        """Collections beyond their limits, and limits that are met soon, in every other session."""
+        chance = self._chance
+        about = self._calls.about
+        if not about or chance.random() < 0.4:
+            return []
+        self._calls.words.long = True
+        calls = []
+        if chance.random() < 0.7:
+            calls += [
+                [b"CONFIG", b"SET", name.encode(), chance.choice(values)]
+                for name, values in families.LIMITS.items()
+            ]
+        if chance.random() < 0.6:
+            calls += families.filled(chance.choice(about), chance)
+        return [call(0, *words) for words in calls]
+
+    def batch(self) -> list[Step]:
+        """Calls that one client sends at once, some of them in a transaction; then time passes."""
+        chance = self._chance
+        client = chance.randrange(2)
+        requests = [self._calls.next() for _ in range(chance.randint(20, 60))]
+        requests = [words for words in requests if not known.waits(words) and not _odd(words)]
+        if chance.random() < 0.2:
+            first = chance.randrange(len(requests))
+            last = first + chance.randint(0, 12)
+            requests[last:last] = [[chance.choice((b"EXEC", b"EXEC", b"DISCARD"))]]
+            requests[first:first] = [[b"MULTI"]]
+        steps = [hold(client, *words) for words in requests]
+        steps.append(call(client, b"ECHO", b"end"))
+        if chance.random() < 0.3:
+            move_ms = chance.choice(MOVES_MS)
+            self._calls.words.now_ms += move_ms
+            steps.append(tick(move_ms))
         return steps
 
     def steps(self) -> list[Step]:

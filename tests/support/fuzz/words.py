@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from support.clock import START_MS
+from support.fuzz import families
 
 STREAMS: Final = (b"s", b"t")
 STRINGS: Final = (b"k", b"n")
@@ -59,7 +60,10 @@ _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "channel": (b"a", b"b"),
     "shardchannel": (b"a", b"b"),
     "cursor": (b"0", b"0", b"0", b"1"),
-    "type": (b"string", b"stream", b"STRING", b"list", b"hash", b"nosuch", b"stringx", b""),
+    "type": (
+        b"string", b"stream", b"STRING", b"list", b"hash", b"set", b"zset", b"array", b"nosuch",
+        b"stringx", b"",
+    ),
     "count": (b"1", b"1", b"1", b"2", b"2", b"3", b"5", b"10", b"100", b"0", b"-1"),
     "numlocal": (b"0", b"0", b"1"),
     "numreplicas": (b"0", b"0", b"1"),
@@ -78,6 +82,8 @@ _POOLS: Final[dict[str, tuple[bytes, ...]]] = {
     "offset": (b"0", b"1", b"3", b"-1", b"536870912"),
     "command-name": (b"get", b"xadd", b"xinfo", b"xinfo|stream", b"nosuch", b"SET"),
     "integer": SMALL,
+    "by-pattern": (b"w_*", b"w_*", b"h_*->f", b"nosort", b"*", b"nosuch_*", b"h_*->"),
+    "get-pattern": (b"#", b"#", b"w_*", b"h_*->f", b"*", b"nosort", b"h_*->nosuch"),
     "double": (b"1", b"0.5", b"-1.5", b"1e2", b"3.0", b"nan", b"inf", b"1e400"),
 }  # fmt: skip
 _LIKE: Final = {
@@ -96,20 +102,31 @@ _LIKE: Final = {
 }  # fmt: skip
 
 
+_KEYS: Final = {"stream": STREAMS, "string": STRINGS, **families.KEYS}
+ABOUT: Final = tuple(_KEYS)
+
+
 class Words:
     """Chooses words.
 
     Args:
         chance: where all choices come from.
         wrong: how often a value is one that does not fit.
+        about: the families whose keys commands on any type are about.
 
     Attributes:
         now_ms: what the servers' clock will show when the call is made.
+        long: whether elements may be so long that their collection turns large.
     """
 
-    def __init__(self, chance: Random, wrong: float = 0.02) -> None:
+    def __init__(
+        self, chance: Random, wrong: float = 0.02, about: Sequence[str] = ("stream", "string")
+    ) -> None:
         self._chance: Final = chance
         self._wrong: Final = wrong
+        self._about: Final = about
+        self._any_key: Final = tuple(key for family in about for key in _KEYS[family]) + EITHER
+        self.long = False
         self._next_id = 1
         self._by_clock = chance.random() < 0.3  # whether IDs are mostly those that the clock gives
         self.now_ms = START_MS
@@ -121,7 +138,7 @@ class Words:
     def pick(self, pool: Sequence[bytes]) -> bytes:
         return self._chance.choice(pool)
 
-    def value(self, name: str, kind: str, family: str) -> bytes:
+    def value(self, name: str, kind: str, family: str, command: str = "") -> bytes:
         """A word for an argument.
 
         Args:
@@ -134,6 +151,10 @@ class Words:
             return self.pick(WRONG)
         if kind == "key":
             return self.key(family)
+        if family in families.KEYS:
+            word = families.value(family, command, name, kind, chance, self.long)
+            if word is not None:
+                return word
         like = _LIKE.get(name, name)
         if like == "id":
             return self.entry_id()
@@ -156,10 +177,12 @@ class Words:
 
     def key(self, family: str) -> bytes:
         """A key, more often than not one that holds what the command is about."""
-        likely = {"stream": STREAMS, "string": STRINGS}.get(family, STREAMS + STRINGS * 2)
-        if self._chance.random() < 0.93:
-            return self.pick(likely)
-        return self.pick((*STREAMS, *STRINGS, *EITHER))
+        chance = self._chance
+        if chance.random() > 0.95:
+            return self.pick(self._any_key)
+        if family in families.KEYS:
+            return families.key(family, chance)
+        return self.pick(_KEYS.get(family) or _KEYS[self._chance.choice(self._about)])
 
     def entry_id(self) -> bytes:
         """An ID that an entry has, had, or might come to have."""
