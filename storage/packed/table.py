@@ -98,13 +98,13 @@ class Table:
     def has(self, key: bytes) -> bool:
         """Whether there is an element with this key."""
         number = self._number(hash_of(key, 0, len(key), self.seed))
-        return _find(self._bucket(number), key, self.kind) >= 0
+        return find_element(self._bucket(number), key, self.kind) >= 0
 
     def add(self, key: bytes) -> bool:
         """Add a key to a table of ``MEMBERS``; False if it is there already."""
         number = self._number(hash_of(key, 0, len(key), self.seed))
         bucket = self._bucket(number)
-        place = _find(bucket, key, MEMBERS)
+        place = find_element(bucket, key, MEMBERS)
         if place >= 0:
             return False
         self._replace(number, bucket, b"%b%b%b\r\n" % (bucket, header(len(key)), key))
@@ -122,7 +122,7 @@ class Table:
     def _put(self, key: bytes, rest: bytes) -> bool:
         number = self._number(hash_of(key, 0, len(key), self.seed))
         bucket = self._bucket(number)
-        place = _find(bucket, key, self.kind)
+        place = find_element(bucket, key, self.kind)
         if place < 0:
             self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
             self._added(~place + 1)
@@ -136,7 +136,7 @@ class Table:
     def get(self, key: bytes) -> bytes | None:
         """The value of a key in a table of ``PAIRS``; None without it."""
         bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
-        place = _find(bucket, key, PAIRS)
+        place = find_element(bucket, key, PAIRS)
         if place < 0:
             return None
         place = next_at(bucket, place)
@@ -147,14 +147,14 @@ class Table:
     def score(self, key: bytes) -> float:
         """The score of a key in a table of ``SCORES``; not a number without it."""
         bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
-        place = _find(bucket, key, SCORES)
+        place = find_element(bucket, key, SCORES)
         return NO_SCORE if place < 0 else read_f64_le(bucket, next_at(bucket, place))
 
     def remove(self, key: bytes) -> bool:
         """Take the element with this key out; False if there is none."""
         number = self._number(hash_of(key, 0, len(key), self.seed))
         bucket = self._bucket(number)
-        place = _find(bucket, key, self.kind)
+        place = find_element(bucket, key, self.kind)
         if place < 0:
             return False
         self._cut(number, bucket, place)
@@ -489,8 +489,10 @@ def _next_cursor(number: i64, bits: i64) -> i64:
     return number | bit
 
 
-def _find(bucket: bytes, key: bytes, kind: i64) -> i64:
+def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
     """Where the element with this key begins; if there is none, ``~`` of the number of elements.
+
+    It looks from a place on, where an element begins.
 
     One function, because it is most of what a table does: an element that is another one costs two
     reads, of its length and of the last four bytes of its key.
@@ -502,12 +504,11 @@ def _find(bucket: bytes, key: bytes, kind: i64) -> i64:
         tail = i64(read_i32_le(key, size - 4)) & _HALF
     else:
         shift = 8 * (4 - size)
-        at = size
-        while at > 0:
-            at -= 1
-            tail = tail << 8 | i64(key[at])
+        byte = size
+        while byte > 0:
+            byte -= 1
+            tail = tail << 8 | i64(key[byte])
     end: i64 = len(bucket)
-    at = 0
     met: i64 = 0
     while at < end:
         head = i64(read_i32_le(bucket, at))

@@ -1,0 +1,1 @@
+"""Sets: members without an order, each of them once."""

@@ -1,0 +1,288 @@
+"""A set in memory.
+
+It is one of three things, and turns from one to a later one and never back:
+
+==========================  ==================  ==========================================
+what it is                  OBJECT ENCODING     when
+==========================  ==================  ==========================================
+``bytes``, see integers.py  ``intset``          its members are integers, and not too many
+``bytes``, see small.py     ``listpack``        it is small
+``Table``                   ``hashtable``       it is large
+==========================  ==================  ==========================================
+
+What turns it, and when, is visible to clients, and the same as in Redis.
+Source: t_set.c, setTypeCreate, setTypeMaybeConvert, setTypeAddAux.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i16_le
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.collection import Collection
+from headrace.storage.digest import Digest
+from headrace.storage.packed.hashing import HASH_BITS, mixed, new_seed
+from headrace.storage.packed.strings import next_at, string_at, unpack
+from headrace.storage.packed.table import MEMBERS, Table, find_element
+from headrace.storage.set import integers, small
+from headrace.storage.set.integers import NO_INTEGERS, integer_of, spells_integer, text_of
+from headrace.storage.set.limits import SetLimits
+from headrace.storage.set.small import HEAD, NO_MEMBERS
+
+SET: Final = b"set"
+INTSET: Final = b"intset"
+LISTPACK: Final = b"listpack"
+HASHTABLE: Final = b"hashtable"
+_DIGEST_NUMBER: Final = 2
+_OBJECT_BYTES: Final = 32
+_BYTES_HEADER: Final = 33
+
+
+@mypyc_attr(acyclic=True)
+class Set(Collection):
+    """Members without an order, each of them once.
+
+    Attributes:
+        rep: what it is; see the module.
+    """
+
+    def __init__(self, rep: bytes | Table = NO_INTEGERS) -> None:
+        self.rep = rep
+
+    # Members
+
+    def has(self, member: bytes) -> bool:
+        """Whether it is in the set."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.has(member)
+        if read_i16_le(rep, 0) >= 0:
+            return find_element(rep, member, MEMBERS, HEAD) >= 0
+        return spells_integer(member) and integers.find(rep, integer_of(member)) >= 0
+
+    def add(self, member: bytes, limits: SetLimits) -> bool:
+        """Add a member; False if it is there already."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.add(member)
+        count = i64(read_i16_le(rep, 0))
+        if count < 0:
+            return self._add_to_integers(rep, member, limits)
+        if find_element(rep, member, MEMBERS, HEAD) >= 0:
+            return False
+        if _is_full(count, limits) or len(member) > limits.element_bytes:
+            self._turn_large().add(member)
+        else:
+            self.rep = small.with_member(rep, member)
+        return True
+
+    def _add_to_integers(self, rep: bytes, member: bytes, limits: SetLimits) -> bool:
+        if spells_integer(member):
+            number = integer_of(member)
+            index = integers.find(rep, number)
+            if index >= 0:
+                return False
+            rep = integers.with_number(rep, ~index, number)
+            self.rep = rep
+            if integers.count_of(rep) > limits.integers:
+                self._turn_large()
+            return True
+        count = integers.count_of(rep)
+        longest = max(integers.longest_text(rep), i64(len(member)))
+        if _is_full(count, limits) or longest > limits.element_bytes:
+            self._turn_large().add(member)
+        else:
+            self.rep = small.with_member(small.small_of(integers.packed(rep), count), member)
+        return True
+
+    def expect(self, count: i64, limits: SetLimits) -> None:
+        """So many members come at once: a small set turns large if so many would not fit in one."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            most = limits.integers if read_i16_le(rep, 0) < 0 else limits.elements
+            if count > most:
+                self._turn_large()
+
+    def _turn_large(self) -> Table:
+        table = Table(MEMBERS, new_seed())
+        for member in self.members():
+            table.add(member)
+        self.rep = table
+        return table
+
+    def remove(self, member: bytes) -> bool:
+        """Take a member out; False if it is not there."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.remove(member)
+        if read_i16_le(rep, 0) >= 0:
+            place = find_element(rep, member, MEMBERS, HEAD)
+            if place >= 0:
+                self.rep = small.without(rep, place)
+            return place >= 0
+        index = integers.find(rep, integer_of(member)) if spells_integer(member) else -1
+        if index >= 0:
+            self.rep = integers.without(rep, index)
+        return index >= 0
+
+    def pieces(self) -> list[bytes]:
+        """All members, packed: each piece holds some, in order."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            found: list[bytes] = []
+            for directory in rep.directories:
+                found += directory
+            return found
+        return [rep[HEAD:] if read_i16_le(rep, 0) >= 0 else integers.packed(rep)]
+
+    def members(self) -> list[bytes]:
+        """All members, in order."""
+        found: list[bytes] = []
+        for piece in self.pieces():
+            found += unpack(piece)
+        return found
+
+    def scan(self, cursor: i64, least: i64, found: list[bytes]) -> i64:
+        """Add pieces, as ``pieces`` has them, to ``found``; 0 begins.
+
+        Returns: the next cursor; 0 at the end. What is small is found at once.
+        """
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.scan(cursor, least, found)
+        found += self.pieces()
+        return 0
+
+    # Chance
+
+    def random(self, bits: i64) -> bytes:
+        """A member by chance, of a set that has some.
+
+        Args:
+            bits: SEED_BITS by chance.
+        """
+        rep = self.rep
+        if isinstance(rep, Table):
+            return string_at(rep.random(bits), 0)
+        if read_i16_le(rep, 0) >= 0:
+            return string_at(rep, _place_by_chance(rep, bits))
+        return text_of(integers.number_at(rep, _by_chance(integers.count_of(rep), bits)))
+
+    def take_random(self, bits: i64) -> bytes:
+        """As ``random``, and take it out."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return string_at(rep.take_random(bits), 0)
+        if read_i16_le(rep, 0) >= 0:
+            place = _place_by_chance(rep, bits)
+            self.rep = small.without(rep, place)
+            return string_at(rep, place)
+        index = _by_chance(integers.count_of(rep), bits)
+        self.rep = integers.without(rep, index)
+        return text_of(integers.number_at(rep, index))
+
+    def replaced_by(self, members: list[bytes], limits: SetLimits) -> Set:
+        """Have these members alone, all of them different; what it was is returned.
+
+        It is made anew, and so it may be small where it was large.
+        """
+        old = Set(self.rep)
+        self.rep = NO_MEMBERS
+        for member in members:
+            self.add(member, limits)
+        return old
+
+    # The face
+
+    def type_name(self) -> bytes:
+        """See ``Value``."""
+        return SET
+
+    def encoding(self, key: bytes) -> bytes:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return HASHTABLE
+        return LISTPACK if read_i16_le(rep, 0) >= 0 else INTSET
+
+    def size(self) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.count
+        count = i64(read_i16_le(rep, 0))
+        return count if count >= 0 else integers.count_of(rep)
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Value``; nothing has to be sampled."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return _OBJECT_BYTES + rep.used_bytes()
+        return _OBJECT_BYTES + _BYTES_HEADER + len(rep)
+
+    def copy(self) -> Set:
+        """See ``Collection``."""
+        rep = self.rep
+        return Set(rep.copy() if isinstance(rep, Table) else rep)
+
+    def effort(self) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        return rep.effort() if isinstance(rep, Table) else 0
+
+    def free_some(self, most: int) -> bool:
+        """See ``Freeable``."""
+        rep = self.rep
+        return rep.free_some(most) if isinstance(rep, Table) else True
+
+    def add_to(self, digest: Digest) -> None:
+        """See ``Value``."""
+        digest.mix_type(_DIGEST_NUMBER)
+        for member in self.members():
+            digest.toggle(member)
+
+
+def new_set(first: bytes, count: i64, limits: SetLimits) -> Set:
+    """An empty set to which so many members come at once, and this one first."""
+    if count <= limits.integers and spells_integer(first):
+        return Set()
+    return Set(NO_MEMBERS if count <= limits.elements else Table(MEMBERS, new_seed()))
+
+
+def set_of(members: list[bytes], limits: SetLimits) -> Set:
+    """A set of members that are all different, in the smallest form that takes them."""
+    all_integers = len(members) <= limits.integers
+    for member in members:
+        if not spells_integer(member):
+            all_integers = False
+            break
+    made = Set(NO_INTEGERS if all_integers else NO_MEMBERS)
+    for member in members:
+        made.add(member, limits)
+    return made
+
+
+def flaw_of(value: Set) -> str:
+    """What is wrong with a set from a stranger; empty if nothing is. Complexity: O(members)."""
+    rep = value.rep
+    if isinstance(rep, Table):
+        return rep.flaw()
+    if read_i16_le(rep, 0) >= 0:
+        return small.flaw_of(rep)
+    return "" if integers.is_sound(rep) else "integers that are not in order"
+
+
+def _is_full(count: i64, limits: SetLimits) -> bool:
+    """Whether a small set with so many members takes no other one."""
+    return count >= limits.elements or count >= small.MOST
+
+
+def _by_chance(count: i64, bits: i64) -> i64:
+    """A number below ``count``."""
+    return (mixed(0, bits) * count) >> HASH_BITS
+
+
+def _place_by_chance(rep: bytes, bits: i64) -> i64:
+    return next_at(rep, HEAD, _by_chance(small.count_of(rep), bits))
