@@ -18,11 +18,11 @@ PREFIX = "headrace."
 FAMILIES = (
     "bitmaps",
     "connection",
-    "hyperloglog",
     "keys",
     "pubsub",
     "regions",
     "server",
+    "sets",
     "streams",
     "strings",
     "transactions",
@@ -31,7 +31,7 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
-        *("list", "sorted_set"),
+        *("list", "set", "sorted_set"),
         *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -54,8 +54,10 @@ ROOMS: dict[str, list[str]] = {
 # What is there for every type of value imports none of them.
 TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
 TYPES = (
+    "headrace.storage.set",
     "headrace.storage.stream",
     "headrace.storage.string",
+    "headrace.persistence.forms.set",
     "headrace.persistence.forms.stream",
     "headrace.persistence.forms.string",
     "headrace.server.commands",
@@ -78,7 +80,7 @@ KNOW_A_TYPE = {
 OF_A_TYPE = (
     *TYPES[:-1],
     "headrace.server.commands.bitmaps",
-    "headrace.server.commands.hyperloglog",
+    "headrace.server.commands.sets",
     "headrace.server.commands.streams",
     "headrace.server.commands.strings",
 )

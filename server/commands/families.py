@@ -9,11 +9,11 @@ A family is a folder here. Its ``family`` imports the modules that declare its r
 
 import headrace.server.commands.bitmaps.family
 import headrace.server.commands.connection.family
-import headrace.server.commands.hyperloglog.family
 import headrace.server.commands.keys.family
 import headrace.server.commands.pubsub.family
 import headrace.server.commands.regions.family
 import headrace.server.commands.server.family
+import headrace.server.commands.sets.family
 import headrace.server.commands.streams.family
 import headrace.server.commands.strings.family
 import headrace.server.commands.transactions.family  # noqa: F401

@@ -62,7 +62,6 @@ class Config:
     requirepass: bytes
     acl_pubsub_default: bytes
     proto_max_bulk_len: int
-    hll_sparse_max_bytes: int
     client_query_buffer_limit: int
     client_output_buffer_limit: list[OutputLimit]
     maxmemory: int
@@ -91,6 +90,9 @@ class Config:
     stream_idmp_duration: int
     stream_idmp_maxsize: int
     stream_consumer_reclaim_ms: int
+    set_max_intset_entries: int
+    set_max_listpack_entries: int
+    set_max_listpack_value: int
     aa_region_id: int
     aa_database: bytes
     aa_peers: list[PeerAddress]

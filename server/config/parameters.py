@@ -132,13 +132,6 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         doc="Longest word of a request, and longest string.",
     ),
     Memory(
-        "hll-sparse-max-bytes",
-        3000,
-        0,
-        LONG_MAX,
-        doc="How many bytes a HyperLogLog may have in its sparse form.",
-    ),
-    Memory(
         "client-query-buffer-limit",
         GB,
         MB,
@@ -520,6 +513,30 @@ PROCESS: Final[tuple[Parameter, ...]] = (
     ),
 )
 
+COLLECTIONS: Final[tuple[Parameter, ...]] = (
+    Integer(
+        "set-max-intset-entries",
+        512,
+        0,
+        LONG_MAX,
+        doc="Number of members above which a set of integers becomes a table.",
+    ),
+    Integer(
+        "set-max-listpack-entries",
+        128,
+        0,
+        LONG_MAX,
+        doc="Number of members above which a set becomes a table.",
+    ),
+    Integer(
+        "set-max-listpack-value",
+        64,
+        0,
+        LONG_MAX,
+        doc="Length of a member above which a set becomes a table.",
+    ),
+)
+
 REGIONS: Final[tuple[Parameter, ...]] = (
     Integer(
         "aa-region-id",
@@ -671,6 +688,7 @@ SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Limits", LIMITS),
     ("Files", FILES),
     ("Streams", STREAMS),
+    ("Collections", COLLECTIONS),
     ("Regions", REGIONS),
     ("Logs, events and measurements", WATCHING),
     ("Process", PROCESS),

@@ -1,0 +1,174 @@
+"""Several sets: SINTER, SUNION, SDIFF, what stores their results, and what counts them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import SYNTAX, CommandError
+from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.compat.set_errors import LIMIT_NEGATIVE, NUMKEYS_NOT_POSITIVE, TOO_MANY_KEYS
+from headrace.server.changes.events import Event
+from headrace.server.commands.collections import store_result
+from headrace.server.commands.sets.events import (
+    DIFFERENCE_STORED,
+    INTERSECTION_STORED,
+    UNION_STORED,
+)
+from headrace.server.commands.sets.values import all_members, members_reply, set_at, set_limits
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import DENYOOM, MOVABLEKEYS, READONLY, WRITE, KeySpec, command
+from headrace.storage.set.combining import (
+    difference,
+    intersection,
+    present,
+    stored_difference,
+    union,
+)
+from headrace.storage.set.set import Set, set_of
+
+_ALL: Final = INT64_MAX
+_SOURCES: Final = (KeySpec("RO ACCESS", last=-1),)
+_STORE: Final = (KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2, last=-1))
+_COUNTED: Final = (KeySpec("RO ACCESS", keynum=(0, 1, 1)),)
+_IN_ANY_ORDER: Final = ("nondeterministic_output_order",)
+
+
+def _sets(call: Call, keys: list[bytes]) -> list[Set | None]:
+    """The sets of these keys; raises WRONGTYPE if any holds something else."""
+    return [set_at(call, key) for key in keys]
+
+
+@command(
+    "SINTER",
+    arity=-2,
+    flags=READONLY,
+    keys=_SOURCES,
+    acl=("set",),
+    tips=_IN_ANY_ORDER,
+)
+def sinter(call: Call) -> object:
+    """Reply: the members that all sets have."""
+    sets = _sets(call, call.argv[1:])
+    if len(sets) == 1:
+        return all_members(call, sets[0])
+    return members_reply(call, intersection(sets, _ALL))
+
+
+@command(
+    "SUNION",
+    arity=-2,
+    flags=READONLY,
+    keys=_SOURCES,
+    acl=("set",),
+    tips=_IN_ANY_ORDER,
+)
+def sunion(call: Call) -> object:
+    """Reply: the members that any of the sets has."""
+    sets = _sets(call, call.argv[1:])
+    there = present(sets)
+    if len(there) < 2:
+        return all_members(call, there[0] if there else None)
+    return members_reply(call, union(sets, _ALL))
+
+
+@command(
+    "SDIFF",
+    arity=-2,
+    flags=READONLY,
+    keys=_SOURCES,
+    acl=("set",),
+    tips=_IN_ANY_ORDER,
+)
+def sdiff(call: Call) -> object:
+    """Reply: the members of the first set that no other one has."""
+    return members_reply(call, difference(_sets(call, call.argv[1:])))
+
+
+@command("SINTERSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
+def sinterstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    members = intersection(_sets(call, call.argv[2:]), _ALL)
+    return _store(call, set_of(members, set_limits(call.server.config)), INTERSECTION_STORED)
+
+
+@command("SUNIONSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
+def sunionstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    made = Set()
+    limits = set_limits(call.server.config)
+    for each in present(_sets(call, call.argv[2:])):
+        for member in each.members():
+            made.add(member, limits)
+    return _store(call, made, UNION_STORED)
+
+
+@command("SDIFFSTORE", arity=-3, flags=WRITE | DENYOOM, keys=_STORE, acl=("set",))
+def sdiffstore(call: Call) -> object:
+    """Reply: how many members the result has; without any the destination is deleted."""
+    sets = _sets(call, call.argv[2:])
+    made = stored_difference(sets, set_limits(call.server.config))
+    return _store(call, made, DIFFERENCE_STORED)
+
+
+def _store(call: Call, made: Set, event: Event) -> int:
+    store_result(call, call.argv[1], made, event, call.argv)
+    return made.size()
+
+
+@command("SINTERCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
+def sintercard(call: Call) -> object:
+    """Reply: how many members all sets have, up to the limit."""
+    request = _CountRequest(call, False)
+    sets = _sets(call, request.keys)
+    if len(sets) == 1:
+        return 0 if sets[0] is None else min(sets[0].size(), request.limit)
+    return len(intersection(sets, request.limit))
+
+
+@command("SUNIONCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
+def sunioncard(call: Call) -> object:
+    """Counted exactly, whether that is asked for or not.
+
+    Reply: how many members any of the sets has, up to the limit.
+    """
+    request = _CountRequest(call, True)
+    sets = _sets(call, request.keys)
+    there = present(sets)
+    count = len(union(sets, request.limit)) if len(there) > 1 else sum(s.size() for s in there)
+    return min(count, request.limit)
+
+
+@command("SDIFFCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
+def sdiffcard(call: Call) -> object:
+    """Reply: how many members of the first set no other one has, up to the limit."""
+    request = _CountRequest(call, False)
+    return min(len(difference(_sets(call, request.keys))), request.limit)
+
+
+class _CountRequest:
+    """``numkeys key [key ...] [APPROX] [LIMIT limit]``.
+
+    Args:
+        approx: the command knows APPROX.
+    """
+
+    def __init__(self, call: Call, approx: bool) -> None:
+        args = Args(call.argv)
+        count = parse_integer(args.word())
+        if count is None or count < 1:
+            raise CommandError(NUMKEYS_NOT_POSITIVE)
+        if count > args.left:
+            raise CommandError(TOO_MANY_KEYS)
+        self.keys: Final = call.argv[2 : 2 + count]
+        self.limit = _ALL
+        args.at += count
+        while args.left:
+            option = args.option()
+            if option == b"LIMIT" and args.left:
+                self.limit = args.integer(LIMIT_NEGATIVE)
+                if self.limit < 0:
+                    raise CommandError(LIMIT_NEGATIVE)
+                self.limit = self.limit or _ALL
+            elif option != b"APPROX" or not approx:
+                raise CommandError(SYNTAX)
