@@ -53,7 +53,7 @@ PYTHONS := python3.11 python3.12 python3.13
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-durability flame link-order instructions soak clean
+.PHONY: help install wheel wheel-of-this tree run demo demo-regions judges test check lint types test-compiled test-pure redis-suite fuzz torture region-faults simulate mutants bench bench-quick bench-types bench-durability flame link-order instructions soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,10 @@ bench: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## measure every peer found, writ
 
 bench-quick: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## a selection within a minute, shown and not written
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.suite --quick $(ARGS)
+
+# Beside the servers that `make judges` fetches.
+bench-types: $(STAMP) $(TO_BENCH) ## CPU per command and memory per element, by type; ARGS=--help
+	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.types $(ARGS)
 
 flame: $(STAMP) $(CONNECTOR_STAMP) $(TO_BENCH) ## where the time goes, as a picture (needs Linux's perf); ARGS=--help
 	PYTHONSAFEPATH= $(VENV)/bin/python -m bench.flame $(ARGS)
