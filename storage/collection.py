@@ -15,7 +15,7 @@ from headrace.storage.expiring import Expiring
 from headrace.storage.value import Value
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Collection(Value):
     """A value that consists of elements, and is nothing when it has none."""
 

@@ -10,7 +10,7 @@ from mypy_extensions import mypyc_attr
 Piece = TypeVar("Piece")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Freeable:
     """What consists of pieces: keys, blocks, iids, or chunks of pending entries."""
 

@@ -20,7 +20,7 @@ from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
+@mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class Value(Freeable):
     """What a key holds."""
 
