@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import Records
+from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 
 
@@ -104,6 +105,32 @@ class Form(RdbValues):
     @abstractmethod
     def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
         """Make a key, without its deadline, by commands; what is left where that is much.
+
+        Args:
+            value: what ``Value.freeze`` returned.
+        """
+        raise NotImplementedError
+
+    # Redis's own form
+
+    def rdb_version(self, value: object) -> int:
+        """From which version of RDB on a file can hold all of a value; 0 where none can.
+
+        Args:
+            value: as a keyspace holds it.
+        """
+        return 0
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """The number of the type that holds a value in a file of ``version``.
+
+        Args:
+            value: what ``Value.freeze`` returned.
+        """
+        raise NotImplementedError
+
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
+        """Write a value in that type; what is left where that is much.
 
         Args:
             value: what ``Value.freeze`` returned.

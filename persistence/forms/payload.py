@@ -1,4 +1,4 @@
-"""What DUMP and RESTORE exchange: one value as bytes for another server of this kind.
+"""What DUMP answered before it answered as Redis does, and what RESTORE still takes.
 
 The records of one key without a name and without a deadline, and a footer: the version of the
 format in two bytes and XXH3-64 of all before in eight.
@@ -19,17 +19,15 @@ from headrace.persistence.forms.records import (
     NO_DEADLINE,
     OLDEST_VERSION,
     VERSION,
-    Records,
 )
-from headrace.persistence.forms.table import check, form_of
-from headrace.storage.faces import frozen
+from headrace.persistence.forms.table import check
 
 _VERSION: Final = Struct("<H")
 FOOTER_BYTES: Final = _VERSION.size + CHECKSUM.size
 
 
 class BadFooter(Exception):
-    """The bytes were damaged, or no server of this kind and version made them."""
+    """The bytes were damaged, or come from a server that is newer or of another kind."""
 
 
 class BadPayload(Exception):
@@ -62,41 +60,19 @@ class _OneValue(RecordDecoder):
         self.value = value
 
 
-def dump_value(value: object) -> bytes:
-    """The bytes of a value as a keyspace holds it. Complexity: O(its size)."""
-    records = Records()
-    writer = form_of(value).writer(records)
-    walk = writer.add(b"", frozen(value), NO_DEADLINE)
-    while walk is not None and walk.step():
-        pass
-    writer.flush()
-    records.flush()
-    pieces: list[bytes] = []
-    for payload in records.payloads:
-        pieces.extend(payload)
-    pieces.append(_VERSION.pack(VERSION))
-    body = b"".join(pieces)
-    return body + CHECKSUM.pack(xxh3_64_intdigest(body))
-
-
-def check_footer(data: bytes) -> None:
-    """See that the bytes are as ``dump_value`` made them.
-
-    Raises:
-        BadFooter: they are not.
-    """
+def has_own_footer(data: bytes) -> bool:
+    """Whether the bytes end as a payload of this form, with the right checksum."""
     body_bytes = len(data) - CHECKSUM.size
     if body_bytes < _VERSION.size:
-        raise BadFooter
+        return False
     (version,) = _VERSION.unpack_from(data, body_bytes - _VERSION.size)
     (checksum,) = CHECKSUM.unpack_from(data, body_bytes)
     known = OLDEST_VERSION <= version <= VERSION
-    if not known or xxh3_64_intdigest(memoryview(data)[:body_bytes]) != checksum:
-        raise BadFooter
+    return bool(known and xxh3_64_intdigest(memoryview(data)[:body_bytes]) == checksum)
 
 
-def load_value(data: bytes, now_ms: int) -> object:
-    """The value that ``dump_value`` turned into these bytes, whose footer is right.
+def load_own(data: bytes, now_ms: int) -> object:
+    """The value of a payload whose footer is right.
 
     Args:
         now_ms: the present, as for ``Intake``.

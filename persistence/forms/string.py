@@ -15,6 +15,9 @@ from headrace.persistence.forms.records import (
     Records,
 )
 from headrace.persistence.rdb.kinds import STRING as RDB_STRING
+from headrace.persistence.rdb.kinds import VERSION_MIN
+from headrace.persistence.rdb.listpack import spelled
+from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.string.string import STRING, string_bytes
 
@@ -22,7 +25,6 @@ STRINGS: Final = 3
 INTEGERS: Final = 4
 MORTAL_STRINGS: Final = 5  # as the two above, each with a deadline
 MORTAL_INTEGERS: Final = 6
-_LONGEST_INTEGER: Final = 20  # digits and sign
 
 
 class StringWriter(Writer):
@@ -163,12 +165,24 @@ class StringForm(Form):
     def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
         """A string, an integer where it spells one; see ``RdbValues``."""
         value = source.value()
-        if not isinstance(value, bytes) or len(value) > _LONGEST_INTEGER:
+        if isinstance(value, int):
             return value
-        if not value.removeprefix(b"-").isdigit():
-            return value
-        integer = int(value)
-        return integer if INT64_MIN <= integer <= INT64_MAX and b"%d" % integer == value else value
+        integer = spelled(value)
+        return value if integer is None else integer
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        return VERSION_MIN
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return RDB_STRING
+
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
+        """See ``Form``."""
+        text = value if isinstance(value, bytes) else string_bytes(value)
+        output.string(text or b"")
+        return None
 
     def part_names(self) -> list[str]:
         """There are no parts."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 VERSION: Final = 15  # of the form that Redis 8.10 writes
+VERSION_MIN: Final = 9  # the lowest one that is written here; Redis 5 and later read it
 VALKEY_VERSION_MIN: Final = 80
 VALKEY_VERSION_MAX: Final = 80
 

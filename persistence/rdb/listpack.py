@@ -14,6 +14,10 @@ HEADER_BYTES: Final = 6
 MANY: Final = 0xFFFF  # so many elements, or more: nobody has counted
 _END: Final = 0xFF
 _INTEGER_BYTES: Final = [3, 4, 5, 9]
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+_LONGEST_INTEGER: Final = 20  # digits and sign
+_NINE: Final = 0x39
 
 
 def elements(packed: bytes) -> list[bytes | int]:
@@ -93,3 +97,69 @@ def back_length(size: int) -> bytes:
         shift -= 7
         found.append(size >> shift & 0x7F | 0x80)
     return bytes(found)
+
+
+class Listpack:
+    """A listpack that is being made.
+
+    Attributes:
+        count: how many elements it has.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._made: list[bytes] = []
+
+    def integer(self, number: int) -> None:
+        """Add an integer of 64 bits."""
+        if 0 <= number < 0x80:
+            self._add(bytes([number]))
+        elif -0x1000 <= number < 0x1000:
+            number &= 0x1FFF
+            self._add(bytes([0xC0 | number >> 8, number & 0xFF]))
+        else:
+            for place, size in enumerate(_INTEGER_BYTES):
+                if -(1 << 8 * size - 9) <= number < 1 << 8 * size - 9:
+                    wire = number.to_bytes(size - 1, "little", signed=True)
+                    self._add(bytes([0xF1 + place]) + wire)
+                    return
+            raise OverflowError
+
+    def text(self, text: bytes) -> None:
+        """Add a text, as an integer where it spells one."""
+        number = spelled(text)
+        if number is not None:
+            self.integer(number)
+            return
+        size = len(text)
+        if size < 0x40:
+            self._add(b"%c%b" % (0x80 | size, text))
+        elif size < 0x1000:
+            self._add(b"%c%c%b" % (0xE0 | size >> 8, size & 0xFF, text))
+        else:
+            self._add(b"\xf0%b%b" % (size.to_bytes(4, "little"), text))
+
+    def _add(self, element: bytes) -> None:
+        made = self._made
+        made.append(element)
+        made.append(back_length(len(element)))
+        self.count += 1
+
+    def packed(self) -> bytes:
+        """Its bytes."""
+        body = b"".join(self._made)
+        size = (len(body) + HEADER_BYTES + 1).to_bytes(4, "little")
+        count = min(self.count, MANY).to_bytes(2, "little")
+        return b"%b%b%b\xff" % (size, count, body)
+
+
+def spelled(text: bytes) -> int | None:
+    """The integer of 64 bits that a text spells as it is written; None for any other text."""
+    if not 0 < len(text) <= _LONGEST_INTEGER or text[0] > _NINE:
+        return None
+    if not text.removeprefix(b"-").isdigit():
+        return None
+    number = int(text)
+    if not INT64_MIN <= number <= INT64_MAX or b"%d" % number != text:
+        return None
+    return number

@@ -25,6 +25,23 @@ from headrace.persistence.rdb.kinds import (
     VERSION,
     known_number,
 )
+from headrace.persistence.rdb.opcodes import (
+    END,
+    EXPIRE_MS,
+    EXPIRE_S,
+    FREQUENCY,
+    FUNCTIONS,
+    HIGHEST_TYPE,
+    IDLE,
+    KEY_NOTES,
+    MODULE_NOTE,
+    NOTE,
+    SELECT,
+    SHAPE,
+    SIZES,
+    SLOT,
+    SLOT_IMPORT,
+)
 from headrace.persistence.rdb.others import Others
 from headrace.persistence.rdb.source import RdbFile
 from headrace.persistence.rdb.values import RdbValues
@@ -34,22 +51,6 @@ from headrace.storage.keyspace import Keyspace
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
-_EOF: Final = 0xFF
-_SELECT: Final = 0xFE
-_EXPIRE_S: Final = 0xFD
-_EXPIRE_MS: Final = 0xFC
-_SIZES: Final = 0xFB
-_NOTE: Final = 0xFA
-_FREQUENCY: Final = 0xF9
-_IDLE: Final = 0xF8
-_MODULE_NOTE: Final = 0xF7
-_FUNCTIONS: Final = 0xF5
-_SLOT: Final = 0xF4
-_KEY_NOTES: Final = 0xF3  # of Redis
-_SLOT_IMPORT: Final = 0xF3  # of Valkey
-_SHAPE: Final = 0xF2
-
-_HIGHEST_TYPE: Final = 0x7F  # what is higher stands for itself, and has no key
 _BY_COMMANDS: Final = (
     "Let that server write commands: set aof-use-rdb-preamble to no there, run BGREWRITEAOF, and "
     "take over its append-only folder."
@@ -72,6 +73,7 @@ class RdbReader:
         databases: where keys go.
         values: the types that are known here.
         defaults: what new values get; see ``RdbValues``.
+        now_ms: the present; see ``RdbSource``.
 
     Attributes:
         keys: how many were taken over.
@@ -89,6 +91,7 @@ class RdbReader:
         databases: list[Keyspace],
         values: list[RdbValues],
         defaults: dict[str, int],
+        now_ms: int,
     ) -> None:
         self.keys = 0
         self.left: dict[str, Left] = {}
@@ -102,7 +105,7 @@ class RdbReader:
         self._db: Keyspace = databases[0]
         self._expire_ms: int = NO_EXPIRY
         try:
-            self._source: Final = RdbFile(path)
+            self._source: Final = RdbFile(path, now_ms)
         except OSError as error:
             raise os_refusal(path, "read", error) from error
         try:
@@ -158,41 +161,41 @@ class RdbReader:
 
     def _step(self, kind: int) -> bool:
         source = self._source
-        if kind == _EOF:
+        if kind == END:
             self._finish()
             return False
-        if kind == _SELECT:
+        if kind == SELECT:
             self._select(source.length())
-        elif kind == _EXPIRE_S:
+        elif kind == EXPIRE_S:
             self._expire_ms = source.signed(4) * 1000
-        elif kind == _EXPIRE_MS:
+        elif kind == EXPIRE_MS:
             self._expire_ms = source.signed(8)
-        elif kind == _SIZES:
+        elif kind == SIZES:
             source.length()
             source.length()
-        elif kind == _NOTE:
+        elif kind == NOTE:
             source.string()
             source.string()
-        elif kind == _FREQUENCY:
+        elif kind == FREQUENCY:
             source.byte()
-        elif kind == _IDLE:
+        elif kind == IDLE:
             source.length()
-        elif kind == _SLOT:
+        elif kind == SLOT:
             for _ in range(3):
                 source.length()
-        elif kind == _FUNCTIONS:
+        elif kind == FUNCTIONS:
             self._leave("function library", _library_name(source.string()))
-        elif kind == _MODULE_NOTE:
+        elif kind == MODULE_NOTE:
             source.length()
             self._others.skip_parts()
-        elif kind == _SLOT_IMPORT and self._valkey:
+        elif kind == SLOT_IMPORT and self._valkey:
             self._others.slot_import()
-        elif kind == _KEY_NOTES:
+        elif kind == KEY_NOTES:
             self._others.key_notes()
             self._leave("note of a module on a key", b"")
-        elif kind == _SHAPE and not self._valkey:
+        elif kind == SHAPE and not self._valkey:
             read_shape(source)
-        elif kind > _HIGHEST_TYPE:
+        elif kind > HIGHEST_TYPE:
             raise PersistenceError(
                 f"{os.fsdecode(source.name)}, written by {self.writer}, holds something of kind "
                 f"{kind} at offset {source.offset - 1} that is not known here. {_BY_COMMANDS}"

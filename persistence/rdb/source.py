@@ -30,13 +30,16 @@ class RdbSource:
 
     Attributes:
         size_bytes: how many there are.
+        now_ms: the present. What is dated later counts as having happened now, because the clock
+            may have been set back.
         shapes: the field names of each list of them that hashes of this file share, by number.
 
     Raises:
         CorruptRDB: from any method, when there is less or something else than there should be.
     """
 
-    def __init__(self, name: bytes, data: bytes, size_bytes: int) -> None:
+    def __init__(self, name: bytes, data: bytes, size_bytes: int, now_ms: int) -> None:
+        self.now_ms: Final = now_ms
         self.name: Final = name
         self.size_bytes: Final = size_bytes
         self.shapes: Final[dict[int, list[bytes]]] = {}
@@ -144,9 +147,9 @@ class RdbFile(RdbSource):
         OSError: it cannot be read.
     """
 
-    def __init__(self, path: bytes) -> None:
+    def __init__(self, path: bytes, now_ms: int) -> None:
         self._fd: Final = open_to_read(path)
-        super().__init__(path, b"", os.fstat(self._fd).st_size)
+        super().__init__(path, b"", os.fstat(self._fd).st_size, now_ms)
         self._crc = 0  # of the bytes before the buffer
 
     def close(self) -> None:

@@ -6,7 +6,9 @@ NAMES: Final = ("check-aof", "check-snapshot", "export", "import", "regions")
 SUMMARY: Final = """\
        headrace check-aof [--fix] DIR|FILE
        headrace check-snapshot FILE
-       headrace export --to resp|redis-aof [--from DIR|FILE] OUT
+       headrace export --to rdb|redis-aof|resp [--from DIR|FILE] OUT
        headrace import FROM --dir DIR
        headrace regions --url URL [--url URL ...] [--watch]
 """
+# The oldest Redis that reads each version of RDB.
+READERS: Final = {"5.0": 9, "7.0": 10, "7.2": 11, "7.4": 12, "8.6": 13, "8.8": 14, "8.10": 15}

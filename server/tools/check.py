@@ -108,7 +108,9 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 
 def _check_rdb(path: bytes) -> int:
     """Go through a snapshot of Redis or Valkey; where it ends."""
-    reader = RdbReader(path, empty_databases(DATABASES), rdb_values(), {})
+    reader = RdbReader(
+        path, empty_databases(DATABASES), rdb_values(), {}, time.time_ns() // 1_000_000
+    )
     progress = Progress(os.fsdecode(os.path.basename(path)), reader.size_bytes)
     try:
         while reader.step():

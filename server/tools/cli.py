@@ -10,6 +10,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import PersistenceError, advice
+from headrace.server.tools import READERS
 
 if TYPE_CHECKING:
     from headrace.server.tools.asking import Address
@@ -60,19 +61,29 @@ def _add_export(tools: _Tools) -> None:
     export = tools.add_parser(
         "export",
         help="write data in a form that Redis reads",
-        description="Writes what an append-only folder or a snapshot holds as commands. No server "
-        "may use the folder meanwhile. The source is not changed, and OUT must not exist.",
+        description="Writes what an append-only folder or a snapshot holds as an RDB file or as "
+        "commands. No server may use the folder meanwhile. The source is not changed, and OUT must "
+        "not exist.",
         epilog=_CODES,
     )
     export.add_argument(
         "--to",
         required=True,
-        choices=("resp", "redis-aof"),
-        help="resp: one file of commands, for redis-cli --pipe (OUT may be -). "
+        choices=("rdb", "redis-aof", "resp"),
+        help="rdb: a file that Redis and Valkey load at their start (dump.rdb). "
+        "resp: one file of commands, for redis-cli --pipe (OUT may be -). "
         "redis-aof: a folder to start redis-server on with --dir OUT --appendonly yes",
     )
     export.add_argument(
         "--from", dest="source", default=".", metavar="DIR|FILE", help="default: this folder"
+    )
+    export.add_argument(
+        "--redis",
+        default="",
+        choices=tuple(READERS),
+        metavar="VERSION",
+        help="with --to rdb: the Redis that is to read it, one of "
+        f"{', '.join(READERS)}; default: the oldest that can hold all",
     )
     export.add_argument("out", metavar="OUT")
 
@@ -193,7 +204,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.tool == "export":
         return convert.export(
-            arguments.to, os.fsencode(arguments.source), os.fsencode(arguments.out)
+            arguments.to,
+            os.fsencode(arguments.source),
+            os.fsencode(arguments.out),
+            arguments.redis,
         )
     return convert.import_(
         os.fsencode(arguments.source),

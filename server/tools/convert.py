@@ -12,24 +12,30 @@ from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.persistence.files import write_pieces
 from headrace.persistence.forms.table import forms
+from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import SUFFIX
+from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import Source
-from headrace.server.build import VERSION
+from headrace.server.build import REDIS_VERSION, VERSION
+from headrace.server.tools import READERS
 from headrace.server.tools.workspace import Workspace, make_empty
 from headrace.storage.freezing import frozen_key
 
 TO_REDIS_AOF: Final = "redis-aof"
+TO_RDB: Final = "rdb"
 AS_APPENDONLY: Final = "appendonly"
 _STANDARD_OUTPUT: Final = b"-"
 
 
-def export(form: str, source_path: bytes, out: bytes) -> int:
+def export(form: str, source_path: bytes, out: bytes, for_redis: str = "") -> int:
     """Write what a folder or snapshot holds in a form that Redis reads; 0.
 
     Args:
         form: ``resp``: one file of commands, ``-`` is standard output. ``redis-aof``: a folder for
-            ``redis-server --dir``.
+            ``redis-server --dir``. ``rdb``: a file, a ``dump.rdb``.
+        for_redis: of an RDB file: the version of Redis that is to read it, one of ``READERS``;
+            empty for the oldest one that can hold all.
 
     Raises:
         PersistenceError: something cannot be read or written; nothing was changed.
@@ -42,6 +48,8 @@ def export(form: str, source_path: bytes, out: bytes) -> int:
     if form == TO_REDIS_AOF:
         workspace.write_folder(out, RewriteEncoder(), b"aof")
         os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
+    elif form == TO_RDB:
+        workspace.write_file(out, RdbEncoder(_rdb_version(workspace, for_redis), _notes()))
     elif out == _STANDARD_OUTPUT:
         _write_out(workspace, RewriteEncoder())
     else:
@@ -98,6 +106,45 @@ def _write_out(workspace: Workspace, encoder: Encoder) -> None:
                 more = encoder.more()
                 write_pieces(sys.stdout.fileno(), encoder.take())
     write_pieces(sys.stdout.fileno(), encoder.take())
+
+
+def _rdb_version(workspace: Workspace, for_redis: str) -> int:
+    """In which version of RDB to write, after telling who can read it.
+
+    Raises:
+        PersistenceError: that is too old for what there is, or nothing can hold it.
+    """
+    needed = VERSION_MIN
+    why = ""
+    for form in forms():
+        for value in workspace.values_of(form):
+            version = form.rdb_version(value)
+            if not version:
+                raise PersistenceError(f"Redis has no {form.plural()}. Nothing has been written.")
+            if version > needed:
+                needed = version
+                why = f", because of {form.plural()} that it holds"
+    chosen = READERS[for_redis] if for_redis else needed
+    if chosen < needed:
+        raise PersistenceError(
+            f"Redis {for_redis} cannot hold all of it: Redis {_reader(needed)} is the oldest that "
+            f"can{why}. Nothing has been written."
+        )
+    print(f"Redis {_reader(chosen)} and later can read it (RDB version {chosen}).", file=sys.stderr)
+    return chosen
+
+
+def _reader(version: int) -> str:
+    """The oldest Redis that reads a version of RDB."""
+    return next(name for name, known in READERS.items() if known >= version)
+
+
+def _notes() -> list[bytes]:
+    """Who writes an RDB file, for people and for servers that look."""
+    return [
+        *(b"redis-ver", REDIS_VERSION.encode(), b"headrace-ver", VERSION.encode()),
+        *(b"redis-bits", b"64", b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
+    ]
 
 
 def _print_totals(workspace: Workspace, out: bytes) -> None:

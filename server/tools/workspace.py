@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
@@ -127,7 +128,8 @@ class Workspace:
             "stream-idmp-duration": config.stream_idmp_duration,
             "stream-idmp-maxsize": config.stream_idmp_maxsize,
         }
-        reader = RdbReader(path, self.server.data.dbs, rdb_values(), defaults)
+        now_ms = time.time_ns() // 1_000_000
+        reader = RdbReader(path, self.server.data.dbs, rdb_values(), defaults, now_ms)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)

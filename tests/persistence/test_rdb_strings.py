@@ -32,7 +32,7 @@ def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object) -> 
     path = tmp_path / "dump.rdb"
     path.write_bytes(b"REDIS0011\x00\x01k" + bytes([len(text)]) + text + b"\xff" + bytes(8))
     (db,) = databases(1)
-    reader = RdbReader(os.fsencode(path), [db], rdb_values(), {})
+    reader = RdbReader(os.fsencode(path), [db], rdb_values(), {}, 1)
     while reader.step():
         pass
     reader.close()

@@ -28,6 +28,7 @@ from support.process import Process
 from support.rdb_forms import intset, length, payload, string, ziplist, zipmap
 from support.writers import NAMES, Writer
 
+NOW_MS = 1_763_692_800_000
 LATER_MS = 4_000_000_000_000
 
 # What DUMP answered on the servers named, of a value made by the commands beside it.
@@ -125,7 +126,7 @@ RECORDED: dict[str, tuple[str, object]] = {
 def read(data: bytes) -> object:
     """A payload as Python has such values: without its footer, whose checksum is not looked at."""
     (version,) = struct.unpack("<H", data[-10:-8])
-    source = RdbSource(b"payload", data[:-10], len(data) - 10)
+    source = RdbSource(b"payload", data[:-10], len(data) - 10, NOW_MS)
     kind = known_number(source.byte(), is_valkey_version(version))
     value = read_value(source, kind)
     assert source.left == 0
@@ -303,7 +304,7 @@ def test_shapes_of_a_file() -> None:
     packed = string(listpack([7, 36, b"Ada"]))
     loose = length(7) + string(b"36") + string(b"Ada")
     data = names + packed + loose
-    source = RdbSource(b"file", data, len(data))
+    source = RdbSource(b"file", data, len(data), NOW_MS)
     read_shape(source)
     for kind in (30, 32):
         assert read_value(source, kind) == {b"age": (b"36", 0), b"name": (b"Ada", 0)}
@@ -311,7 +312,7 @@ def test_shapes_of_a_file() -> None:
         (30, string(listpack([8, 36, b"Ada"]))), (30, string(listpack([7, 36]))),
         (30, string(listpack([b"x", 36, b"Ada"]))), (32, length(8)), (32, length(7)),
     ):  # fmt: skip
-        source = RdbSource(b"file", names + other, len(names + other))
+        source = RdbSource(b"file", names + other, len(names + other), NOW_MS)
         read_shape(source)
         with pytest.raises(CorruptRDB):
             read_value(source, kind)
@@ -342,7 +343,7 @@ def test_damage_is_found_or_harmless() -> None:
 
 def is_refused(data: bytes) -> bool:
     (version,) = struct.unpack("<H", data[-10:-8])
-    source = RdbSource(b"payload", data[:-10], len(data) - 10)
+    source = RdbSource(b"payload", data[:-10], len(data) - 10, NOW_MS)
     kind = known_number(source.byte(), is_valkey_version(version))
     if kind not in (*LIST_KINDS, *SET_KINDS, *SORTED_SET_KINDS, *HASH_KINDS, ARRAY):
         return True
@@ -357,7 +358,7 @@ def is_refused(data: bytes) -> bool:
 def test_lengths_that_lie_cost_nothing(kind: int) -> None:
     for count in (b"\x80\xff\xff\xff\xff", b"\x81" + b"\xff" * 8, b"\x81\x7f" + b"\xff" * 7):
         data = bytes([kind]) + (bytes(8) if kind == 24 else b"") + count + bytes(100)
-        source = RdbSource(b"payload", data, len(data))
+        source = RdbSource(b"payload", data, len(data), NOW_MS)
         with pytest.raises(CorruptRDB):
             read_value(source, source.byte())
 
@@ -369,6 +370,6 @@ def test_lengths_that_lie_cost_nothing(kind: int) -> None:
 )  # fmt: skip
 def test_scores_that_are_no_numbers(body: bytes) -> None:
     data = body[:1] + length(1) + body[1:]
-    source = RdbSource(b"payload", data, len(data))
+    source = RdbSource(b"payload", data, len(data), NOW_MS)
     with pytest.raises(CorruptRDB):
         read_value(source, source.byte())

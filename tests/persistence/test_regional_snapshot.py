@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headrace.persistence.check import SnapshotCheck, snapshot_loader
 from headrace.persistence.errors import PersistenceError, SnapshotError
 from headrace.persistence.forms.form import Unsound
-from headrace.persistence.forms.payload import BadPayload, load_value
+from headrace.persistence.forms.payload import BadPayload, load_own
 from headrace.persistence.forms.records import CHECKSUM
 from headrace.persistence.forms.table import check
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
@@ -250,7 +250,7 @@ def test_every_truncation_is_refused(path: Path) -> None:
 def test_no_payload_of_dump_holds_one() -> None:
     body = records_of(random_stream(Random(1), Region(1), 50)) + b"\3\0"
     with pytest.raises(BadPayload, match="no stream of lanes"):
-        load_value(sealed(body), LATE_MS)
+        load_own(sealed(body), LATE_MS)
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -10,6 +10,8 @@ from conftest import Factory
 
 from support.client import RawClient
 from support.process import Pair, ServerProcess
+from support.rdb_forms import sealed
+from support.snapshots import odd_streams, own_payload
 
 OK = b"+OK\r\n"
 BAD_FOOTER = b"-ERR DUMP payload version or checksum are wrong\r\n"
@@ -147,11 +149,63 @@ def test_events(pair: Pair) -> None:
         pair.both("CONFIG", "SET", "notify-keyspace-events", "")
 
 
-def test_a_foreign_value_is_refused(pair: Pair) -> None:
-    pair.both("SET", "k", "value")
-    assert pair.ours.call("RESTORE", "x", 0, dumped(pair.real, "k")) == BAD_FOOTER
-    assert pair.real.call("RESTORE", "x", 0, dumped(pair.ours, "k")) == BAD_FOOTER
-    pair.both("EXISTS", "x")
+STRINGS = ("", "text", "5", "-128", "40000", "-2147483648", "2147483648", "007", "x" * 20)
+
+
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("text", STRINGS)
+def test_a_payload_of_a_string_is_that_of_redis(pair: Pair, text: str) -> None:
+    pair.both("SET", "k", text)
+    pair.both("DUMP", "k")
+
+
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("key", KEYS)
+def test_redis_takes_our_values_and_we_take_those_of_redis(pair: Pair, key: str) -> None:
+    fill(pair.ours)
+    fill(pair.real)
+    ours, real = dumped(pair.ours, key), dumped(pair.real, key)
+    for client, data in ((pair.ours, real), (pair.real, ours)):
+        before = facts(client, key)
+        assert client.call("RESTORE", "copy", 0, data) == OK
+        assert alike(facts(client, "copy")) == alike(before)
+    pair.both("DEBUG", "DIGEST-VALUE", "copy")
+
+
+def alike(found: object) -> object:
+    """Facts without what depends on when, and on which server, something was done."""
+    text = found if isinstance(found, bytes) else repr(found).encode()
+    return re.sub(rb"(radix-tree-nodes\r\n|:)\d{1,2}\r\n|:\d{13}\r\n", b"", text)
+
+
+def test_older_payloads_of_ours_are_taken(client: RawClient) -> None:
+    fill(client)
+    stream = odd_streams()[b"read"]
+    for value in (b"text", 42, stream):
+        assert client.call("RESTORE", "old", 0, own_payload(value), "REPLACE") == OK
+    assert client.call("XLEN", "old") == b":%d\r\n" % stream.length
+
+
+@pytest.mark.since(8, 10)
+def test_payloads_that_redis_refuses(pair: Pair) -> None:
+    """From a server that is newer, of no type, damaged; each with a right checksum, and others."""
+    good = b"\x00\x05hello"
+    ends = (b"\x0f\x00", b"\x00\x00", b"\x10\x00", b"\xff\xff")
+    for body in (
+        *(good + end for end in ends), good + b"more" + ends[0],
+        *(value + ends[0] for value in (
+            b"", b"\x00\xc4", b"\x00\xc3\x01\x05a", b"\x06\x01a", b"\x08\x01a", b"\x2a\x01a",
+            b"\xff\x01a", b"\x01\x00", b"\x13\x00", b"\x00\x80\x00", b"\x00\x81" + b"\xff" * 8,
+            b"\x12\x01\x02\x03abc", b"\x0a\x03abc", b"\x03\x00", b"\x15\x01\x00",
+        )),
+    ):  # fmt: skip
+        pair.both("RESTORE", "k", 0, sealed(body), "REPLACE")
+        if len(body) > 2:
+            pair.both("RESTORE", "k", 0, body + bytes(8), "REPLACE")  # without a checksum
+        damaged = bytearray(sealed(body))
+        damaged[-1] ^= 1
+        assert pair.both("RESTORE", "k", 0, bytes(damaged), "REPLACE") == BAD_FOOTER
+    pair.both("GET", "k")
 
 
 def test_a_damaged_value_is_refused_and_changes_nothing(client: RawClient) -> None:

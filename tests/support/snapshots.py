@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, Records
+from headrace.persistence.forms.records import CHECKSUM, NO_DEADLINE, VERSION, Records
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.storage.expiring import Expiring
@@ -30,14 +31,21 @@ def databases(count: int = 16) -> list[Keyspace]:
 
 
 def records_of(value: object) -> bytes:
-    """The records of a value, as they would stand in a payload of DUMP."""
+    """The records of a value, one behind the other."""
     records = Records()
     writer = form_of(value).writer(records)
     walk = writer.add(b"", frozen(value), NO_DEADLINE)
     while walk is not None and walk.step():
         pass
+    writer.flush()
     records.flush()
-    return b"".join(records.payloads[0])
+    return b"".join([piece for payload in records.payloads for piece in payload])
+
+
+def own_payload(value: object) -> bytes:
+    """What DUMP answered before it answered as Redis does."""
+    body = records_of(value) + struct.pack("<H", VERSION)
+    return body + CHECKSUM.pack(xxh3_64_intdigest(body))
 
 
 def make_stream(entries: Entries, node_entries: int = 3) -> Stream:

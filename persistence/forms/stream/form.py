@@ -10,12 +10,20 @@ from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.records import Records
 from headrace.persistence.forms.stream.kinds import NAMES
 from headrace.persistence.forms.stream.rdb import KINDS, read_stream
+from headrace.persistence.forms.stream.rdb_writing import (
+    VERSION_7_0,
+    VERSION_8_6,
+    VERSION_8_8,
+    StreamRdb,
+    stream_type,
+)
 from headrace.persistence.forms.stream.regional.decoding import LanesReader
 from headrace.persistence.forms.stream.rewriting import StreamRewrite
 from headrace.persistence.forms.stream.soundness import check_stream
 from headrace.persistence.forms.stream.writer import StreamWriter
+from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE
+from headrace.storage.stream.contents import IDMP_DURATION_S, IDMP_MAXSIZE, Contents
 from headrace.storage.stream.frozen import STREAM, FrozenStream
 from headrace.storage.stream.regional.grave import bury
 from headrace.storage.stream.regional.stream import RegionalStream
@@ -66,6 +74,23 @@ class StreamForm(Form):
         duration_s = defaults.get("stream-idmp-duration", IDMP_DURATION_S)
         maxsize = defaults.get("stream-idmp-maxsize", IDMP_MAXSIZE)
         return read_stream(source, number, duration_s, maxsize)
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        stream = cast("Contents", value)
+        for group in stream.groups.values():
+            if group.zone:
+                return VERSION_8_8
+        has_iids = stream.idmp is not None or stream.iids_added > 0
+        return VERSION_8_6 if has_iids or not stream.has_default_limits() else VERSION_7_0
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return stream_type(version)
+
+    def write_rdb(self, output: RdbOutput, value: object) -> StreamRdb:
+        """See ``Form``."""
+        return StreamRdb(output, cast("FrozenStream", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

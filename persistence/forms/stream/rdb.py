@@ -196,15 +196,15 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
         count = min(source.length(), _COUNT_MAX)
         if (ms, seq) in pending:
             raise source.damage("each pending entry once")
-        pending[ms, seq] = (max(0, delivery_ms), ms, seq, count)
+        pending[ms, seq] = (_moment(source, delivery_ms), ms, seq, count)
     owners: dict[tuple[int, int], Consumer] = {}
     for _ in range(source.length()):
         member = source.string()
         if member in group.consumers:
             raise source.damage("each consumer once")
-        consumer = group.create_consumer(member, max(0, source.signed(8)))
+        consumer = group.create_consumer(member, _moment(source, source.signed(8)))
         active_ms = source.signed(8) if kind >= STREAM_7_2 else consumer.seen_ms
-        consumer.active_ms = max(NEVER, active_ms)
+        consumer.active_ms = NEVER if active_ms < 0 else _moment(source, active_ms)
         for _ in range(source.length()):
             place = _read_id(source)
             if place not in pending or place in owners:
@@ -234,6 +234,11 @@ def _read_released(
         group.restore_pending(place[0], place[1], None, 0, count)
 
 
+def _moment(source: RdbSource, moment_ms: int) -> int:
+    """A moment that has come."""
+    return max(0, min(moment_ms, source.now_ms))
+
+
 def _read_id(source: RdbSource) -> tuple[int, int]:
     raw = source.raw(16)
     return int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:], "big")
@@ -260,6 +265,6 @@ def _read_idmp(source: RdbSource, stream: Stream) -> None:
             seq = source.length()
             if not pid or not iid:
                 raise source.damage("producers and iids with a name")
-            stream.record_iid(pid, iid, ms, seq, min(ms, _COUNT_MAX))
+            stream.record_iid(pid, iid, ms, seq, min(ms, source.now_ms))
     stream.iids_added = min(source.length(), _COUNT_MAX)
     stream.iids_duplicates = min(source.length(), _COUNT_MAX)

@@ -1,4 +1,4 @@
-"""DUMP and RESTORE: one value as bytes, to be put back here or on another server of this kind."""
+"""DUMP and RESTORE: one value as bytes, to be put back here or on another server, of Redis too."""
 
 from __future__ import annotations
 
@@ -16,13 +16,8 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import INT64_MAX
 from headrace.persistence.aof.rewrite import key_commands
-from headrace.persistence.forms.payload import (
-    BadFooter,
-    BadPayload,
-    check_footer,
-    dump_value,
-    load_value,
-)
+from headrace.persistence.forms.dumped import dump_value, load_value
+from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
 from headrace.server.commands.deadlines import has_passed
 from headrace.server.commands.keys.events import RESTORED
@@ -146,7 +141,6 @@ def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced:
 
 def _value(data: bytes, now_ms: int) -> object:
     try:
-        check_footer(data)
         return load_value(data, now_ms)
     except BadFooter:
         raise CommandError(BAD_DUMP_FOOTER) from None

@@ -8,10 +8,12 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import INT64_MAX, INT64_MIN, Intake, Reader
 from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from support.tally.value import TALLY, FrozenTally, Tally
 
 RECORD = 200
+RDB_TALLY = 100  # no server of Redis has it
 MARKS_AT_ONCE = 10
 
 
@@ -70,10 +72,23 @@ class TallyForm(Form):
         return TallyRewrite(commands, key, cast("FrozenTally", value).marks)
 
     def rdb_types(self) -> list[int]:
-        return []
+        return [RDB_TALLY]
 
     def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
-        raise AssertionError("Redis has no tallies")
+        return Tally([source.signed(8) for _ in range(source.many(8))])
+
+    def rdb_version(self, value: object) -> int:
+        return 0
+
+    def rdb_type(self, value: object, version: int) -> int:
+        return RDB_TALLY
+
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
+        marks = cast("FrozenTally", value).marks
+        output.length(len(marks))
+        for mark in marks:
+            output.little(mark, 8)
+        return None
 
     def part_names(self) -> list[str]:
         return ["marks"]

@@ -1,0 +1,95 @@
+"""What DUMP answers and RESTORE takes: one value as Redis packs it.
+
+The number of its type, the value as it stands in an RDB file, the version of that form in two
+bytes, and CRC-64 of all before in eight. A payload of Valkey has a version of its own. What servers
+of ours answered before they did this is another form (``payload``), and still taken.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.errors import CorruptRDB
+from headrace.persistence.forms.form import Unsound
+from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_footer, load_own
+from headrace.persistence.forms.table import check, form_of, rdb_values
+from headrace.persistence.rdb.crc64 import crc64
+from headrace.persistence.rdb.kinds import VERSION, is_valkey_version, known_number
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.source import RdbSource
+from headrace.persistence.rdb.values import RdbValues
+from headrace.storage.faces import frozen
+
+_VERSION_BYTES: Final = 2
+_CHECKSUM_BYTES: Final = 8
+_FOOTER_BYTES: Final = _VERSION_BYTES + _CHECKSUM_BYTES
+_NAME: Final = b"payload"
+_values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types, when one was needed
+
+
+def dump_value(value: object) -> bytes:
+    """The payload of a value as a keyspace holds it. Complexity: O(its size)."""
+    output = RdbOutput(VERSION)
+    content = frozen(value)
+    form = form_of(content)
+    output.byte(form.rdb_type(content, VERSION))
+    walk = form.write_rdb(output, content)
+    while walk is not None and walk.step():
+        pass
+    output.little(VERSION, _VERSION_BYTES)
+    body = b"".join(output.take())
+    return body + crc64(body, 0).to_bytes(_CHECKSUM_BYTES, "little")
+
+
+def load_value(data: bytes, now_ms: int) -> object:
+    """The value that a payload holds.
+
+    Args:
+        now_ms: the present; what the payload dates later counts as having happened now.
+
+    Raises:
+        BadFooter: it was damaged, or comes from a server that is newer or of another kind.
+        BadPayload: there is no value in it.
+    Complexity: O(its size), because every element is looked at.
+    """
+    version = _version(data)
+    if version < 0:
+        if has_own_footer(data):
+            return load_own(data, now_ms)
+        raise BadFooter
+    body = data[:-_FOOTER_BYTES]
+    if not body:
+        raise BadPayload("nothing in front of the footer")
+    source = RdbSource(_NAME, body, len(body), now_ms)
+    number = known_number(source.byte(), is_valkey_version(version))
+    known = _known(number)
+    if known is None:
+        raise BadPayload(f"a value of type {number}")
+    try:
+        value = known.read_rdb(source, number, {})
+        check(value)
+    except (CorruptRDB, Unsound) as error:
+        raise BadPayload(str(error)) from error
+    return value
+
+
+def _version(data: bytes) -> int:
+    """The version in a footer of Redis or Valkey that is right; -1 where there is none."""
+    end = len(data) - _CHECKSUM_BYTES
+    if end < _VERSION_BYTES:
+        return -1
+    version = int.from_bytes(data[end - _VERSION_BYTES : end], "little")
+    if version > VERSION and not is_valkey_version(version):
+        return -1
+    checksum = int.from_bytes(data[end:], "little")
+    if checksum and checksum != crc64(data[:end], 0):  # 0: the server makes no checksums
+        return -1
+    return version
+
+
+def _known(number: int) -> RdbValues | None:
+    if not _values:
+        for known in rdb_values():
+            for each in known.rdb_types():
+                _values[each] = known
+    return _values.get(number)

@@ -1,0 +1,96 @@
+"""Frozen keys as a file of Redis's own: dump.rdb.
+
+``REDIS`` and the version in four digits, notes on who wrote it, then the keys of each database in
+turn: a deadline where there is one, the number of the type, the key, the value. A checksum of all
+ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.encoder import Encoder
+from headrace.persistence.forms.form import Walk
+from headrace.persistence.forms.table import form_of
+from headrace.persistence.rdb.crc64 import crc64
+from headrace.persistence.rdb.head import REDIS
+from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, NOTE, SELECT
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.storage.entry import NO_EXPIRY
+from headrace.storage.freezing import FrozenKey
+
+
+class RdbEncoder(Encoder):
+    """Makes the bytes of one file.
+
+    Args:
+        version: of the form; see ``Form.rdb_version``.
+        notes: names and values in turn, which tell who wrote it; ``redis-ver`` comes first.
+    """
+
+    def __init__(self, version: int, notes: list[bytes]) -> None:
+        super().__init__()
+        self._version: Final = version
+        self._notes: Final = notes
+        self._output: Final = RdbOutput(version)
+        self._db = -1
+        self._walk: Walk | None = None
+        self._crc = 0
+        self._plain: Final = form_of(b"")
+        self._made: list[bytes] = []
+
+    def begin(self) -> None:
+        """Make what stands in front of all keys."""
+        output = self._output
+        output.raw(b"%b%04d" % (REDIS, self._version))
+        for place in range(0, len(self._notes), 2):
+            output.byte(NOTE)
+            output.string(self._notes[place])
+            output.string(self._notes[place + 1])
+        self.size_bytes = output.size_bytes
+
+    def add(self, key: FrozenKey) -> bool:
+        """Take a key; see ``Encoder``."""
+        output = self._output
+        if key.db != self._db:
+            self._db = key.db
+            output.byte(SELECT)
+            output.length(key.db)
+        if key.expire_ms != NO_EXPIRY:
+            output.byte(EXPIRE_MS)
+            output.little(key.expire_ms, 8)
+        value = key.value
+        form = self._plain if isinstance(value, (bytes, int)) else form_of(value)
+        output.byte(form.rdb_type(value, self._version))
+        output.string(key.key)
+        self._walk = form.write_rdb(output, value)
+        self.size_bytes = output.size_bytes
+        return self._walk is not None
+
+    def more(self) -> bool:
+        """Go on with the last key; see ``Encoder``."""
+        if self._walk is not None and not self._walk.step():
+            self._walk = None
+        self.size_bytes = self._output.size_bytes
+        return self._walk is not None
+
+    def finish(self) -> None:
+        """Make the end and the checksum."""
+        self._output.byte(END)
+        self._made = self._checked()
+        self._made.append(self._crc.to_bytes(8, "little"))
+        self.size_bytes = sum([len(piece) for piece in self._made])
+
+    def take(self) -> list[bytes]:
+        """What has been made since the last call, in the order of the file."""
+        made = self._made or self._checked()
+        self._made = []
+        self.size_bytes = 0
+        return made
+
+    def _checked(self) -> list[bytes]:
+        """What the output holds; it joins the checksum."""
+        pieces = self._output.take()
+        for piece in pieces:
+            self._crc = crc64(piece, self._crc)
+        return pieces
