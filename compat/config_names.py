@@ -180,11 +180,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer(
                 "hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries"
             ),
-            Integer(
-                "zset-max-listpack-entries", 128, 0, LONG_MAX, alias="zset-max-ziplist-entries"
-            ),
             Memory("hash-max-listpack-value", 64, 0, LONG_MAX, alias="hash-max-ziplist-value"),
-            Memory("zset-max-listpack-value", 64, 0, LONG_MAX, alias="zset-max-ziplist-value"),
             Memory("hll-sparse-max-bytes", 3000, 0, LONG_MAX),
             YesNo("lazyexpire-nested-arbitrary-keys", True),
             YesNo("key-memory-histograms", False),

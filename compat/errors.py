@@ -381,6 +381,16 @@ WAITAOF_WITHOUT_AOF: Final = (
 )
 
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
+OUT_OF_RANGE: Final = b"ERR value is out of range"
+NUMKEYS_BELOW_ONE: Final = b"ERR numkeys should be greater than 0"
+COUNT_BELOW_ONE: Final = b"ERR count should be greater than 0"
+LIMIT_BELOW_ZERO: Final = b"ERR LIMIT can't be negative"
+
+
+def no_input_keys(full_name: bytes) -> bytes:
+    """For a command that combines keys and was given none."""
+    return b"ERR at least 1 input key is needed for '%b' command" % full_name
+
 
 SAVE_IN_PROGRESS: Final = b"ERR Background save already in progress"
 SAVE_FAILED: Final = b"ERR"

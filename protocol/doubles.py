@@ -18,17 +18,23 @@ def double(value: float) -> bytes:
     """
     if -_WHOLE <= value <= _WHOLE:
         whole = int(value)
-        if whole == value:
-            if whole:
-                return b"%d" % whole
-            return b"-0" if copysign(1.0, value) < 0 else b"0"
-    elif isinf(value):
-        return b"inf" if value > 0 else b"-inf"
-    elif isnan(value):
+        if whole == value and whole:
+            return b"%d" % whole
+    return in_digits(value)
+
+
+def in_digits(value: float) -> bytes:
+    """As ``double``, with no other way to write whole numbers: digits, and zeros behind them."""
+    if isnan(value):
         return b"nan"
-    digits = digits_of(value)
-    text = _write_out(digits, int(exponent_of_last()))
-    return b"-" + text if value < 0 else text
+    if value == 0:
+        text = b"0"
+    elif isinf(value):
+        text = b"inf"
+    else:
+        digits = digits_of(value)
+        text = _write_out(digits, int(exponent_of_last()))
+    return b"-" + text if copysign(1.0, value) < 0 else text
 
 
 def _write_out(digits: bytes, exponent: int) -> bytes:

@@ -8,6 +8,7 @@ from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
+from headrace.storage.limits import SmallLimits
 from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 
@@ -29,6 +30,7 @@ class Data:
         unused: what waits to be freed in slices; freed: how many values have been.
         expiring: what expires inside of values.
         node_limits: the size of the blocks of streams.
+        sorted_set_limits: of small sorted sets.
         freezing: the state that a snapshot takes, while one does.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
@@ -45,6 +47,7 @@ class Data:
             Keyspace(index, self.expired, self.unused, self.expiring) for index in range(databases)
         ]
         self.node_limits = node_limits
+        self.sorted_set_limits = SmallLimits(128, 64)
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True

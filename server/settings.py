@@ -14,6 +14,7 @@ from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
+from headrace.storage.limits import SmallLimits
 from headrace.storage.regions.region import MODES
 from headrace.storage.stream.appending import NodeLimits
 
@@ -40,9 +41,12 @@ class Settings:
         hooks["proto-max-bulk-len"] = self.take_bulk_length
         hooks["stream-node-max-bytes"] = self.take_node_limits
         hooks["stream-node-max-entries"] = self.take_node_limits
+        hooks["zset-max-listpack-entries"] = self.take_sorted_set_limits
+        hooks["zset-max-listpack-value"] = self.take_sorted_set_limits
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
+        self.take_sorted_set_limits()
         self.take_id_mode()
         self.take_peers()
         self.take_events()
@@ -132,6 +136,14 @@ class Settings:
         config = self._config
         self._server.data.node_limits = NodeLimits(
             config.stream_node_max_bytes, config.stream_node_max_entries
+        )
+        return None
+
+    def take_sorted_set_limits(self) -> str | None:
+        """Keep sorted sets small up to the new limits."""
+        config = self._config
+        self._server.data.sorted_set_limits = SmallLimits(
+            config.zset_max_listpack_entries, config.zset_max_listpack_value
         )
         return None
 

@@ -14,13 +14,22 @@ if TYPE_CHECKING:
 DIGEST_BYTES: Final = 20
 
 
-class Digest:
-    """A digest that parts are added to."""
+def _plainly(value: float) -> bytes:
+    return repr(value).encode()
 
-    def __init__(self) -> None:
+
+class Digest:
+    """A digest that parts are added to.
+
+    Args:
+        spelled: how doubles are written that it depends on.
+    """
+
+    def __init__(self, spelled: Callable[[float], bytes] = _plainly) -> None:
         from hashlib import sha1  # late: OpenSSL comes with it
 
         self.value = 0
+        self.spelled: Final = spelled
         self._made: Final[Callable[..., HASH]] = sha1
 
     def toggle(self, part: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from headrace.persistence.forms.form import Form, Unsound
 from headrace.persistence.forms.records import DATABASE, END, HEADER
 from headrace.persistence.forms.set import SetForm
+from headrace.persistence.forms.sorted_set import SortedSetForm
 from headrace.persistence.forms.stream.form import StreamForm
 from headrace.persistence.forms.string import StringForm
 from headrace.persistence.rdb.values import RdbValues
@@ -69,3 +70,4 @@ def check(value: object) -> None:
 register(StringForm())
 register(StreamForm())
 register(SetForm())
+register(SortedSetForm())

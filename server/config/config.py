@@ -87,6 +87,8 @@ class Config:
     rdb_key_save_delay: int
     stream_node_max_bytes: int
     stream_node_max_entries: int
+    zset_max_listpack_entries: int
+    zset_max_listpack_value: int
     stream_idmp_duration: int
     stream_idmp_maxsize: int
     stream_consumer_reclaim_ms: int

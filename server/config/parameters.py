@@ -535,6 +535,22 @@ COLLECTIONS: Final[tuple[Parameter, ...]] = (
         LONG_MAX,
         doc="Length of a member above which a set becomes a table.",
     ),
+    Integer(
+        "zset-max-listpack-entries",
+        128,
+        0,
+        LONG_MAX,
+        alias="zset-max-ziplist-entries",
+        doc="Number of members up to which a sorted set is small.",
+    ),
+    Memory(
+        "zset-max-listpack-value",
+        64,
+        0,
+        LONG_MAX,
+        alias="zset-max-ziplist-value",
+        doc="Size of a member up to which a sorted set is small.",
+    ),
 )
 
 REGIONS: Final[tuple[Parameter, ...]] = (

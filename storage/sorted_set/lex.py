@@ -48,43 +48,49 @@ class LexRange:
         exclusive = low.exclusive or high.exclusive
         return low.member > high.member or (low.member == high.member and exclusive)
 
-    def of_run(self, run: bytes, reverse: bool) -> tuple[i64, i64]:
+    def of_run(self, run: bytes, reverse: bool, skipped: i64) -> tuple[i64, i64]:
         """The first number in the range and the one behind its last, walked from either end.
 
         Members that are not in order, because their scores differ, end the range or do not begin
-        it, as in a walk.
+        it, as in Redis's walk; those that are skipped are not compared.
         """
         size = size_of(run)
         if self.is_empty() or not size:
             return 0, 0
-        inside_low: list[bool] = []
-        inside_high: list[bool] = []
+        above_low: list[bool] = []
+        below_high: list[bool] = []
         place = first_place(run)
         end: i64 = len(run)
         while place < end:
-            inside_low.append(self._is_above_low(run, place))
-            inside_high.append(self._is_below_high(run, place))
+            above_low.append(self._is_above_low(run, place))
+            below_high.append(self._is_below_high(run, place))
             place = next_at(run, place)
-        if not inside_low[-1] or not inside_high[0]:
+        if not above_low[-1] or not below_high[0]:
             return 0, 0
-        first: i64 = 0
-        last: i64 = size - 1
         if reverse:
-            while last >= 0 and not inside_high[last]:
+            last: i64 = size - 1
+            while last >= 0 and not below_high[last]:
                 last -= 1
+            if last < 0 or not above_low[last]:
+                return 0, 0
+            last = max(-1, last - skipped)
             first = last
-            while first >= 0 and inside_low[first]:
+            while first >= 0 and above_low[first]:
                 first -= 1
             return first + 1, last + 1
-        while first < size and not inside_low[first]:
+        first = 0
+        while first < size and not above_low[first]:
             first += 1
+        if first == size or not below_high[first]:
+            return 0, 0
+        first = min(size, first + skipped)
         last = first
-        while last < size and inside_high[last]:
+        while last < size and below_high[last]:
             last += 1
         return first, last
 
-    def of_tree(self, tree: Tree) -> tuple[i64, i64]:
-        """The first rank in the range, and the one behind its last."""
+    def of_tree(self, tree: Tree, reverse: bool, skipped: i64) -> tuple[i64, i64]:
+        """The first rank in the range and the one behind its last, without those skipped."""
         if self.is_empty():
             return 0, 0
         low = self.low
@@ -99,6 +105,10 @@ class LexRange:
             end = 0
         elif high.kind == MEMBER:
             end = tree.below_member(high.member, not high.exclusive)
+        if reverse:
+            end -= min(skipped, max(0, end - first))
+        else:
+            first += min(skipped, max(0, end - first))
         return first, max(first, end)
 
     def _is_above_low(self, run: bytes, place: i64) -> bool:

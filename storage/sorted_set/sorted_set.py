@@ -40,7 +40,7 @@ from headrace.storage.sorted_set.runs import (
 )
 
 SORTED_SET: Final = b"zset"
-_DIGEST_NUMBER: Final = 2
+_DIGEST_NUMBER: Final = 3
 _SMALL_BYTES: Final = 33 + 32  # of the ``bytes`` and of the object that holds it
 
 
@@ -56,6 +56,10 @@ class SortedSet(Collection):
         self.rep: object = EMPTY
 
     # Looking
+
+    def is_large(self) -> bool:
+        """Whether it has turned large."""
+        return not isinstance(self.rep, bytes)
 
     def size(self) -> int:
         """How many members there are."""
@@ -90,18 +94,19 @@ class SortedSet(Collection):
         assert isinstance(rep, Large)
         return rep.tree.above_score(score, inclusive)
 
-    def lex_ranks(self, wanted: LexRange, reverse: bool) -> tuple[i64, i64]:
+    def lex_ranks(self, wanted: LexRange, reverse: bool, skipped: i64) -> tuple[i64, i64]:
         """The first rank in a range of members, and the one behind its last.
 
         Args:
             reverse: it is walked from its end. That decides which members are in it if scores
                 differ and the set is small.
+            skipped: so many, which the walk meets first, are left out.
         """
         rep = self.rep
         if isinstance(rep, bytes):
-            return wanted.of_run(rep, reverse)
+            return wanted.of_run(rep, reverse, skipped)
         assert isinstance(rep, Large)
-        return wanted.of_tree(rep.tree)
+        return wanted.of_tree(rep.tree, reverse, skipped)
 
     def runs(self, first: i64, end: i64) -> list[bytes]:
         """Runs of the members from rank ``first`` up to and without ``end``."""
@@ -229,9 +234,9 @@ class SortedSet(Collection):
         digest.mix_type(_DIGEST_NUMBER)
         for run in self.runs(0, self.size()):
             for member, score in pairs_of(run):
-                part = Digest()
+                part = Digest(digest.spelled)
                 part.mix(member)
-                part.mix(b"%.17g" % score)
+                part.mix(digest.spelled(score))
                 digest.toggle(part.value.to_bytes(DIGEST_BYTES, "big"))
 
 

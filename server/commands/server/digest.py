@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.protocol.doubles import in_digits
 from headrace.storage.digest import DIGEST_BYTES, Digest
 from headrace.storage.entry import NO_EXPIRY, Entry
 from headrace.storage.faces import face
@@ -25,7 +26,7 @@ def _add_value(digest: Digest, entry: Entry) -> None:
 
 def value_digest(entry: Entry | None) -> bytes:
     """The digest of one value, as DEBUG DIGEST-VALUE shows it; all zeros when it is not there."""
-    digest = Digest()
+    digest = Digest(in_digits)
     if entry is not None:
         _add_value(digest, entry)
     return digest.hexadecimal()
@@ -39,7 +40,7 @@ def data_digest(databases: list[Keyspace]) -> bytes:
             continue
         total.mix(db.index.to_bytes(4, "big"))
         for entry in db.slots:
-            digest = Digest()
+            digest = Digest(in_digits)
             digest.mix(entry.key)
             _add_value(digest, entry)
             total.toggle(digest.value.to_bytes(DIGEST_BYTES, "big"))

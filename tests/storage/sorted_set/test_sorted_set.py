@@ -142,7 +142,7 @@ def ask(chance: random.Random, value: SortedSet, model: Model, kind: str) -> Non
         low, high = chosen_member(chance, 4000), chosen_member(chance, 4000)
         exclusive = chance.random() < 0.5
         wanted = LexRange(LexBound(MEMBER, low, exclusive), LexBound(MEMBER, high, exclusive))
-        start, stop = value.lex_ranks(wanted, chance.random() < 0.5)
+        start, stop = value.lex_ranks(wanted, chance.random() < 0.5, 0)
         inside = [
             each
             for _, each in order
@@ -248,12 +248,13 @@ def test_names_across_scores_are_walked_as_by_redis() -> None:
     """Where scores differ, a small set is walked from the end that was asked for."""
     value = sorted_set_of([(1.0, b"d"), (2.0, b"b"), (3.0, b"c"), (4.0, b"e")], SMALL)
     low, high = LexBound(MEMBER, b"b", False), LexBound(MEMBER, b"c", False)
-    assert value.lex_ranks(LexRange(low, high), False) == (0, 0)  # the first one is above it
+    assert value.lex_ranks(LexRange(low, high), False, 0) == (0, 0)  # the first one is above it
     everything = LexRange(LexBound(LOWEST, b"", True), LexBound(HIGHEST, b"", True))
-    assert value.lex_ranks(everything, True) == (0, 4)
+    assert value.lex_ranks(everything, True, 0) == (0, 4)
     high = LexBound(MEMBER, b"d", False)
-    assert value.lex_ranks(LexRange(low, high), False) == (0, 3)
-    assert value.lex_ranks(LexRange(low, high), True) == (0, 3)
+    assert value.lex_ranks(LexRange(low, high), False, 0) == (0, 3)
+    assert value.lex_ranks(LexRange(low, high), True, 0) == (0, 3)
+    assert value.lex_ranks(LexRange(low, high), True, 2) == (0, 1)
 
 
 def test_memory_of_a_large_one_and_its_pieces() -> None:

@@ -1,0 +1,307 @@
+"""Several sets at once: ZUNION, ZINTER, ZDIFF, their STOREs, and ZINTERCARD.
+
+Sources are sorted sets and sets, whose members have the score 1. Where order decides, because sums
+of doubles depend on it, sources are taken as in Redis: the smallest one first.
+"""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from headrace.compat.errors import (
+    LIMIT_BELOW_ZERO,
+    NOT_AN_INTEGER,
+    SYNTAX,
+    WRONGTYPE,
+    CommandError,
+    no_input_keys,
+)
+from headrace.compat.floats import parse_double
+from headrace.compat.sorted_set_errors import WEIGHT_NOT_A_FLOAT
+from headrace.protocol.packing import Packer
+from headrace.server.changes.events import Event
+from headrace.server.commands.collections import store_result
+from headrace.server.commands.sorted_sets.events import (
+    DIFFERENCE_STORED,
+    INTERSECTION_STORED,
+    UNION_STORED,
+)
+from headrace.server.commands.sorted_sets.values import limits
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+)
+from headrace.storage.set.set import Set
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
+
+_UNION: Final = 0
+_INTER: Final = 1
+_DIFF: Final = 2
+
+_SUM: Final = 0
+_MIN: Final = 1
+_MAX: Final = 2
+_COUNT: Final = 3
+_AGGREGATES: Final = {b"SUM": _SUM, b"MIN": _MIN, b"MAX": _MAX, b"COUNT": _COUNT}
+
+_READ_KEYS: Final = (KeySpec("RO ACCESS", keynum=(0, 1, 1)),)
+_STORE_KEYS: Final = (KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2, keynum=(0, 1, 1)))
+
+
+class Source:
+    """A key that members come from.
+
+    Attributes:
+        value: a sorted set or a set, or None where there is no key.
+        weight: what scores are multiplied by.
+    """
+
+    def __init__(self, value: SortedSet | Set | None) -> None:
+        self.value: Final[SortedSet | Set | None] = value
+        self.weight = 1.0
+
+    def size(self) -> int:
+        """How many members there are."""
+        return 0 if self.value is None else self.value.size()
+
+    def pairs(self) -> list[tuple[bytes, float]]:
+        """All members with their scores, in order."""
+        value = self.value
+        found: list[tuple[bytes, float]] = []
+        if isinstance(value, Set):
+            return [(member, 1.0) for member in value.members()]
+        if value is not None:
+            for run in value.runs(0, value.size()):
+                found.extend(pairs_of(run))
+        return found
+
+    def score(self, member: bytes) -> float:
+        """The score of a member; not a number where it is not there."""
+        value = self.value
+        if isinstance(value, Set):
+            return 1.0 if value.has(member) else float("nan")
+        return float("nan") if value is None else value.score(member)
+
+
+class Combining:
+    """What one of the commands asks for.
+
+    Args:
+        at: where the number of keys stands.
+        operation: ``_UNION``, ``_INTER`` or ``_DIFF``.
+        stored: the result is; counted: only its size is asked for.
+
+    Raises:
+        CommandError: it is not well formed, or a key holds another type.
+    """
+
+    def __init__(self, call: Call, at: int, operation: int, stored: bool, counted: bool) -> None:
+        args = Args(call.argv, at)
+        numkeys = args.integer(NOT_AN_INTEGER)
+        if numkeys < 1:
+            raise CommandError(no_input_keys(call.name()))
+        if numkeys > args.left:
+            raise CommandError(SYNTAX)
+        self._operation: Final = operation
+        self._sources: list[Source] = [_source(call, args.word()) for _ in range(numkeys)]
+        self._aggregate = _SUM
+        self.scores = False
+        self.limit = 0
+        weighed = operation != _DIFF and not counted
+        while args.left:
+            option = args.option()
+            if option == b"WEIGHTS" and weighed and args.left >= numkeys:
+                self._take_weights(args)
+            elif option == b"AGGREGATE" and weighed and args.left:
+                aggregate = _AGGREGATES.get(args.option(), -1)
+                if aggregate < 0:
+                    raise CommandError(SYNTAX)
+                self._aggregate = aggregate
+            elif option == b"WITHSCORES" and not stored and not counted:
+                self.scores = True
+            elif option == b"LIMIT" and counted and args.left:
+                self.limit = args.integer(LIMIT_BELOW_ZERO)
+                if self.limit < 0:
+                    raise CommandError(LIMIT_BELOW_ZERO)
+            else:
+                raise CommandError(SYNTAX)
+
+    def _take_weights(self, args: Args) -> None:
+        for source in self._sources:
+            weight = parse_double(args.word())
+            if weight is None:
+                raise CommandError(WEIGHT_NOT_A_FLOAT)
+            source.weight = weight
+
+    def result(self) -> list[tuple[float, bytes]]:
+        """All members with their scores, in order."""
+        if self._operation == _UNION:
+            scores = self._union()
+        elif self._operation == _INTER:
+            scores = self._intersection()
+        else:
+            scores = self._difference()
+        pairs = [(score, member) for member, score in scores.items()]
+        pairs.sort()
+        return pairs
+
+    def count(self) -> int:
+        """How many members the intersection has, up to the limit."""
+        sources = sorted(self._sources, key=_size)
+        found = 0
+        for member, _ in sources[0].pairs():
+            if _is_in_all(sources, member):
+                found += 1
+                if found == self.limit:
+                    break
+        return found
+
+    def _union(self) -> dict[bytes, float]:
+        scores: dict[bytes, float] = {}
+        for source in sorted(self._sources, key=_size):
+            for member, each in source.pairs():
+                score = self._weighed(source, each)
+                if member in scores:
+                    score = self._joined(scores[member], score)
+                scores[member] = score
+        return scores
+
+    def _intersection(self) -> dict[bytes, float]:
+        sources = sorted(self._sources, key=_size)
+        scores: dict[bytes, float] = {}
+        for member, each in sources[0].pairs():
+            score = self._weighed(sources[0], each)
+            is_in_all = True
+            for source in sources[1:]:
+                other = source.score(member)
+                if isnan(other):
+                    is_in_all = False
+                    break
+                # Only the first one's may not be no number: so it is in Redis.
+                other = source.weight if self._aggregate == _COUNT else other * source.weight
+                score = self._joined(score, other)
+            if is_in_all:
+                scores[member] = score
+        return scores
+
+    def _difference(self) -> dict[bytes, float]:
+        others = [source for source in self._sources[1:] if source.size()]
+        return {
+            member: score
+            for member, score in self._sources[0].pairs()
+            if not _is_in_any(others, member)
+        }
+
+    def _weighed(self, source: Source, score: float) -> float:
+        if self._aggregate == _COUNT:
+            return source.weight
+        score *= source.weight
+        return 0.0 if isnan(score) else score
+
+    def _joined(self, score: float, other: float) -> float:
+        if self._aggregate == _MIN:
+            return min(score, other)
+        if self._aggregate == _MAX:
+            return max(score, other)
+        score += other
+        return 0.0 if isnan(score) else score
+
+
+def _size(source: Source) -> int:
+    return source.size()
+
+
+def _is_in_all(sources: list[Source], member: bytes) -> bool:
+    for source in sources[1:]:
+        if isnan(source.score(member)):
+            return False
+    return True
+
+
+def _is_in_any(sources: list[Source], member: bytes) -> bool:
+    for source in sources:
+        if not isnan(source.score(member)):
+            return True
+    return False
+
+
+def _source(call: Call, key: bytes) -> Source:
+    value = call.lookup(key)
+    if value is None or isinstance(value, (SortedSet, Set)):
+        return Source(value)
+    raise CommandError(WRONGTYPE)
+
+
+def _answer(call: Call, operation: int) -> object:
+    combining = Combining(call, 1, operation, False, False)
+    resp3 = call.session.resp3
+    out = Packer(resp3)
+    pairs = combining.result()
+    scores = combining.scores
+    out.array(2 * len(pairs) if scores and not resp3 else len(pairs))
+    for score, member in pairs:
+        if scores and resp3:
+            out.array(2)
+        out.text(member)
+        if scores:
+            out.double(score)
+    return out.packed()
+
+
+def _store(call: Call, operation: int, event: Event) -> object:
+    combining = Combining(call, 2, operation, True, False)
+    made = sorted_set_of(combining.result(), limits(call))
+    store_result(call, call.argv[1], made, event, call.argv)
+    return made.size()
+
+
+@command("ZUNION", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
+def zunion(call: Call) -> object:
+    """Reply: the members of any of the sets, with WITHSCORES each with its score."""
+    return _answer(call, _UNION)
+
+
+@command("ZINTER", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
+def zinter(call: Call) -> object:
+    """Reply: the members of all of the sets, with WITHSCORES each with its score."""
+    return _answer(call, _INTER)
+
+
+@command("ZDIFF", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
+def zdiff(call: Call) -> object:
+    """Reply: the members of the first set that no other has, with their scores if asked for."""
+    return _answer(call, _DIFF)
+
+
+@command("ZINTERCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_READ_KEYS, acl=("sortedset",))
+def zintercard(call: Call) -> object:
+    """Reply: how many members are in all of the sets, or the limit."""
+    return Combining(call, 1, _INTER, False, True).count()
+
+
+_STORING: Final = WRITE | DENYOOM | MOVABLEKEYS
+
+
+@command("ZUNIONSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
+def zunionstore(call: Call) -> object:
+    """Reply: how many members were stored."""
+    return _store(call, _UNION, UNION_STORED)
+
+
+@command("ZINTERSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
+def zinterstore(call: Call) -> object:
+    """Reply: how many members were stored."""
+    return _store(call, _INTER, INTERSECTION_STORED)
+
+
+@command("ZDIFFSTORE", arity=-4, flags=_STORING, keys=_STORE_KEYS, acl=("sortedset",))
+def zdiffstore(call: Call) -> object:
+    """Reply: how many members were stored."""
+    return _store(call, _DIFF, DIFFERENCE_STORED)

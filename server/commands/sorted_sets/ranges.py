@@ -1,0 +1,179 @@
+"""Ranges of members: ZRANGE, its older kin, and ZRANGESTORE."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat.errors import SYNTAX, CommandError
+from headrace.compat.sorted_set_errors import LIMIT_OF_RANKS, SCORES_OF_NAMES
+from headrace.server.commands.collections import store_result
+from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
+from headrace.server.commands.sorted_sets.events import RANGE_STORED
+from headrace.server.commands.sorted_sets.reading import READ_KEY
+from headrace.server.commands.sorted_sets.replies import members_reply
+from headrace.server.commands.sorted_sets.values import limits, sorted_set_at
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.storage.sorted_set.sorted_set import (
+    SortedSet,
+    pairs_of,
+    sorted_set_of,
+)
+
+_ANY: Final = -1  # the kind, or the direction, is an option
+_FORWARD: Final = 0
+_REVERSE: Final = 1
+_NO_LIMIT: Final = -1
+
+
+class Range:
+    """What a command of this module asks for: a key, bounds and options.
+
+    Args:
+        at: where the key stands.
+        kind: of the bounds; ``_ANY`` where that is an option.
+        direction: forward, reverse, or ``_ANY``.
+        stored: it is not answered, so scores cannot be asked for.
+
+    Raises:
+        CommandError: it is not well formed.
+    """
+
+    def __init__(self, argv: list[bytes], at: int, kind: int, direction: int, stored: bool) -> None:
+        self.key: Final = argv[at]
+        self.scores = False
+        self._offset: i64 = 0
+        self._limit: i64 = _NO_LIMIT
+        free = direction == _ANY
+        args = Args(argv, at + 3)
+        while args.left:
+            option = args.option()
+            if option == b"WITHSCORES" and not stored:
+                self.scores = True
+            elif option == b"LIMIT" and args.left >= 2:
+                self._offset = args.integer()
+                self._limit = args.integer()
+            elif option == b"REV" and free:
+                direction = _REVERSE
+            elif option == b"BYLEX" and kind == _ANY:
+                kind = BY_NAME
+            elif option == b"BYSCORE" and kind == _ANY:
+                kind = BY_SCORE
+            else:
+                raise CommandError(SYNTAX)
+        if kind == _ANY:
+            kind = BY_RANK
+        reverse = direction == _REVERSE
+        if self._limit != _NO_LIMIT and kind == BY_RANK:
+            raise CommandError(LIMIT_OF_RANKS)
+        if self.scores and kind == BY_NAME:
+            raise CommandError(SCORES_OF_NAMES)
+        low, high = argv[at + 1], argv[at + 2]
+        if reverse and kind != BY_RANK:
+            low, high = high, low
+        self.by_rank: Final = kind == BY_RANK
+        self.reverse: Final = reverse
+        self._bounds: Final = Bounds(kind, low, high, reverse)
+
+    def ranks(self, value: SortedSet) -> tuple[i64, i64]:
+        """The first rank of a set that is asked for, and the one behind the last."""
+        if self.by_rank:
+            return self._bounds.ranks(value)
+        if self._offset < 0:
+            return 0, 0
+        first, end = self._bounds.ranks(value, self._offset)
+        limit = self._limit
+        if 0 <= limit < end - first:
+            if self.reverse:
+                return end - limit, end
+            return first, first + limit
+        return first, end
+
+
+def _answer(call: Call, kind: int, direction: int) -> object:
+    wanted = Range(call.argv, 1, kind, direction, False)
+    value = sorted_set_at(call, wanted.key)
+    if value is None:
+        return []
+    first, end = wanted.ranks(value)
+    runs = value.runs(first, end)
+    count = int(end - first)
+    return members_reply(call.session.resp3, runs, count, wanted.reverse, wanted.scores)
+
+
+@command("ZRANGE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrange(call: Call) -> object:
+    """Reply: the members, with WITHSCORES each with its score."""
+    return _answer(call, _ANY, _ANY)
+
+
+@command("ZREVRANGE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrevrange(call: Call) -> object:
+    """As ZRANGE with REV."""
+    return _answer(call, BY_RANK, _REVERSE)
+
+
+@command("ZRANGEBYSCORE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrangebyscore(call: Call) -> object:
+    """As ZRANGE with BYSCORE."""
+    return _answer(call, BY_SCORE, _FORWARD)
+
+
+@command("ZREVRANGEBYSCORE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrevrangebyscore(call: Call) -> object:
+    """As ZRANGE with BYSCORE and REV."""
+    return _answer(call, BY_SCORE, _REVERSE)
+
+
+@command("ZRANGEBYLEX", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrangebylex(call: Call) -> object:
+    """As ZRANGE with BYLEX."""
+    return _answer(call, BY_NAME, _FORWARD)
+
+
+@command("ZREVRANGEBYLEX", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
+def zrevrangebylex(call: Call) -> object:
+    """As ZRANGE with BYLEX and REV."""
+    return _answer(call, BY_NAME, _REVERSE)
+
+
+@command(
+    "ZRANGESTORE",
+    arity=-5,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2)),
+    acl=("sortedset",),
+)
+def zrangestore(call: Call) -> object:
+    """Reply: how many members were stored."""
+    wanted = Range(call.argv, 2, _ANY, _ANY, True)
+    value = sorted_set_at(call, wanted.key)
+    pairs: list[tuple[float, bytes]] = []
+    if value is not None:
+        first, end = wanted.ranks(value)
+        for run in value.runs(first, end):
+            pairs.extend([(score, member) for member, score in pairs_of(run)])
+        _lose_signs(call, pairs, wanted)
+    made = sorted_set_of(pairs, limits(call))
+    store_result(call, call.argv[1], made, RANGE_STORED, call.argv)
+    return made.size()
+
+
+def _lose_signs(call: Call, pairs: list[tuple[float, bytes]], wanted: Range) -> None:
+    """Take the sign from each 0 that Redis would put into a small set, before that turns large."""
+    bounds = limits(call)
+    count: i64 = len(pairs)
+    if wanted.by_rank and count > bounds.elements:
+        return
+    number: i64 = 0
+    while number < count and number < bounds.elements:
+        at = count - 1 - number if wanted.reverse else number
+        score, member = pairs[at]
+        if len(member) > bounds.element_bytes:
+            return
+        if score == 0:
+            pairs[at] = (0.0, member)
+        number += 1

@@ -1,0 +1,95 @@
+"""Some members: ZRANDMEMBER and ZSCAN."""
+
+from __future__ import annotations
+
+from random import randrange, sample
+from typing import Final
+
+from headrace.compat.errors import (
+    OUT_OF_RANGE,
+    SYNTAX,
+    CommandError,
+    not_between,
+)
+from headrace.compat.numbers import INT64_MAX
+from headrace.protocol.doubles import double
+from headrace.protocol.packing import Packer
+from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
+from headrace.server.commands.sorted_sets.reading import READ_KEY
+from headrace.server.commands.sorted_sets.replies import members_reply
+from headrace.server.commands.sorted_sets.values import sorted_set_at
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import READONLY, command
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
+
+_TIPS: Final = ("nondeterministic_output",)
+_MOST_WORDS: Final = 4  # of ZRANDMEMBER
+
+
+@command("ZRANDMEMBER", arity=-2, flags=READONLY, keys=READ_KEY, acl=("sortedset",), tips=_TIPS)
+def zrandmember(call: Call) -> object:
+    """Reply: a member or nil; with a count so many, with their scores if they are asked for."""
+    argv = call.argv
+    if len(argv) == 2:
+        value = sorted_set_at(call, argv[1])
+        return None if value is None else _pair(value, randrange(value.size()))[0]
+    args = Args(argv, 2)
+    count = args.integer()
+    if count < -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    scores = False
+    if len(argv) >= _MOST_WORDS:
+        if len(argv) > _MOST_WORDS or args.option() != b"WITHSCORES":
+            raise CommandError(SYNTAX)
+        scores = True
+        if not -INT64_MAX // 2 <= count <= INT64_MAX // 2:
+            raise CommandError(OUT_OF_RANGE)
+    value = sorted_set_at(call, argv[1])
+    if value is None or not count:
+        return []
+    size = value.size()
+    if count >= size:
+        return members_reply(call.session.resp3, value.runs(0, size), size, False, scores)
+    if count > 0:
+        return _members(call, value, sample(range(size), count), scores)
+    return _members(call, value, [randrange(size) for _ in range(-count)], scores)
+
+
+def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
+    return pairs_of(value.runs(rank, rank + 1)[0])[0]
+
+
+def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> object:
+    """The members of these ranks, in this order."""
+    resp3 = call.session.resp3
+    out = Packer(resp3)
+    out.array(2 * len(ranks) if scores and not resp3 else len(ranks))
+    for rank in ranks:
+        member, score = _pair(value, rank)
+        if scores:
+            if resp3:
+                out.array(2)
+            out.text(member)
+            out.double(score)
+        else:
+            out.text(member)
+    return out.packed()
+
+
+@command("ZSCAN", arity=-3, flags=READONLY, keys=READ_KEY, acl=("sortedset",), tips=_TIPS)
+def zscan(call: Call) -> object:
+    """Reply: the next cursor, 0 at the end, and members each with its score, as texts."""
+    cursor = scan_cursor(call)
+    value = sorted_set_at(call, call.argv[1])
+    if value is None:
+        return EMPTY_SCAN
+    wanted = ElementScan(call, False)
+    large = value.is_large()
+    cursor, pairs = value.scan(cursor, wanted.count)
+    found: list[object] = []
+    for member, score in pairs:
+        if wanted.takes(member):
+            found.append(member)
+            found.append(b"%.17g" % score if large else double(score))
+    return [b"%d" % cursor, found]
