@@ -1,32 +1,39 @@
-"""What a keyspace consists of: its entries, and what becomes of them."""
+"""What a keyspace shows of a key, and what becomes of all that it held."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
 
 from headrace.storage.freeable import Freeable
-from headrace.storage.value import Value
+from headrace.storage.key_table import NO_EXPIRY as NO_EXPIRY
+from headrace.storage.key_table import NO_SLOT, KeyTable
 
-NO_EXPIRY: Final[i64] = -1
 
-
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Entry:
-    """A key with its value; ``storage.faces`` knows what a value is.
+    """A key with its value, as they are when this is made; ``storage.faces`` knows what a value is.
 
-    Attributes:
-        epoch: the number of the freezing that last took it, or the latest when it was made.
+    What changes a key is asked of its keyspace.
     """
 
-    def __init__(self, key: bytes, value: object, slot: i64, now_ms: i64, epoch: i64) -> None:
+    def __init__(self, table: KeyTable, key: bytes, value: object) -> None:
         self.key: Final = key
-        self.value = value
-        self.slot: i64 = slot
-        self.expire_ms: i64 = NO_EXPIRY
-        self.access_ms: i64 = now_ms
-        self.epoch: i64 = epoch
+        self.value: Final = value
+        self._table: Final = table
+
+    @property
+    def expire_ms(self) -> int:
+        """The deadline of the key, in milliseconds since 1970, or ``NO_EXPIRY``."""
+        slot = self._table.find(self.key)
+        return int(NO_EXPIRY) if slot == NO_SLOT else int(self._table.deadline_ms(slot))
+
+    @property
+    def access_ms(self) -> int:
+        """When somebody asked for the key last, in milliseconds since 1970."""
+        slot = self._table.find(self.key)
+        return 0 if slot == NO_SLOT else int(self._table.access_ms(slot))
 
 
 class Emptied(Freeable):
@@ -37,34 +44,23 @@ class Emptied(Freeable):
     """
 
     def __init__(
-        self,
-        entries: dict[bytes, Entry],
-        slots: list[Entry],
-        heap: list[tuple[int, bytes]],
-        unused: list[Freeable],
+        self, table: KeyTable, heap: list[tuple[int, bytes]], unused: list[Freeable]
     ) -> None:
-        self.entries: Final = entries
-        self.slots: Final = slots
+        self.table: Final = table
         self.heap: Final = heap
         self.unused: Final = unused
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` keys; True at the end."""
-        entries = self.entries
-        del self.slots[-most:]
         del self.heap[-most:]
-        for _ in range(min(most, len(entries))):
-            value = entries.popitem()[1].value
-            if isinstance(value, Value) and value.effort():
-                self.unused.append(value)
-        return not entries and not self.heap
+        return self.table.free_some(most, self.unused) and not self.heap
 
 
 class Barrier:
     """Takes keys as they were before they change; see ``storage.freezing``."""
 
-    def keep(self, entry: Entry, db: int) -> None:
-        """The key of an entry, or its value, is about to change."""
+    def keep(self, table: KeyTable, slot: int, db: int) -> None:
+        """A key, or its value, is about to change."""
         raise NotImplementedError
 
     def put_aside(self, emptied: Emptied) -> None:

@@ -1,9 +1,8 @@
 """All databases as they are at one moment, taken key by key while they go on changing.
 
 A ``Freezing`` walks each database from its last slot to the first, as SCAN does, so a key that was
-there at the start and stays is met at least once. Every entry carries an epoch: the number of the
-freezing that last took it, or that was the latest when the entry was made. So a key is taken once,
-and one that was made after the start is not taken.
+there at the start and stays is met at least once. A key that it has taken is marked, and so is one
+that is made meanwhile. So a key is taken once, and one that was made after the start is not taken.
 
 Before a key changes or goes, ``keep`` takes it early: the barrier. The keyspaces call it for what
 happens to keys; whoever changes a value in place calls ``Keyspace.before_change``. Where a key
@@ -25,6 +24,7 @@ from mypy_extensions import i64
 from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.faces import face, frozen
 from headrace.storage.freeable import Freeable
+from headrace.storage.key_table import KeyTable
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.value import Frozen, Value
 
@@ -54,10 +54,10 @@ def frozen_key(db: int, entry: Entry) -> FrozenKey:
 class _Walk:
     """The slots of a database that are still to be walked."""
 
-    def __init__(self, slots: list[Entry], db: int) -> None:
-        self.slots: Final = slots
+    def __init__(self, table: KeyTable, db: int) -> None:
+        self.table: Final = table
         self.db: Final = db
-        self.position: int = len(slots)
+        self.position: i64 = table.count
 
 
 class Freezing(Barrier):
@@ -87,16 +87,16 @@ class Freezing(Barrier):
             db.epoch = epoch
             db.freezing = self
             db.frozen_as = db.index
-            if db.slots:
-                self._walks.append(_Walk(db.slots, db.index))
-                self.total += len(db.slots)
+            if len(db):
+                self._walks.append(_Walk(db.table, db.index))
+                self.total += len(db)
         self._walks.reverse()  # the next one is the last
 
-    def keep(self, entry: Entry, db: int) -> None:
-        """Take an entry now, if it is still to be taken, because it is about to change."""
-        if entry.epoch < self.epoch and self.failure is None:
+    def keep(self, table: KeyTable, slot: int, db: int) -> None:
+        """Take a key now, if it is still to be taken, because it is about to change."""
+        if self.failure is None and not table.is_marked(slot, self.epoch):
             try:
-                key = self._take(entry, db)
+                key = self._take(table, slot, db)
                 self._kept.append(key)
             except Exception as error:
                 self.failure = error
@@ -108,13 +108,14 @@ class Freezing(Barrier):
         """Hold what a database held, because it is still to be walked."""
         self._emptied.append(emptied)
 
-    def _take(self, entry: Entry, db: int) -> FrozenKey:
-        value = frozen(entry.value)
-        if value is not entry.value and isinstance(value, Frozen):
+    def _take(self, table: KeyTable, slot: i64, db: int) -> FrozenKey:
+        whole = table.value_at(slot)
+        value = frozen(whole)
+        if value is not whole and isinstance(value, Frozen):
             self._frozen[id(value)] = value  # first, so that ``end`` thaws it whatever comes
             value.register()
-        key = FrozenKey(db, entry.key, value, entry.expire_ms)
-        entry.epoch = self.epoch
+        key = FrozenKey(db, table.key_at(slot), value, table.deadline_ms(slot))
+        table.mark(slot, self.epoch)
         self.taken += 1
         return key
 
@@ -132,14 +133,13 @@ class Freezing(Barrier):
         held = len(self._frozen)
         while walks and most > 0:
             walk = walks[-1]
-            slots = walk.slots
-            position = min(walk.position, len(slots))
+            table = walk.table
+            position = min(walk.position, table.count)
             while position > 0 and most > 0:
                 position -= 1
                 most -= 1
-                entry = slots[position]
-                if entry.epoch < self.epoch:
-                    key = self._take(entry, walk.db)
+                if not table.is_marked(position, self.epoch):
+                    key = self._take(table, position, walk.db)
                     found.append(key)
                     if len(self._frozen) > held:
                         most = 0

@@ -1,15 +1,14 @@
 """One database: keys, their values and their expiry times.
 
-Every key has one ``Entry``. The dict finds it by name; ``slots`` holds the same entries in a list,
-and each entry knows its slot, so that
+Every key stands in a slot of the ``KeyTable``, which finds it by name, so that
 
-- a random key is one index away;
+- a random key is one slot away;
 - SCAN needs no state. Its cursor is a slot number and it walks from the last slot to the first. A
-  removed entry's slot is filled with the last entry, which moves towards slot 0: an entry that SCAN
-  has not met yet stays in front of it, so whatever is there from the start of a scan to its end is
-  returned at least once. An entry may be returned twice, a new one may be missed: Redis's promise.
+  removed key's slot is filled with the last key, which moves towards slot 0: a key that SCAN has
+  not met yet stays in front of it, so whatever is there from the start of a scan to its end is
+  returned at least once. A key may be returned twice, a new one may be missed: Redis's promise.
 
-Deadlines stand in a heap of (expire_ms, key). A pair whose entry is gone or has another deadline
+Deadlines stand in a heap of (expire_ms, key). A pair whose key is gone or has another deadline
 by now is stale and dropped when it surfaces. When most pairs are stale, each new one has a few
 looked at, from the last to the first and round again, and the stale ones among them taken out.
 
@@ -24,14 +23,16 @@ hidden for so long, and goes before if another value is to have its name.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
 from mypy_extensions import i64
 
-from headrace.storage.entry import NO_EXPIRY, Barrier, Emptied, Entry
+from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
+from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable
 from headrace.storage.value import Value
 
 _SMALL_HEAP: Final = 64
@@ -48,6 +49,7 @@ class Keyspace:
         expiring: what makes parts of values expire, for all databases.
 
     Attributes:
+        table: the keys with their values.
         keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``;
             and they are asked for patience.
         hides: there may be keys that are hidden.
@@ -56,9 +58,8 @@ class Keyspace:
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
-    Invariants: ``slots[entry.slot] is entry`` for every entry of ``entries``; ``volatile`` counts
-    the entries that have a deadline; ``heap`` holds at least one pair for each of them, or ``late``
-    does.
+    Invariants: ``volatile`` counts the keys that have a deadline; ``heap`` holds at least one pair
+    for each of them, or ``late`` does.
     """
 
     def __init__(
@@ -69,8 +70,7 @@ class Keyspace:
         expiring: Expiring,
     ) -> None:
         self.index: Final = index
-        self.entries: dict[bytes, Entry] = {}
-        self.slots: list[Entry] = []
+        self.table = KeyTable()
         self.heap: list[tuple[int, bytes]] = []
         self._looked_at = 0  # the pair of the heap that was looked at last
         self.volatile = 0
@@ -88,28 +88,78 @@ class Keyspace:
         self.epoch: i64 = 0
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return int(self.table.count)
+
+    def __contains__(self, key: bytes) -> bool:
+        """Whether ``key`` is there, expired or not."""
+        return self.table.find(key) != NO_SLOT
 
     def entry(self, key: bytes, now_ms: i64) -> Entry | None:
         """The live entry of ``key``, or None; an expired one is removed on the way."""
-        found = self.entries.get(key)
-        if found is None:
-            return None
-        if found.expire_ms != NO_EXPIRY and found.expire_ms < now_ms and self.expire_enabled:
-            if not self.hides or not self._is_hidden(found, now_ms):
-                self._expire(key)
-            return None
-        return found
+        value = self.value_of(key, now_ms)
+        return None if value is None else Entry(self.table, key, value)
+
+    def value_of(self, key: bytes, now_ms: i64) -> object | None:
+        """The value of ``key``, or None; counts as no access, and removes an expired key."""
+        value = self.table.read(key, now_ms, False)
+        if value is None and self.volatile:
+            return self._expired_value(key, now_ms)
+        return value
 
     def get(self, key: bytes, now_ms: i64) -> object | None:
         """The value of ``key``, or None; counts as an access."""
-        found = self.entries.get(key)
-        if found is not None and found.expire_ms != NO_EXPIRY:
-            found = self.entry(key, now_ms)
-        if found is None:
+        value = self.table.read(key, now_ms, True)
+        if value is None and self.volatile:
+            value = self._expired_value(key, now_ms)
+            if value is not None:
+                self.table.touch(self.table.find(key), now_ms)
+        return value
+
+    def _expired_value(self, key: bytes, now_ms: i64) -> object | None:
+        """The value of a key that has expired or is not there, if expired keys stay for now.
+
+        Else the key is removed, unless it is hidden.
+        """
+        slot = self.table.find(key)
+        if slot == NO_SLOT:
             return None
-        found.access_ms = now_ms
-        return found.value
+        if not self.expire_enabled:
+            return self.table.value_at(slot)
+        if not self.hides or not self._is_hidden(slot, now_ms):
+            self._expire(key, slot)
+        return None
+
+    def peek(self, key: bytes) -> Entry | None:
+        """The entry of ``key``, expired or not, or None."""
+        slot = self.table.find(key)
+        return None if slot == NO_SLOT else Entry(self.table, key, self.table.value_at(slot))
+
+    def __getitem__(self, key: bytes) -> Entry:
+        """The entry of ``key``, which must be there, expired or not."""
+        found = self.peek(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def names(self) -> list[bytes]:
+        """All keys, by slot, expired or not."""
+        slot: i64 = 0
+        found: list[bytes] = []
+        while slot < self.table.count:
+            found.append(self.table.key_at(slot))
+            slot += 1
+        return found
+
+    def at(self, slot: i64) -> Entry:
+        """The entry in a slot below ``len``."""
+        return Entry(self.table, self.table.key_at(slot), self.table.value_at(slot))
+
+    def every(self) -> Iterator[Entry]:
+        """All entries, by slot, expired or not; nothing may change meanwhile."""
+        slot: i64 = 0
+        while slot < self.table.count:
+            yield self.at(slot)
+            slot += 1
 
     def hold_expiry(self, held: bool) -> None:
         """Hide keys whose time has come instead of removing them, or remove them again."""
@@ -123,8 +173,10 @@ class Keyspace:
 
     def end_held(self, key: bytes, now_ms: i64) -> None:
         """Let an expired key go that is only hidden, because another one is to have its name."""
-        if self.entry(key, now_ms) is None and key in self.entries:
-            self._expire(key)
+        if self.value_of(key, now_ms) is None:
+            slot = self.table.find(key)
+            if slot != NO_SLOT:
+                self._expire(key, slot)
 
     def put(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
@@ -132,27 +184,37 @@ class Keyspace:
             value.attach(self.expiring)
         if self.hides:
             self.end_held(key, now_ms)
-        found = self.entries.get(key)
-        if found is None:
-            found = Entry(key, value, len(self.slots), now_ms, self.epoch)
-            self.entries[key] = found
-            self.slots.append(found)
+        slot = self.table.find(key)
+        if slot == NO_SLOT:
+            self._add(key, value, now_ms)
         else:
             if self.freezing is not None:
-                self.freezing.keep(found, self.frozen_as)
-            found.value = value
-            found.access_ms = now_ms
+                self.freezing.keep(self.table, int(slot), self.frozen_as)
+            self.table.replace(slot, value, now_ms)
+
+    def _add(self, key: bytes, value: object, now_ms: i64) -> i64:
+        slot = self.table.add(key, value, now_ms)
+        if self.freezing is not None:
+            self.table.mark(slot, self.epoch)
+        return slot
+
+    def replace(self, key: bytes, value: object, now_ms: i64) -> None:
+        """Set the value of ``key``, which must be there, after ``before_change``."""
+        self.table.replace(self.table.find(key), value, now_ms)
+
+    def touch(self, key: bytes, now_ms: i64) -> None:
+        """Note an access to ``key``, which must be there."""
+        self.table.touch(self.table.find(key), now_ms)
 
     def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
         """Add a key that a file holds, with its deadline; False when it is there already."""
-        fresh = Entry(key, value, len(self.slots), now_ms, self.epoch)
-        if self.entries.setdefault(key, fresh) is not fresh:
+        if self.table.find(key) != NO_SLOT:
             return False
-        self.slots.append(fresh)
+        slot = self._add(key, value, now_ms)
         if isinstance(value, Value):
             value.attach(self.expiring)
         if expire_ms != NO_EXPIRY:
-            fresh.expire_ms = expire_ms
+            self.table.expire_at(slot, expire_ms)
             self.volatile += 1
             heappush(self.heap, (expire_ms, key))
         return True
@@ -160,56 +222,53 @@ class Keyspace:
     def before_change(self, key: bytes) -> None:
         """Report that the value of ``key``, if there is one, is about to be changed in place."""
         if self.freezing is not None:
-            found = self.entries.get(key)
-            if found is not None:
-                self.freezing.keep(found, self.frozen_as)
+            slot = self.table.find(key)
+            if slot != NO_SLOT:
+                self.freezing.keep(self.table, int(slot), self.frozen_as)
 
     def remove(self, key: bytes) -> object | None:
         """Drop ``key`` with its deadline and return its value, or None when there was none."""
-        found = self.entries.pop(key, None)
-        if found is None:
-            return None
+        slot = self.table.find(key)
+        return None if slot == NO_SLOT else self._remove(slot)
+
+    def _remove(self, slot: i64) -> object:
         if self.freezing is not None:
-            self.freezing.keep(found, self.frozen_as)
-        last = self.slots.pop()
-        if last is not found:
-            self.slots[found.slot] = last
-            last.slot = found.slot
-        if found.expire_ms != NO_EXPIRY:
-            found.expire_ms = NO_EXPIRY
+            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.volatile and self.table.deadline_ms(slot) != NO_EXPIRY:
             self.volatile -= 1
-        return found.value
+        return self.table.remove(slot)
 
     def expire_at(self, key: bytes, deadline_ms: i64) -> None:
         """Give ``key``, which must be there, a deadline in milliseconds since 1970.
 
         Complexity: O(log n), n being the number of deadlines.
         """
-        found = self.entries[key]
+        slot = self.table.find(key)
         if self.freezing is not None:
-            self.freezing.keep(found, self.frozen_as)
-        if found.expire_ms == NO_EXPIRY:
+            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        before_ms = self.table.deadline_ms(slot)
+        if before_ms == NO_EXPIRY:
             self.volatile += 1
-        elif found.expire_ms == deadline_ms:
+        elif before_ms == deadline_ms:
             return
-        found.expire_ms = deadline_ms
+        self.table.expire_at(slot, deadline_ms)
         heappush(self.heap, (deadline_ms, key))
         if len(self.heap) > _SMALL_HEAP and len(self.heap) > 2 * self.volatile:
             self._drop_stale(_LOOKS)
 
     def deadline_ms(self, key: bytes) -> int:
         """The deadline of ``key``, or -1 when it has none or is not there."""
-        found = self.entries.get(key)
-        return -1 if found is None else found.expire_ms
+        slot = self.table.find(key)
+        return -1 if slot == NO_SLOT else int(self.table.deadline_ms(slot))
 
     def persist(self, key: bytes) -> bool:
         """Take the deadline of ``key`` away; False when it had none."""
-        found = self.entries.get(key)
-        if found is None or found.expire_ms == NO_EXPIRY:
+        slot = self.table.find(key)
+        if slot == NO_SLOT or self.table.deadline_ms(slot) == NO_EXPIRY:
             return False
         if self.freezing is not None:
-            self.freezing.keep(found, self.frozen_as)
-        found.expire_ms = NO_EXPIRY
+            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        self.table.expire_at(slot, NO_EXPIRY)
         self.volatile -= 1
         return True
 
@@ -222,12 +281,12 @@ class Keyspace:
         count = 0
         while self.heap and count < most and self.heap[0][0] < now_ms:
             deadline_ms, key = heappop(self.heap)
-            found = self.entries.get(key)
-            if found is not None and found.expire_ms == deadline_ms:
-                if self.keeps_expired and self._is_hidden(found, now_ms):
-                    heappush(self.late, (_patience_of(found), key))
+            slot = self.table.find(key)
+            if slot != NO_SLOT and self.table.deadline_ms(slot) == deadline_ms:
+                if self.keeps_expired and self._is_hidden(slot, now_ms):
+                    heappush(self.late, (self._patience_of(slot), key))
                 else:
-                    self._expire(key)
+                    self._expire(key, slot)
             count += 1
         return count + self._remove_late(now_ms, most - count)
 
@@ -236,61 +295,67 @@ class Keyspace:
         count = 0
         while self.late and count < most and self.late[0][0] < now_ms:
             _, key = heappop(self.late)
-            found = self.entries.get(key)
-            if found is not None and found.expire_ms != NO_EXPIRY:
-                after_ms = _patience_of(found)
+            slot = self.table.find(key)
+            if slot != NO_SLOT and self.table.deadline_ms(slot) != NO_EXPIRY:
+                after_ms = self._patience_of(slot)
                 if after_ms < now_ms:
-                    self._expire(key)
-                elif found.expire_ms < now_ms:  # it was put off a little, or set elsewhere
+                    self._expire(key, slot)
+                elif (
+                    self.table.deadline_ms(slot) < now_ms
+                ):  # it was put off a little, or set elsewhere
                     heappush(self.late, (after_ms, key))
             count += 1
         return count
 
-    def _is_hidden(self, found: Entry, now_ms: i64) -> bool:
+    def _is_hidden(self, slot: i64, now_ms: i64) -> bool:
         """Whether a key that has expired stays for now."""
-        return self.expire_held or (self.keeps_expired and _patience_of(found) >= now_ms)
+        return self.expire_held or (self.keeps_expired and self._patience_of(slot) >= now_ms)
+
+    def _patience_of(self, slot: i64) -> int:
+        """The moment up to which a key is not removed although it has expired."""
+        deadline_ms = int(self.table.deadline_ms(slot))
+        value = self.table.value_at(slot)
+        return value.removed_after_ms(deadline_ms) if isinstance(value, Value) else deadline_ms
 
     def mean_ttl_ms(self, now_ms: i64) -> int:
         """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
         total = 0
         count = 0
         for deadline_ms, key in self.heap[:64]:
-            found = self.entries.get(key)
-            if found is not None and found.expire_ms == deadline_ms:
+            slot = self.table.find(key)
+            if slot != NO_SLOT and self.table.deadline_ms(slot) == deadline_ms:
                 total += max(0, deadline_ms - now_ms)
                 count += 1
         return total // count if count else 0
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[Entry]]:
         """Up to ``count`` entries from ``cursor`` (0 starts), and the next cursor (0: the end)."""
-        position = min(cursor, len(self.slots)) if cursor > 0 else len(self.slots)
+        position = min(cursor, len(self)) if cursor > 0 else len(self)
         stop = max(0, position - count)
-        return stop, [self.slots[slot] for slot in range(position - 1, stop - 1, -1)]
+        return stop, [self.at(slot) for slot in range(position - 1, stop - 1, -1)]
 
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
-        if self.entries:
-            emptied = Emptied(self.entries, self.slots, self.heap, self.unused)
+        if self.table.count:
+            emptied = Emptied(self.table, self.heap, self.unused)
             if self.freezing is not None:
                 self.freezing.put_aside(emptied)
             else:
                 self.unused.append(emptied)
-        self.entries = {}
-        self.slots = []
+        self.table = KeyTable()
         self.heap = []
         self.late = []
         self.volatile = 0
 
     def swap(self, other: Keyspace) -> None:
         """Exchange all keys with another database."""
-        self.entries, other.entries = other.entries, self.entries
-        self.slots, other.slots = other.slots, self.slots
+        self.table, other.table = other.table, self.table
         self.heap, other.heap = other.heap, self.heap
         self.volatile, other.volatile = other.volatile, self.volatile
         self.frozen_as, other.frozen_as = other.frozen_as, self.frozen_as
 
-    def _expire(self, key: bytes) -> None:
-        value = self.remove(key)
+    def _expire(self, key: bytes, slot: i64) -> None:
+        value = self._remove(slot)
         self.expired.append((self.index, key))
         if self.keeps_expired:
             self.expired_values[key] = value
@@ -305,21 +370,13 @@ class Keyspace:
             looks -= 1
             at = at - 1 if 0 < at <= len(heap) else len(heap) - 1
             deadline_ms, key = heap[at]
-            found = self.entries.get(key)
-            if found is None or found.expire_ms != deadline_ms:
+            slot = self.table.find(key)
+            if slot == NO_SLOT or self.table.deadline_ms(slot) != deadline_ms:
                 last = heap.pop()
                 if at < len(heap):
                     heap[at] = last
                     _settle(heap, at)
         self._looked_at = at
-
-
-def _patience_of(found: Entry) -> int:
-    """The moment up to which a key is not removed although it has expired."""
-    value = found.value
-    if isinstance(value, Value):
-        return value.removed_after_ms(found.expire_ms)
-    return found.expire_ms
 
 
 def _settle(heap: list[tuple[int, bytes]], at: int) -> None:

@@ -32,8 +32,8 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
-        *("list", "set", "sorted_set"),
-        *("string", "faces", "entry", "keyspace", "freezing", "regions", "stream"),
+        *("list", "set", "sorted_set", "string", "faces"),
+        *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
         *("errors", "files", "log", "encoder"),

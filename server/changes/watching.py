@@ -27,7 +27,7 @@ class Watches(Listener):
         place = (db.index, key)
         if place in session.watched:
             return
-        found = db.entries.get(key)
+        found = db.peek(key)
         session.watched[place] = found is not None and 0 <= found.expire_ms < now_ms
         self._watchers.setdefault(place, {})[session] = None
         self._changes.listen(self, True)
@@ -48,7 +48,7 @@ class Watches(Listener):
     def has_expired(self, session: Session, now_ms: int) -> bool:
         """Whether a key has expired since ``session`` began to watch it."""
         for (index, key), was_expired in session.watched.items():
-            found = self._databases[index].entries.get(key)
+            found = self._databases[index].peek(key)
             if found is not None and not was_expired and 0 <= found.expire_ms < now_ms:
                 return True
         return False
@@ -59,7 +59,7 @@ class Watches(Listener):
             return
         place = (change.db, change.key)
         for session in self._watchers.get(place, ()):
-            if session.watched[place] and change.key not in self._databases[change.db].entries:
+            if session.watched[place] and change.key not in self._databases[change.db]:
                 session.watched[place] = False  # it had expired before: nothing changed
             else:
                 session.watch_broken = True
@@ -70,15 +70,15 @@ class Watches(Listener):
             if place[0] != db.index:
                 continue
             key = place[1]
-            found = replaced_by.entries.get(key) if replaced_by is not None else None
+            found = replaced_by.peek(key) if replaced_by is not None else None
             stale = found is not None and 0 <= found.expire_ms < now_ms
-            if found is None and key not in db.entries:
+            if found is None and key not in db:
                 continue
             for session in sessions:
                 # What had expired, or comes expired, is no key to its watcher.
                 if session.watched[place] and (found is None or stale):
                     session.watched[place] = stale
-                elif stale and key not in db.entries:
+                elif stale and key not in db:
                     session.watched[place] = True
                 else:
                     session.watch_broken = True

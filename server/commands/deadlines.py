@@ -50,7 +50,7 @@ def is_replicated(call: Call, key: bytes) -> bool:
     """Whether a key holds what other regions have, too."""
     if call.server.data.region is None:
         return False
-    found = call.db.entries.get(key)
+    found = call.db.peek(key)
     return found is not None and isinstance(found.value, Replicated)
 
 
@@ -58,7 +58,7 @@ def remove_everywhere(call: Call, key: bytes) -> bool:
     """Remove a key in all regions, if it holds what they have, too; whether it does."""
     if call.server.data.region is None or call.replaying:
         return False
-    found = call.db.entries.get(key)
+    found = call.db.peek(key)
     if found is None or not isinstance(found.value, Replicated):
         return False
     delete_everywhere(call.server, key, found.value)

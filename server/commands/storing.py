@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from headrace.server.commands.deadlines import remove_everywhere, report_replaced
 from headrace.server.dispatch.call import Call
-from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.regions.replicated import Replicated
 from headrace.storage.value import Value
 
 
 def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None:
     """Set ``key`` whatever it held; without ``keep_ttl`` a deadline goes."""
-    found = call.db.entry(key, call.now_ms)
-    if found is None:
+    db = call.db
+    old = db.value_of(key, call.now_ms)
+    if old is None:
         call.put(key, value)
         return
-    old = found.value
     if isinstance(old, Replicated):
         _store_over(call, key, value)
         return
     if isinstance(value, Value):
-        value.attach(call.db.expiring)
-    found.value = value
-    found.access_ms = call.now_ms
-    if found.expire_ms != NO_EXPIRY and not keep_ttl:
-        call.db.persist(key)
+        value.attach(db.expiring)
+    db.replace(key, value, call.now_ms)
+    if db.volatile and not keep_ttl:
+        db.persist(key)
     if not isinstance(old, (bytes, int)) or call.server.changes.has_listeners:
         report_replaced(call, call.db, key, old, value)
 

@@ -39,12 +39,14 @@ def writable(call: Call, key: bytes) -> Entry | None:
     raise CommandError(WRONGTYPE)
 
 
-def in_place(found: Entry) -> bytearray:
-    """The string of an entry in the form that can be written into."""
+def in_place(call: Call, found: Entry) -> bytearray:
+    """The string of an entry in the form that can be written into; counts as an access."""
     value = found.value
-    if not isinstance(value, bytearray):
+    if isinstance(value, bytearray):
+        call.db.touch(found.key, call.now_ms)
+    else:
         value = bytearray(string_bytes(value) or b"")
-        found.value = value
+        call.db.replace(found.key, value, call.now_ms)
     return value
 
 

@@ -52,20 +52,22 @@ class Call:
 
     def lookup(self, key: bytes) -> object | None:
         """The value of ``key`` or None, for a command that reads; counts a hit or a miss."""
-        found = self.counted_entry(key)
-        if found is None:
-            return None
-        self._mark_access(found)
-        return found.value
+        db = self.db
+        if self.session.special & NO_TOUCH:
+            value = db.value_of(key, self.now_ms)
+        else:
+            value = db.get(key, self.now_ms)
+        if value is None:
+            self.missed(key)
+        else:
+            self.server.statistics.keyspace_hits += 1
+        return value
 
-    def note_hits(self, found: Entry, count: int) -> None:
-        """Count so many reads of a value that is there, as ``lookup`` does one."""
+    def note_hits(self, key: bytes, count: int) -> None:
+        """Count so many reads of a key that is there, as ``lookup`` does one."""
         self.server.statistics.keyspace_hits += count
-        self._mark_access(found)
-
-    def _mark_access(self, found: Entry) -> None:
         if not self.session.special & NO_TOUCH:
-            found.access_ms = self.now_ms
+            self.db.touch(key, self.now_ms)
 
     def counted_entry(self, key: bytes) -> Entry | None:
         """The entry of ``key`` or None; counts a hit or a miss like ``lookup``, but no access."""
@@ -154,7 +156,7 @@ class Call:
         """
         if self.server.data.region is not None and not isinstance(value, Replicated):
             self.refuse_other_keys()
-        if key not in self.db.entries:
+        if key not in self.db:
             self.created(key)
         self.db.put(key, value, self.now_ms)
 
@@ -175,7 +177,7 @@ class Call:
 
     def delete(self, key: bytes) -> bool:
         """Remove ``key`` and report it, recorded as DEL; False when it was not there."""
-        if self.db.entry(key, self.now_ms) is None:
+        if self.db.value_of(key, self.now_ms) is None:
             return False
         self.server.data.free_later(self.db.remove(key))
         self.changed(key, DELETED, [b"DEL", key])

@@ -227,7 +227,7 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
     encoder.begin()
     delay_us = server.config.rdb_key_save_delay
     for db in server.data.keyspaces():
-        for entry in db.slots:
+        for entry in db.every():
             more = encoder.add(frozen_key(db.index, entry))
             while more:
                 more = encoder.more()

@@ -75,7 +75,7 @@ class RegionRecords(EffectsDoor):
         data.region = self.region
         db = data.dbs[0]
         now_ms = self._server.clock.now_ns // 1_000_000
-        for entry in list(db.slots):
+        for entry in list(db.every()):
             if isinstance(entry.value, Replicated):
                 continue
             value = adopted(self.region, entry.value, entry.expire_ms)

@@ -70,10 +70,10 @@ class Checking:
         if is_half or now_ms < turn.next_ms or given_away != region_of(server).known():
             return []
         turn.next_ms = now_ms + _BEATS * server.config.aa_beat_ms
-        slots = server.data.dbs[0].slots
-        for _ in range(min(len(slots), _KEYS_LOOKED_AT)):
-            turn.place = (turn.place + 1) % len(slots)
-            entry = slots[turn.place]
+        db = server.data.dbs[0]
+        for _ in range(min(len(db), _KEYS_LOOKED_AT)):
+            turn.place = (turn.place + 1) % len(db)
+            entry = db.at(turn.place)
             if isinstance(entry.value, Replicated):
                 return [entry.key, fingerprint(entry.value, NEWEST)]
         return []
@@ -84,7 +84,7 @@ class Checking:
         key, theirs = check
         if server.gate.reasons & HALF_JOINED or known != region_of(server).known():
             return
-        found = server.data.dbs[0].entries.get(key)
+        found = server.data.dbs[0].peek(key)
         value = None if found is None else found.value
         ours = fingerprint(value, NEWEST) if isinstance(value, Replicated) else b""
         self.made += 1

@@ -187,31 +187,31 @@ class _Walk:
         self._theirs: Final = [there, graves]
         self._mine: Final = [mine, my_graves]
         self._met: Final[set[bytes]] = set()
-        self._position = len(mine.slots)
+        self._position = len(mine)
 
     def next(self) -> bool:
         """Turn to the next key; False after the last."""
         while self._theirs:
-            slots = self._theirs[0].slots
-            if slots:
-                self.key = slots[-1].key
-                self.value = self._theirs[0].remove(self.key)
+            theirs = self._theirs[0]
+            if len(theirs):
+                self.key = theirs.at(len(theirs) - 1).key
+                self.value = theirs.remove(self.key)
                 self.is_grave = len(self._theirs) == 1
                 self._met.add(self.key)
                 return True
             self._theirs.pop(0)
         while self._mine:
-            slots = self._mine[0].slots
-            self._position = min(self._position, len(slots))
+            mine = self._mine[0]
+            self._position = min(self._position, len(mine))
             while self._position > 0:
                 self._position -= 1
-                self.key = slots[self._position].key
+                self.key = mine.at(self._position).key
                 if self.key not in self._met:
                     self.value = None
                     self._met.add(self.key)
                     return True
             self._mine.pop(0)
-            self._position = len(self._mine[0].slots) if self._mine else 0
+            self._position = len(self._mine[0]) if self._mine else 0
         return False
 
 

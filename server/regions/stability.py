@@ -68,7 +68,7 @@ class Stability:
                 return
             self._stable = stable
             self._left = list(region.garbage) if stable else []
-            self._graves_left = len(graves.slots) if stable else 0
+            self._graves_left = len(graves) if stable else 0
         if self._server.data.freezing is None:  # else each of them had to be kept as it was
             self._forget_some()
 
@@ -81,13 +81,13 @@ class Stability:
                 self._region.garbage.pop(key, None)
         if left:
             return
-        slots = self._server.data.graves.slots
+        graves = self._server.data.graves
         for _ in range(KEYS_AT_ONCE):
-            at = min(self._graves_left, len(slots)) - 1
+            at = min(self._graves_left, len(graves)) - 1
             self._graves_left = max(at, 0)
             if at < 0:
                 return
-            collect(self._server, slots[at].key, self._stable)
+            collect(self._server, graves.at(at).key, self._stable)
 
 
 def remembers(server: Server) -> bool:

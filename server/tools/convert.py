@@ -100,7 +100,7 @@ def _loaded(path: bytes) -> Workspace:
 def _write_out(workspace: Workspace, encoder: Encoder) -> None:
     sys.stdout.flush()
     for db in workspace.server.data.dbs:
-        for entry in db.slots:
+        for entry in db.every():
             more = encoder.add(frozen_key(db.index, entry))
             while more:
                 more = encoder.more()

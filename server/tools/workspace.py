@@ -117,7 +117,7 @@ class Workspace:
         """Let all values be what they are for a single server."""
         db = self.server.data.dbs[0]
         now_ms = self.server.clock.now_ns // 1_000_000
-        for entry in db.slots:
+        for entry in db.every():
             value = entry.value
             if isinstance(value, Value):
                 db.put(entry.key, alone(value), now_ms)
@@ -142,7 +142,7 @@ class Workspace:
         """All values of one type."""
         found: list[object] = []
         for db in self.server.data.dbs:
-            for entry in db.slots:
+            for entry in db.every():
                 if form_of(entry.value) is form:
                     found.append(entry.value)
         return found
@@ -163,7 +163,7 @@ class Workspace:
         encoder.begin()
         try:
             for db in self.server.data.dbs:
-                for entry in db.slots:
+                for entry in db.every():
                     more = encoder.add(frozen_key(db.index, entry))
                     while more:
                         if encoder.size_bytes > BATCH_BYTES:

@@ -54,7 +54,8 @@ def state_of(server: Server) -> dict[tuple[int, bytes], object]:
     """All that there is, but for the times of loading."""
     found: dict[tuple[int, bytes], object] = {}
     for db in server.data.dbs:
-        for key, entry in db.entries.items():
+        for entry in db.every():
+            key = entry.key
             value = entry.value
             if isinstance(value, Stream):
                 facts = list(plain_stream(value))

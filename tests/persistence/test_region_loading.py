@@ -270,7 +270,7 @@ def test_records_of_the_time_before_go_the_usual_way(tmp_path: Path) -> None:
     loader = Loader(server, Durability(server), [bytes(old), bytes(new)], 0, False, door)
     while loader.load_slice(SLICE_NS):
         pass
-    assert set(server.data.dbs[0].entries) == {b"s", b"a"}
+    assert set(server.data.dbs[0].names()) == {b"s", b"a"}
     assert door.records == {b"1.0": [xadd(9)]}
 
 

@@ -99,7 +99,7 @@ def load(path: Path, region: Region | None = None) -> tuple[list[Keyspace], Deco
 def plain(keyspaces: list[Keyspace]) -> dict[tuple[int, bytes], object]:
     found: dict[tuple[int, bytes], object] = {}
     for db in keyspaces:
-        for entry in db.slots:
+        for entry in db.every():
             value = regional(entry.value, Region(1))
             found[db.index, entry.key] = (int(entry.expire_ms), plain_lanes(value))
     return found
@@ -135,7 +135,7 @@ def test_any_streams_come_back(
     assert decoder.region is not None
     assert plain_region(decoder.region) == plain_region(region)
     for db in loaded:
-        for entry in db.slots:
+        for entry in db.every():
             check(regional(entry.value, region))
     again = path.with_suffix(".again")
     again.write_bytes(snapshot(loaded, decoder.region))
@@ -158,7 +158,7 @@ def test_what_was_loaded_goes_on_as_if_nothing_had_happened(path: Path, seed: in
     assert other is not None
     other.mode = SEMI_STRICT
     twin = Juggler(Random(0), other)
-    value = loaded[0].entries[b"s"].value
+    value = loaded[0][b"s"].value
     assert isinstance(value, RegionalStream)
     twin.stream = value
     twin.last, twin.lane, twin.now_ms = juggler.last.copy(), juggler.lane.copy(), juggler.now_ms
@@ -269,7 +269,7 @@ def test_records_that_no_server_writes_are_refused_or_sound(path: Path, seed: in
     except PersistenceError:
         return
     for db in loaded:
-        for entry in db.slots:
+        for entry in db.every():
             value = regional(entry.value, region)
             with contextlib.suppress(Unsound):
                 check(value)

@@ -97,7 +97,7 @@ def test_everything_comes_back(path: Path) -> None:
     assert (decoder.version, decoder.created_ms) == (b"0.1.0", CREATED_MS)
     assert decoder.keys == len(before)
     for db in loaded:
-        for entry in db.slots:
+        for entry in db.every():
             if isinstance(entry.value, Stream):
                 check_stream(entry.value)
     again = path.with_suffix(".again")
@@ -119,7 +119,7 @@ def test_what_was_loaded_goes_on_as_if_nothing_had_happened(path: Path) -> None:
     for side in (dbs, load(path)[0]):
         told: list[object] = []
         for key in sorted(odd_streams()):
-            stream = side[0].entries[b"s:" + key].value
+            stream = side[0][b"s:" + key].value
             assert isinstance(stream, Stream)
             told.append(stream.trim_to_length(stream.length - 2, True, 0, True))
             for number in range(5):

@@ -33,7 +33,7 @@ def streams(region: RegionInProcess) -> dict[bytes, bytes]:
     """A fingerprint of all that is shared, by key."""
     found = {}
     for keyspace in (region.server.data.dbs[0], region.server.data.graves):
-        for key in keyspace.entries:
+        for key in keyspace.names():
             found[key] = fingerprint(region.stream(key))
     return found
 

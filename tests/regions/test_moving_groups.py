@@ -56,7 +56,7 @@ def ids(region: NearRegion) -> list[bytes]:
 
 
 def stream_of(region: NearRegion, key: bytes = b"x") -> RegionalStream:
-    found = region.server.data.dbs[0].entries[key].value
+    found = region.server.data.dbs[0][key].value
     assert isinstance(found, RegionalStream)
     return found
 
@@ -506,8 +506,8 @@ def test_garbage_is_refused(tmp_path: Path) -> None:
         assert is_numbered(words)
         with pytest.raises(EffectError):
             apply_record(one.server, b"2.0", 1, words, False)
-    assert not one.server.data.dbs[0].entries
-    assert not one.server.data.graves.entries
+    assert not len(one.server.data.dbs[0])
+    assert not len(one.server.data.graves)
 
 
 def home(region: NearRegion) -> object:

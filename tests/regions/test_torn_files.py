@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.persistence.aof.reader import AofReader
@@ -14,6 +15,7 @@ from headrace.server.regions.effects import apply_local, apply_record, begin_reg
 from headrace.server.regions.intake import Intake
 from headrace.server.regions.pieces import Piece
 from headrace.server.state import Server
+from headrace.storage.entry import Entry
 from headrace.storage.regions.region import Region
 from headrace.storage.regions.vectors import Numbers
 from headrace.storage.stream.regional.fingerprint import fingerprint
@@ -81,15 +83,15 @@ def state_of(path: Path, data: bytes) -> State:
     assert region is not None
     return (
         region.known(),
-        fingerprints(server.data.dbs[0].entries.items(), region),
-        fingerprints(server.data.graves.entries.items(), region),
+        fingerprints(server.data.dbs[0].every(), region),
+        fingerprints(server.data.graves.every(), region),
     )
 
 
-def fingerprints(entries: object, region: Region) -> dict[bytes, bytes]:
+def fingerprints(entries: Iterator[Entry], region: Region) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    for key, entry in entries:  # type: ignore[attr-defined]
-        found[key] = fingerprint(regional(entry.value, region), True)
+    for entry in entries:
+        found[entry.key] = fingerprint(regional(entry.value, region), True)
     return found
 
 
@@ -142,7 +144,7 @@ def test_what_is_loaded_is_what_was_whole(tmp_path: Path) -> None:
     torn = tmp_path / "torn.aof"
     whole = state_of(torn, data)
     assert whole[0] == one.region.known()
-    assert whole[1] == fingerprints(one.server.data.dbs[0].entries.items(), one.region)
+    assert whole[1] == fingerprints(one.server.data.dbs[0].every(), one.region)
     known: dict[int, State] = {}
     for size in range(len(data) - LAST_BYTES, len(data) + 1):
         end = max(end for end in ends if end <= size)

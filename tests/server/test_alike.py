@@ -148,7 +148,7 @@ class Side:
         found: list[object] = []
         for db in self.server.data.dbs[:2]:
             for key in KEYS[:2]:
-                stream = db.entries[key].value
+                stream = db[key].value
                 assert isinstance(stream, Stream)
                 groups = [(name, self._pending(group)) for name, group in stream.groups.items()]
                 found.append((key, plain_stream(stream)[:-2], groups))
@@ -322,7 +322,7 @@ def _scattered() -> Side:
     last = b"%d-%d" % (ID_MAX, ID_MAX)
     side.run([[b"XADD", b"s", ms, b"f", ms] for ms in (*even, *apart, last)])
     side.run([[b"XDEL", b"s", *even[:9], *even[20:400:7], apart[3], last]])
-    stream = side.server.data.dbs[0].entries[b"s"].value
+    stream = side.server.data.dbs[0][b"s"].value
     assert isinstance(stream, Stream)
     assert stream.is_scattered()
     return side
@@ -342,11 +342,11 @@ def test_entries_of_one_group_are_acknowledged_at_once() -> None:
 
 def test_requests_without_fields_do_not_touch_their_key() -> None:
     side = Side()
-    entry = side.server.data.dbs[0].entries[b"s"]
-    entry.access_ms = 1
+    db = side.server.data.dbs[0]
+    db.touch(b"s", 1)
     wrong = [b"XADD", b"s", b"MAXLEN", b"~", b"3", b"*"]
     assert side.run([wrong, wrong]).count(b"-ERR wrong number of arguments") == 2
-    assert entry.access_ms == 1
+    assert db[b"s"].access_ms == 1
 
 
 def test_time_stands_still_in_a_transaction() -> None:

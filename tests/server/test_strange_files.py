@@ -144,7 +144,7 @@ def test_streams_that_are_closed(tmp_path: Path, streams: str) -> None:
 def test_an_unsound_snapshot_is_not_taken_over(tmp_path: Path) -> None:
     """Its checksums are right: whoever made it made those, too."""
     dbs = odd_databases()
-    stream = dbs[15].slots[0].value
+    stream = dbs[15].at(0).value
     stream.max_deleted_ms = 2  # type: ignore[attr-defined]  # above the last ID
     path = tmp_path / "dump.hrs"
     path.write_bytes(snapshot(dbs))

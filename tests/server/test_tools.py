@@ -215,7 +215,7 @@ def test_a_valid_snapshot(tmp_path: Path) -> None:
     done = tool("check-snapshot", str(path))
     assert done.returncode == 0, done.stderr
     dbs = odd_databases()
-    values = [entry.value for db in dbs for entry in db.slots]
+    values = [entry.value for db in dbs for entry in db.every()]
     streams = [value for value in values if isinstance(value, Stream)]
     mortal = sum(db.volatile for db in dbs)
     for told in (

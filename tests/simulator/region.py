@@ -281,13 +281,14 @@ class Region(Process):
 
     def hides(self, key: bytes) -> bool:
         """Whether a key is there, and its time has come."""
-        entry = self.server.data.dbs[0].entries.get(key)
+        entry = self.server.data.dbs[0].peek(key)
         return entry is not None and 0 <= entry.expire_ms < self.clock.now_ns // 10**6
 
     def garbage(self) -> object:
         """What it still remembers of what is gone."""
         left = list(self.regions.region.garbage)
-        for key, entry in self.server.data.graves.entries.items():
+        for entry in self.server.data.graves.every():
+            key = entry.key
             stream = regional(entry.value, self.regions.region)
             if not self._waits_for_what_is_lost(stream):
                 left.append(key)

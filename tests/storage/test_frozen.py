@@ -478,7 +478,7 @@ class FreezingMachine(RuleBasedStateMachine):
 
     @rule(db=numbers, key=keys, after_ms=st.integers(0, 9))
     def expire_at(self, db: int, key: bytes, after_ms: int) -> None:
-        if key in self.dbs[db].entries:
+        if key in self.dbs[db]:
             self.dbs[db].expire_at(key, self.now_ms + after_ms)
 
     @rule(db=numbers, key=keys)
@@ -525,7 +525,7 @@ class FreezingMachine(RuleBasedStateMachine):
         self.expected = {
             (db.index, entry.key): (plain(entry.value), entry.expire_ms)
             for db in self.dbs
-            for entry in db.slots
+            for entry in db.every()
         }
         self.found = {}
         self.freezing = Freezing(self.dbs, self.epoch)
@@ -555,7 +555,7 @@ class FreezingMachine(RuleBasedStateMachine):
         self.freezing = None
         for db in self.dbs:
             assert db.freezing is None
-            for entry in db.slots:
+            for entry in db.every():
                 assert not isinstance(entry.value, Stream) or entry.value.frozen is None
 
 

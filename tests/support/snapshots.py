@@ -174,15 +174,15 @@ def sealed(body: bytes) -> bytes:
 def plain(dbs: list[Keyspace]) -> dict[tuple[int, bytes], object]:
     found: dict[tuple[int, bytes], object] = {}
     for db in dbs:
-        for entry in db.slots:
-            assert db.entries[entry.key] is entry
+        for entry in db.every():
+            assert db[entry.key].value is entry.value
             value: object = entry.value
             if isinstance(value, Stream):
                 value = plain_stream(value)
             elif isinstance(value, bytearray):
                 value = bytes(value)
             found[db.index, entry.key] = (int(entry.expire_ms), value)
-        deadlines = sum(1 for entry in db.slots if entry.expire_ms >= 0)
+        deadlines = sum(1 for entry in db.every() if entry.expire_ms >= 0)
         assert db.volatile == deadlines <= len(db.heap)
     return found
 

@@ -54,8 +54,7 @@ class Target:
             self.grown = True
             call.put(key, self.bits)
             return
-        self.bits = in_place(found)
-        found.access_ms = call.now_ms
+        self.bits = in_place(call, found)
         lacking = size - len(self.bits)
         self.grown = lacking > 0
         if self.grown:

@@ -114,7 +114,7 @@ def restore(call: Call) -> object:
     if moment_ms:
         db.expire_at(key, moment_ms)
     if options.idle_s >= 0:
-        db.entries[key].access_ms = max(0, call.now_ms - 1000 * options.idle_s)
+        db.touch(key, max(0, call.now_ms - 1000 * options.idle_s))
     _report(call, key, moment_ms, options, there)
     return OK
 
@@ -131,7 +131,7 @@ def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced:
     if not call.recorded or call.server.config.aof_use_rdb_preamble:
         call.changed(key, RESTORED, record)
         return
-    records = key_commands(frozen_key(call.db.index, call.db.entries[key]))
+    records = key_commands(frozen_key(call.db.index, call.db[key]))
     if replaced:
         records.insert(0, [b"DEL", key])
     call.changed(key, RESTORED, records[0])

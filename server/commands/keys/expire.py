@@ -77,7 +77,7 @@ def _expire(call: Call, unit_ms: int, base_ms: int) -> object:
     found = call.db.entry(key, call.now_ms)
     if found is None or (conditions and not _allowed(conditions, found.expire_ms, moment_ms)):
         return 0
-    found.access_ms = call.now_ms
+    call.db.touch(key, call.now_ms)
     if has_passed(call, moment_ms):
         delete_expired(call, key)
     else:

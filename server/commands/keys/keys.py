@@ -147,9 +147,8 @@ def touch(call: Call) -> object:
     """As EXISTS, and an access, even for a client with NO-TOUCH on."""
     count = 0
     for key in call.argv[1:]:
-        found = call.counted_entry(key)
-        if found is not None:
-            found.access_ms = call.now_ms
+        if call.counted_entry(key) is not None:
+            call.db.touch(key, call.now_ms)
             count += 1
     return count
 

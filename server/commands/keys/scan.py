@@ -81,7 +81,8 @@ def keys(call: Call) -> object:
     pattern = call.argv[1]
     now_ms = call.now_ms
     found: list[object] = []
-    for key, entry in call.db.entries.items():
+    for entry in call.db.every():
+        key = entry.key
         if matches(pattern, key) and not NO_EXPIRY < entry.expire_ms < now_ms:
             found.append(key)
     return found
@@ -98,9 +99,9 @@ def randomkey(call: Call) -> object:
     """Reply: a key, each as likely as the other, or nil in an empty database."""
     from random import randrange  # late: few ask
 
-    slots = call.db.slots
-    while slots:
-        key = slots[randrange(len(slots))].key
+    db = call.db
+    while len(db):
+        key = db.at(randrange(len(db))).key
         if call.db.entry(key, call.now_ms) is not None:
             return key
     return None

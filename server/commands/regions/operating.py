@@ -192,8 +192,8 @@ def aa_digest(call: Call) -> object:
         found = _NOTHING if value is None else fingerprint(value, newest)
         return None if found == _NOTHING else found.hex().encode()
     parts: list[bytes] = []
-    for key in sorted(call.db.entries):
-        each = call.db.entries[key].value
+    for key in sorted(call.db.names()):
+        each = call.db[key].value
         if isinstance(each, Replicated):
             parts += [b"%d %b" % (len(key), key), fingerprint(each)]
     return b"%032x" % xxh3_128_intdigest(b"".join(parts))
@@ -206,7 +206,7 @@ def _replicated(call: Call, key: bytes) -> Replicated | None:
         CommandError: it holds something that other regions do not get.
     """
     regions_of(call.server)
-    found = call.db.entries.get(key)
+    found = call.db.peek(key)
     if found is None:
         return remembered(call.server, key)
     value = found.value

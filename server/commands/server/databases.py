@@ -69,7 +69,7 @@ def _flush(call: Call, db: Keyspace) -> int:
     server = call.server
     if server.data.region is not None and not call.replaying:
         # One by one: what other regions have made meanwhile stays.
-        replicated = [entry for entry in db.slots if isinstance(entry.value, Replicated)]
+        replicated = [entry for entry in db.every() if isinstance(entry.value, Replicated)]
         delete_all(server, replicated, bool(call.session.special & IN_MULTI))
     removed = len(db)
     if removed:

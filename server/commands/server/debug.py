@@ -120,7 +120,7 @@ def _loose(word: bytes) -> int:
 
 
 def _entry(call: Call, key: bytes) -> Entry:
-    found = call.db.entries.get(key)
+    found = call.db.peek(key)
     if found is None:
         raise CommandError(NO_SUCH_KEY)
     return found
@@ -147,7 +147,7 @@ def _digest(call: Call) -> object:
 
 
 def _digest_value(call: Call) -> object:
-    return [Status(value_digest(call.db.entries.get(key))) for key in call.argv[2:]]
+    return [Status(value_digest(call.db.peek(key))) for key in call.argv[2:]]
 
 
 def _populate(call: Call) -> object:

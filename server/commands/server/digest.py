@@ -39,7 +39,7 @@ def data_digest(databases: list[Keyspace]) -> bytes:
         if not len(db):
             continue
         total.mix(db.index.to_bytes(4, "big"))
-        for entry in db.slots:
+        for entry in db.every():
             digest = Digest(in_digits)
             digest.mix(entry.key)
             _add_value(digest, entry)

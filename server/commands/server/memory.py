@@ -47,7 +47,7 @@ def memory_usage(call: Call) -> object:
         if samples < 0:
             raise CommandError(SYNTAX)
     key = call.argv[2]
-    found = call.db.entries.get(key)  # as in Redis, even if its time is over
+    found = call.db.peek(key)  # as in Redis, even if its time is over
     if found is None:
         return None
     size = ENTRY_BYTES + _KEY_HEADER + len(key) + face(found.value).used_bytes(samples)

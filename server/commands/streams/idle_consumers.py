@@ -137,7 +137,7 @@ def keys_of_streams(entries: list[Entry]) -> list[bytes]:
 
 def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
     """The groups of a stream; none where the key is not one."""
-    entry = db.entries.get(key)
+    entry = db.peek(key)
     if entry is None or not isinstance(entry.value, Stream):
         return []
     return list(entry.value.groups)
@@ -145,7 +145,7 @@ def names_of_groups(db: Keyspace, key: bytes) -> list[bytes]:
 
 def find_group(db: Keyspace, key: bytes, name: bytes) -> Group | None:
     """A group of a stream, if both are there."""
-    entry = db.entries.get(key)
+    entry = db.peek(key)
     if entry is None or not isinstance(entry.value, Stream):
         return None
     return entry.value.groups.get(name)

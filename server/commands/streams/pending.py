@@ -138,10 +138,8 @@ class _Acknowledgement(LengthyIds):
 @lengthy("XACK")
 def xack_lengthy(call: Call) -> Lengthy | None:
     """Very many entries of a group that is there."""
-    found = call.db.entry(call.argv[1], call.now_ms)
-    if found is None or not isinstance(found.value, Stream):
-        return None
-    if call.argv[2] not in found.value.groups:
+    stream = call.db.value_of(call.argv[1], call.now_ms)
+    if not isinstance(stream, Stream) or call.argv[2] not in stream.groups:
         return None
     return _Acknowledgement(group_dialect.ack(call.argv))
 
@@ -154,14 +152,14 @@ def xack_alike(
     words = requests[first]
     if len(words) != 4 or not call.nobody_listens():
         return NONE_ALIKE, NO_REPLIES
-    found = call.db.entry(words[1], call.now_ms)
-    if found is None or not isinstance(found.value, Stream):
+    stream = call.db.value_of(words[1], call.now_ms)
+    if not isinstance(stream, Stream):
         return NONE_ALIKE, NO_REPLIES
     name = words[2]
-    group = found.value.groups.get(name)
+    group = stream.groups.get(name)
     if group is None or group.max_pending:  # then others wait for what is acknowledged
         return NONE_ALIKE, NO_REPLIES
-    if group.places is not None and group.places.elsewhere(found.value) != HERE:
+    if group.places is not None and group.places.elsewhere(stream) != HERE:
         return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
     records: list[list[bytes]] = []
@@ -189,10 +187,10 @@ def xack_alike(
     if records:
         call.record_alike(records)
     if done:
-        call.note_hits(found, done)
+        call.note_hits(words[1], done)
         call.count(acknowledged)
         if group.places is not None:
-            note_acknowledged(call, words[1], found.value, group)
+            note_acknowledged(call, words[1], stream, group)
     return done, out.replies()
 
 

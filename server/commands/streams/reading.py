@@ -135,10 +135,9 @@ def xrevrange_alike(
 def _ranges_alike(
     call: Call, requests: list[list[bytes]], reverse: bool
 ) -> tuple[int, PackedReplies]:
-    found = call.db.entry(requests[0][1], call.now_ms)
-    if found is None or not isinstance(found.value, Stream):
+    stream = call.db.value_of(requests[0][1], call.now_ms)
+    if not isinstance(stream, Stream):
         return NONE_ALIKE, NO_REPLIES
-    stream = found.value
     out = Packer(call.session.resp3)
     done = 0
     for argv in requests:
@@ -155,7 +154,7 @@ def _ranges_alike(
         add_entries_array(out, stream.parts(start, end, count, reverse), reverse)
         done += 1
     if done:
-        call.note_hits(found, done)
+        call.note_hits(requests[0][1], done)
     return done, out.replies()
 
 

@@ -377,8 +377,8 @@ class _Deletion(LengthyIds):
 @lengthy("XDEL")
 def xdel_lengthy(call: Call) -> Lengthy | None:
     """Very many entries of a stream that is there."""
-    found = call.db.entry(call.argv[1], call.now_ms)
-    if found is None or not isinstance(found.value, Stream) or call.server.data.region is not None:
+    stream = call.db.value_of(call.argv[1], call.now_ms)
+    if not isinstance(stream, Stream) or call.server.data.region is not None:
         return None
     return _Deletion(call.argv)
 

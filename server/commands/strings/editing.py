@@ -88,8 +88,7 @@ def replace(call: Call, key: bytes, found: Entry | None, value: object) -> None:
     if found is None:
         call.put(key, value)
     else:
-        found.value = value
-        found.access_ms = call.now_ms
+        call.db.replace(key, value, call.now_ms)
 
 
 @command("INCRBYFLOAT", arity=3, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("string",))
@@ -134,9 +133,8 @@ def append(call: Call) -> object:
     else:
         size = string_length(found.value) + len(more)
         check_length(call, size)
-        target = in_place(found)
+        target = in_place(call, found)
         target += more
-        found.access_ms = call.now_ms
     call.changed(key, APPENDED, call.argv)
     return size
 
@@ -159,8 +157,7 @@ def setrange(call: Call) -> object:
         target = bytearray()
         call.put(key, target)
     else:
-        target = in_place(found)
-        found.access_ms = call.now_ms
+        target = in_place(call, found)
     if offset > len(target):
         target += bytes(offset - len(target))
     target[offset : offset + len(value)] = value

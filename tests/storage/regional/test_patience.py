@@ -36,7 +36,7 @@ def test_a_deadline_of_another_region_hides_a_stream_first() -> None:
     assert len(db) == 2
     assert db.expire_due(LATE_MS + 1, 100) == 2
     assert db.expired == [(0, b"a"), (0, b"b")]
-    assert not db.entries
+    assert not len(db)
 
 
 def test_a_deadline_that_was_set_here_removes_it() -> None:
@@ -63,7 +63,7 @@ def test_who_set_the_deadline_may_change_while_a_stream_is_hidden() -> None:
 def test_a_hidden_stream_that_is_met_late_goes() -> None:
     db, stream = expiring(b"k")
     assert db.get(b"k", LATE_MS) is None
-    assert list(db.entries) == [b"k"]
+    assert db.names() == [b"k"]
     assert db.get(b"k", LATE_MS + 1) is None
     assert db.expired == [(0, b"k")]
     assert db.expired_values == {b"k": stream}

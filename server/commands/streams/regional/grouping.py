@@ -148,7 +148,7 @@ def publish_waiting(server: Server) -> None:
     waiting = list(region.unpublished)
     region.unpublished.clear()
     for key, name in waiting:
-        found = server.data.dbs[0].entries.get(key)
+        found = server.data.dbs[0].peek(key)
         if found is not None and isinstance(found.value, RegionalStream):
             group = found.value.groups.get(name)
             if group is not None and not hand_on(server, key, found.value, group):

@@ -41,7 +41,7 @@ def remembered(server: Server, key: bytes) -> RegionalStream:
 
 
 def _about_to_change(keyspace: Keyspace, key: bytes) -> RegionalStream | None:
-    found = keyspace.entries.get(key)
+    found = keyspace.peek(key)
     if found is None or not isinstance(found.value, RegionalStream):
         return None
     keyspace.before_change(key)
@@ -59,7 +59,7 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
         if there is not None:
             return there
     graves = server.data.graves
-    found = graves.entries.get(key)
+    found = graves.peek(key)
     if found is not None and isinstance(found.value, bytes):
         graves.put(key, opened(found.value, region_of(server)), found.access_ms)
     return _about_to_change(graves, key)
@@ -67,7 +67,7 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
 
 def in_grave(server: Server, key: bytes) -> RegionalStream | None:
     """What the graves know of a stream, not to be changed."""
-    found = server.data.graves.entries.get(key)
+    found = server.data.graves.peek(key)
     if found is None:
         return None
     value = found.value
@@ -88,7 +88,7 @@ def settle(server: Server, key: bytes, stream: RegionalStream) -> bool:
     data = server.data
     db = data.dbs[0]
     now_ms = server.clock.now_ns // 1_000_000
-    found = db.entries.get(key)
+    found = db.peek(key)
     is_there = found is not None and found.value is stream
     if stream.exists():
         if found is None or not is_there:
@@ -109,7 +109,7 @@ def bury(server: Server, key: bytes, stream: RegionalStream) -> None:
     if not stream.is_idle():
         now_ms = server.clock.now_ns // 1_000_000
         graves.put(key, grave.bury(stream) or stream, now_ms)
-    elif key in graves.entries:
+    elif key in graves:
         graves.remove(key)
     region_of(server).garbage.pop(key, None)  # whatever lies in the graves is looked at
 
@@ -125,7 +125,7 @@ def _place(server: Server, key: bytes, stream: RegionalStream, now_ms: int) -> N
     db = data.dbs[0]
     changes = server.changes
     unbury(server, key, stream)
-    found = db.entries.get(key)
+    found = db.peek(key)
     if found is None:
         if changes.has_listeners or server.blocking.key_count:
             changes.report(0, key, CREATED, None, 0, False)
@@ -143,7 +143,7 @@ def take_deadline(server: Server, key: bytes, stream: RegionalStream) -> None:
     moment_ms = stream.deadline_ms()
     if moment_ms != NO_DEADLINE:
         db.expire_at(key, moment_ms)
-    elif db.entries[key].expire_ms != NO_EXPIRY:
+    elif db[key].expire_ms != NO_EXPIRY:
         db.persist(key)
 
 

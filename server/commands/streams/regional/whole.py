@@ -51,7 +51,7 @@ class StreamReplication(Replication):
 
     def set_deadline(self, server: Server, key: bytes, moment_ms: int) -> None:
         """See ``Replication``."""
-        found = server.data.dbs[0].entries[key]
+        found = server.data.dbs[0][key]
         set_deadline(server, key, cast("RegionalStream", found.value), moment_ms)
 
     def expiries(self, server: Server) -> Expiries:
@@ -60,7 +60,7 @@ class StreamReplication(Replication):
 
     def collect(self, server: Server, key: bytes, stable: Numbers) -> bool:
         """See ``Replication``."""
-        found = server.data.graves.entries.get(key)
+        found = server.data.graves.peek(key)
         if found is not None and isinstance(found.value, bytes) and outlasts(found.value, stable):
             return True
         stream = known_state(server, key)
@@ -88,7 +88,7 @@ class StreamReplication(Replication):
         """See ``Replication``."""
         region = region_of(server)
         for db in (server.data.dbs[0], server.data.graves):
-            for entry in db.slots:
+            for entry in db.every():
                 stream = entry.value
                 if not isinstance(stream, RegionalStream):
                     continue

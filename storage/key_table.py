@@ -1,0 +1,489 @@
+"""The keys of one database with what belongs to each, and how a key is found by its name.
+
+Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them in two arrays: the
+key and its value side by side, and the stamps. No object stands for a key besides its own bytes.
+Deadlines take room only in pages where a key has one, and so do the marks of a freezing.
+
+**The index.** A cell of 64 bits has the hash of a key and its slot::
+
+    bit    63   31..62   0..30
+           0    hash     slot + 1, or 0 for an empty cell
+
+Cells stand in segments of up to 2,048. The upper bits of a hash name the segment, by way of the
+directory; the lower bits are the place where the search in it begins. It goes from cell to cell, up
+to an empty one. A segment that is three quarters full is split by the next bit of the hashes, which
+stand in the cells: no key is looked at. So an index grows by one segment at a time, and there is
+no moment at which all is moved::
+
+    directory   00 ──┐
+                01 ──┴─ segment of depth 1: hashes that begin with 0
+                10 ──── segment of depth 2: hashes that begin with 10
+                11 ──── segment of depth 2: hashes that begin with 11
+
+Uncompiled, a dict does all this faster.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Final
+
+from librt.vecs import append, pop, vec
+from mypy_extensions import i64, mypyc_attr, u8
+
+from headrace.storage.freeable import Freeable
+from headrace.storage.packed.hashing import hash_of, new_seed
+from headrace.storage.value import Value
+
+NO_EXPIRY: Final[i64] = -1
+NO_SLOT: Final[i64] = -1
+MOST_AHEAD: Final = 32  # keys that ``look_ahead`` takes at once, at most
+
+_PAGE: Final = 1024
+_PAGE_BITS: Final[i64] = 10
+_WITHIN_PAGE: Final[i64] = 1023
+_SLOT_BITS: Final[i64] = 31
+_SLOT_MASK: Final[i64] = 0x7FFFFFFF
+_FIRST_CELLS: Final[i64] = 16
+_MOST_CELLS: Final[i64] = 2048  # of a segment, unless its hashes begin with too many equal bits
+_MOST_DEPTH: Final[i64] = 21
+_HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
+_DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits are its access time
+_LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access
+_NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
+
+
+@mypyc_attr(acyclic=True)
+class _Page:
+    """The keys of 1,024 slots.
+
+    Attributes:
+        items: key and value of each slot.
+        stamps: of each, twice the time of the last access, and 1 more if it has a deadline.
+        deadlines: where a stamp says so; empty until one of the keys gets one.
+        marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
+        marked_by: the number of that freezing; to others the marks mean nothing.
+    """
+
+    def __init__(self) -> None:
+        self.items: Final[list[object]] = [None] * (2 * _PAGE)
+        self.stamps = vec[i64]([0] * _PAGE)
+        self.deadlines = vec[i64]()
+        self.marks = vec[u8]()
+        self.marked_by: i64 = 0
+
+
+@mypyc_attr(acyclic=True)
+class _Segment:
+    """Cells of all keys of which the hashes begin with the same ``depth`` bits.
+
+    Attributes:
+        count: how many cells are in use.
+    """
+
+    def __init__(self, size: i64, depth: i64) -> None:
+        self.cells = vec[i64]([0] * size)
+        self.count: i64 = 0
+        self.depth: i64 = depth
+
+    def place(self, cell: i64) -> None:
+        """Put in a cell, for which there is room."""
+        cells = self.cells
+        mask: i64 = len(cells) - 1
+        at = (cell >> _SLOT_BITS) & mask
+        while cells[at] != 0:
+            at = (at + 1) & mask
+        cells[at] = cell
+        self.count += 1
+
+    def take_out(self, cell: i64) -> None:
+        """Empty a cell that is there; those behind it move up, so that a search finds them."""
+        cells = self.cells
+        mask: i64 = len(cells) - 1
+        hole = self._place_of(cell)
+        at = hole
+        while True:
+            at = (at + 1) & mask
+            other = cells[at]
+            if other == 0:
+                break
+            home = (other >> _SLOT_BITS) & mask
+            if (at - home) & mask >= (at - hole) & mask:
+                cells[hole] = other
+                hole = at
+        cells[hole] = 0
+        self.count -= 1
+
+    def exchange(self, cell: i64, by: i64) -> None:
+        """Put another cell of the same hash in the place of one."""
+        self.cells[self._place_of(cell)] = by
+
+    def _place_of(self, cell: i64) -> i64:
+        cells = self.cells
+        mask: i64 = len(cells) - 1
+        at = (cell >> _SLOT_BITS) & mask
+        while cells[at] != cell:
+            assert cells[at] != 0, "the index has lost a key"
+            at = (at + 1) & mask
+        return at
+
+    def resize(self, size: i64) -> None:
+        """Have so many cells, enough for those in use."""
+        old = self.cells
+        self.cells = vec[i64]([0] * size)
+        self.count = 0
+        at: i64 = 0
+        end: i64 = len(old)
+        while at < end:
+            if old[at] != 0:
+                self.place(old[at])
+            at += 1
+
+
+class KeyTable:
+    """The keys of a database.
+
+    Invariants: ``find`` of the key in each slot is that slot; what stands behind the last slot in
+    its page is None; ``_pages`` has no more pages than that takes.
+
+    Attributes:
+        count: how many keys there are.
+    """
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self._pages = vec[_Page]()
+        self._seed: Final[i64] = new_seed()
+        self._depth: i64 = 0  # bits of a hash that name a place in the directory
+        self._directory = append(vec[_Segment](), _Segment(_FIRST_CELLS, 0))
+        self._by_name: dict[bytes, int] = {}  # uncompiled, in place of the index
+        self._found_key = _NO_KEY  # the key that was found last, and where
+        self._found_slot: i64 = NO_SLOT
+        self._ahead = vec[i64]([0] * MOST_AHEAD)
+
+    # Looking
+
+    def find(self, key: bytes) -> i64:
+        """The slot of a key; ``NO_SLOT`` if it is not there."""
+        if key is self._found_key:
+            return self._found_slot
+        if not COMPILED:
+            return self._by_name.get(key, NO_SLOT)
+        mark = hash_of(key, 0, len(key), self._seed)
+        cells = self._directory[mark >> (_HASH_BITS - self._depth)].cells
+        mask: i64 = len(cells) - 1
+        at = mark & mask
+        while True:
+            cell = cells[at]
+            if cell >> _SLOT_BITS == mark:
+                slot = (cell & _SLOT_MASK) - 1
+                if slot < 0:  # an empty cell, and a hash of 0
+                    return NO_SLOT
+                name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
+                if isinstance(name, bytes) and name == key:
+                    self._found_key = key
+                    self._found_slot = slot
+                    return slot
+            elif cell == 0:
+                return NO_SLOT
+            at = (at + 1) & mask
+
+    def read(self, key: bytes, now_ms: i64, touch: bool) -> object | None:
+        """The value of a key of which the deadline has not passed; None if there is none.
+
+        Args:
+            touch: note an access.
+        """
+        slot = self.find(key)
+        if slot < 0:
+            return None
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        stamp = page.stamps[place]
+        if stamp & _DEADLINE and page.deadlines[place] < now_ms:
+            return None
+        if touch:
+            page.stamps[place] = _stamped(stamp, now_ms)
+        return page.items[(place << 1) + 1]
+
+    def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64) -> None:
+        """Have the processor fetch what ``find`` and ``read`` will need of some keys, all at once.
+
+        Args:
+            requests: their second words, from ``at`` to ``end``, are those keys: ``MOST_AHEAD`` of
+                them at most.
+        """
+        ahead = self._ahead
+        count: i64 = end - at
+        shift = _HASH_BITS - self._depth
+        number: i64 = 0
+        while number < count:
+            key = requests[at + number][1]
+            ahead[number] = hash_of(key, 0, len(key), self._seed)
+            number += 1
+        number = 0
+        while number < count:
+            mark = ahead[number]
+            cells = self._directory[mark >> shift].cells
+            cell = cells[mark & (len(cells) - 1)]
+            ahead[number] = (cell & _SLOT_MASK) - 1 if cell >> _SLOT_BITS == mark else NO_SLOT
+            number += 1
+        number = 0
+        while number < count:
+            slot = ahead[number]
+            if slot >= 0:
+                page = self._pages[slot >> _PAGE_BITS]
+                place = slot & _WITHIN_PAGE
+                ahead[number] = page.stamps[place]
+                name = page.items[place << 1]
+                value = page.items[(place << 1) + 1]
+                if isinstance(name, bytes) and isinstance(value, bytes):
+                    ahead[number] += len(name) + len(value)
+            number += 1
+
+    def key_at(self, slot: i64) -> bytes:
+        """The key in a slot."""
+        name = self._pages[slot >> _PAGE_BITS].items[(slot & _WITHIN_PAGE) << 1]
+        assert isinstance(name, bytes)
+        return name
+
+    def value_at(self, slot: i64) -> object:
+        """Its value."""
+        return self._pages[slot >> _PAGE_BITS].items[((slot & _WITHIN_PAGE) << 1) + 1]
+
+    def access_ms(self, slot: i64) -> i64:
+        """When it was last asked for."""
+        return self._pages[slot >> _PAGE_BITS].stamps[slot & _WITHIN_PAGE] >> 1
+
+    def deadline_ms(self, slot: i64) -> i64:
+        """Its deadline, or ``NO_EXPIRY``."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        return page.deadlines[place] if page.stamps[place] & _DEADLINE else NO_EXPIRY
+
+    # Changing
+
+    def add(self, key: bytes, value: object, now_ms: i64) -> i64:
+        """Give a key that is not there a slot, the last one; which that is."""
+        slot = self.count
+        place = slot & _WITHIN_PAGE
+        if place == 0:
+            self._pages = append(self._pages, _Page())
+        page = self._pages[slot >> _PAGE_BITS]
+        page.items[place << 1] = key
+        page.items[(place << 1) + 1] = value
+        page.stamps[place] = _stamped(0, now_ms)
+        self.count = slot + 1
+        if COMPILED:
+            self._index(hash_of(key, 0, len(key), self._seed), slot)
+        else:
+            self._by_name[key] = slot
+        return slot
+
+    def remove(self, slot: i64) -> object:
+        """Take out a key; its value. The one in the last slot gets its slot."""
+        self._found_key = _NO_KEY
+        last = self.count - 1
+        key = self.key_at(slot)
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        value = page.items[(place << 1) + 1]
+        self._leave_index(key, slot)
+        source = self._pages[last >> _PAGE_BITS]
+        source_place = last & _WITHIN_PAGE
+        if slot != last:
+            moved = self.key_at(last)
+            self._move_in_index(moved, last, slot)
+            page.items[place << 1] = moved
+            page.items[(place << 1) + 1] = source.items[(source_place << 1) + 1]
+            page.stamps[place] = source.stamps[source_place]
+            if source.stamps[source_place] & _DEADLINE:
+                self._put_deadline(page, place, source.deadlines[source_place])
+            if source.marked_by >= page.marked_by and self.is_marked(last, source.marked_by):
+                self.mark(slot, source.marked_by)
+            elif len(page.marks):
+                page.marks[place] = 0
+        source.items[source_place << 1] = None
+        source.items[(source_place << 1) + 1] = None
+        if len(source.marks):
+            source.marks[source_place] = 0
+        self.count = last
+        if source_place == 0:
+            self._pages, _ = pop(self._pages)
+        return value
+
+    def replace(self, slot: i64, value: object, now_ms: i64) -> None:
+        """Give a key another value, and note an access."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        page.items[(place << 1) + 1] = value
+        page.stamps[place] = _stamped(page.stamps[place], now_ms)
+
+    def touch(self, slot: i64, now_ms: i64) -> None:
+        """Note an access."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        page.stamps[place] = _stamped(page.stamps[place], now_ms)
+
+    def expire_at(self, slot: i64, deadline_ms: i64) -> None:
+        """Give a key a deadline, or with ``NO_EXPIRY`` none."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        if deadline_ms == NO_EXPIRY:
+            page.stamps[place] &= ~_DEADLINE
+        else:
+            page.stamps[place] |= _DEADLINE
+            self._put_deadline(page, place, deadline_ms)
+
+    def _put_deadline(self, page: _Page, place: i64, deadline_ms: i64) -> None:
+        if not len(page.deadlines):
+            page.deadlines = vec[i64]([0] * _PAGE)
+        page.deadlines[place] = deadline_ms
+
+    # Freezing
+
+    def is_marked(self, slot: i64, epoch: i64) -> bool:
+        """Whether the freezing of this number has taken the key, or it was made since its start."""
+        page = self._pages[slot >> _PAGE_BITS]
+        if page.marked_by != epoch or not len(page.marks):
+            return False
+        return page.marks[slot & _WITHIN_PAGE] != 0
+
+    def mark(self, slot: i64, epoch: i64) -> None:
+        """Have ``is_marked`` say so."""
+        page = self._pages[slot >> _PAGE_BITS]
+        if page.marked_by != epoch or not len(page.marks):
+            page.marks = vec[u8]([0] * _PAGE)
+            page.marked_by = epoch
+        page.marks[slot & _WITHIN_PAGE] = 1
+
+    # Freeing
+
+    def free_some(self, most: int, unused: list[Freeable]) -> bool:
+        """Free up to ``most`` keys of a table that nobody uses any more; True at the end.
+
+        Args:
+            unused: takes values that are to be freed in slices themselves.
+        """
+        self._found_key = _NO_KEY
+        self._by_name = {}
+        left: i64 = most
+        while left > 0 and self.count > 0:
+            left -= 1
+            slot = self.count - 1
+            page = self._pages[slot >> _PAGE_BITS]
+            place = slot & _WITHIN_PAGE
+            value = page.items[(place << 1) + 1]
+            if isinstance(value, Value) and value.effort():
+                unused.append(value)
+            page.items[place << 1] = None
+            page.items[(place << 1) + 1] = None
+            self.count = slot
+            if place == 0:
+                self._pages, _ = pop(self._pages)
+                if len(self._directory) > 1:
+                    self._directory, _ = pop(self._directory)
+        return self.count == 0
+
+    # The index
+
+    def index_bytes(self) -> int:
+        """How much memory the index takes, besides some bytes for each segment."""
+        size: i64 = 8 * i64(len(self._directory))
+        at: i64 = 0
+        end: i64 = len(self._directory)
+        while at < end:
+            segment = self._directory[at]
+            size += 8 * i64(len(segment.cells))
+            at += self._span(segment.depth)
+        return int(size)
+
+    def _index(self, mark: i64, slot: i64) -> None:
+        segment = self._directory[mark >> (_HASH_BITS - self._depth)]
+        while 4 * segment.count + 4 > 3 * i64(len(segment.cells)):
+            self._grow(segment, mark)
+            segment = self._directory[mark >> (_HASH_BITS - self._depth)]
+        segment.place(mark << _SLOT_BITS | slot + 1)
+
+    def _leave_index(self, key: bytes, slot: i64) -> None:
+        if not COMPILED:
+            del self._by_name[key]
+            return
+        mark = hash_of(key, 0, len(key), self._seed)
+        segment = self._directory[mark >> (_HASH_BITS - self._depth)]
+        segment.take_out(mark << _SLOT_BITS | slot + 1)
+        if 8 * segment.count < i64(len(segment.cells)) and len(segment.cells) > _FIRST_CELLS:
+            self._shrink(segment, mark)
+
+    def _move_in_index(self, key: bytes, slot: i64, target: i64) -> None:
+        if not COMPILED:
+            self._by_name[key] = int(target)
+            return
+        mark = hash_of(key, 0, len(key), self._seed)
+        segment = self._directory[mark >> (_HASH_BITS - self._depth)]
+        segment.exchange(mark << _SLOT_BITS | slot + 1, mark << _SLOT_BITS | target + 1)
+
+    def _grow(self, segment: _Segment, mark: i64) -> None:
+        """Make room in the segment of a hash."""
+        if len(segment.cells) < _MOST_CELLS or segment.depth >= _MOST_DEPTH:
+            segment.resize(2 * i64(len(segment.cells)))
+            return
+        if segment.depth == self._depth:
+            directory = vec[_Segment]()
+            for each in self._directory:
+                directory = append(directory, each)
+                directory = append(directory, each)
+            self._directory = directory
+            self._depth += 1
+        depth = segment.depth + 1
+        low = _Segment(_MOST_CELLS, depth)
+        high = _Segment(_MOST_CELLS, depth)
+        shift = _SLOT_BITS + _HASH_BITS - depth
+        for cell in segment.cells:
+            if (cell >> shift) & 1:
+                high.place(cell)
+            elif cell != 0:
+                low.place(cell)
+        self._assign(mark >> (_HASH_BITS - depth + 1) << 1, depth, low)
+        self._assign(mark >> (_HASH_BITS - depth + 1) << 1 | 1, depth, high)
+
+    def _shrink(self, segment: _Segment, mark: i64) -> None:
+        """Join the segment of a hash, which is nearly empty, with its other half if that fits."""
+        depth = segment.depth
+        if depth == 0 or len(segment.cells) > _MOST_CELLS:
+            segment.resize(i64(len(segment.cells)) >> 1)
+            return
+        shift = _HASH_BITS - depth
+        place = ((mark >> shift) ^ 1) << (self._depth - depth)
+        other = self._directory[place]
+        if other.depth != depth or 2 * (segment.count + other.count) > i64(len(other.cells)):
+            return
+        for cell in segment.cells:
+            if cell != 0:
+                other.place(cell)
+        other.depth = depth - 1
+        self._assign(mark >> (shift + 1), depth - 1, other)
+
+    def _span(self, depth: i64) -> i64:
+        """How many places of the directory a segment of this depth has."""
+        span: i64 = 1
+        while depth < self._depth:
+            span += span
+            depth += 1
+        return span
+
+    def _assign(self, prefix: i64, depth: i64, segment: _Segment) -> None:
+        """Have a segment found by all hashes that begin with the ``depth`` bits of ``prefix``."""
+        at = prefix << (self._depth - depth)
+        end = (prefix + 1) << (self._depth - depth)
+        while at < end:
+            self._directory[at] = segment
+            at += 1
+
+
+def _stamped(stamp: i64, now_ms: i64) -> i64:
+    """A stamp with the time of a new access."""
+    return min(now_ms, _LATEST) << 1 | stamp & _DEADLINE
+
+
+COMPILED: Final = not isinstance(KeyTable.find, FunctionType)
