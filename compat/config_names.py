@@ -175,7 +175,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("hash-rdb-load-max-template-entries", 0, 0, LONG_MAX),
             Integer("hash-rdb-load-template-disassembly-threshold", 0, 0, LONG_MAX),
             YesNo("activerehashing", True),
-            Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX, alias="list-max-ziplist-size"),
             Integer("list-compress-depth", 0, 0, INT_MAX),
             Integer(
                 "hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries"

@@ -232,6 +232,17 @@ class PackedArray:
         return Packed(b"".join(self._pieces))
 
 
+def packed_strings(count: int, pieces: list[bytes]) -> Packed:
+    """An array of strings that are kept one behind the other, each as it is sent.
+
+    Args:
+        count: how many there are.
+        pieces: they.
+    """
+    pieces.insert(0, array_header(count))
+    return Packed(b"".join(pieces))
+
+
 def packed_id(ms: int, seq: int) -> Packed:
     """The ID of an entry as a reply."""
     return Packed(id_line(ms, seq))

@@ -9,6 +9,7 @@ from headrace.storage.freeable import Freeable
 from headrace.storage.freezing import Freezing
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.limits import SmallLimits
+from headrace.storage.list.limits import NodeLimits as ListLimits
 from headrace.storage.regions.region import Region
 from headrace.storage.stream.appending import NodeLimits
 
@@ -31,6 +32,7 @@ class Data:
         expiring: what expires inside of values.
         node_limits: the size of the blocks of streams.
         sorted_set_limits: of small sorted sets.
+        list_limits: the size of the nodes of lists.
         freezing: the state that a snapshot takes, while one does.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
@@ -48,6 +50,7 @@ class Data:
         ]
         self.node_limits = node_limits
         self.sorted_set_limits = SmallLimits(128, 64)
+        self.list_limits = ListLimits(-2)
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True

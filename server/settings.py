@@ -15,6 +15,7 @@ from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
 from headrace.storage.limits import SmallLimits
+from headrace.storage.list.limits import NodeLimits as ListLimits
 from headrace.storage.regions.region import MODES
 from headrace.storage.stream.appending import NodeLimits
 
@@ -43,6 +44,7 @@ class Settings:
         hooks["stream-node-max-entries"] = self.take_node_limits
         hooks["zset-max-listpack-entries"] = self.take_sorted_set_limits
         hooks["zset-max-listpack-value"] = self.take_sorted_set_limits
+        hooks["list-max-listpack-size"] = self.take_list_limits
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
@@ -56,6 +58,7 @@ class Settings:
         self.take_hiding()
         self.take_slowness()
         self.take_latency_tracking()
+        self.take_list_limits()
 
     def take_events(self) -> str | None:
         """Publish the events that ``notify-keyspace-events`` asks for."""
@@ -145,6 +148,11 @@ class Settings:
         self._server.data.sorted_set_limits = SmallLimits(
             config.zset_max_listpack_entries, config.zset_max_listpack_value
         )
+        return None
+
+    def take_list_limits(self) -> str | None:
+        """Cut lists by the new limit, those that are short so far."""
+        self._server.data.list_limits = ListLimits(self._config.list_max_listpack_size)
         return None
 
     def take_password(self) -> str | None:

@@ -19,6 +19,7 @@ FAMILIES = (
     "bitmaps",
     "connection",
     "keys",
+    "lists",
     "pubsub",
     "regions",
     "server",
@@ -55,9 +56,11 @@ ROOMS: dict[str, list[str]] = {
 # What is there for every type of value imports none of them.
 TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
 TYPES = (
+    "headrace.storage.list",
     "headrace.storage.set",
     "headrace.storage.stream",
     "headrace.storage.string",
+    "headrace.persistence.forms.list",
     "headrace.persistence.forms.set",
     "headrace.storage.sorted_set",
     "headrace.persistence.forms.sorted_set",
@@ -72,7 +75,7 @@ KNOW_A_TYPE = {
     "headrace.compat.storage_errors": "error texts of what the data refuses",
     "headrace.server.config.parameters": "limits of the parameters of streams",
     "headrace.server.settings": "parameters that take effect in streams",
-    "headrace.server.data": "how large the nodes of streams may become",
+    "headrace.server.data": "how large the nodes of lists and streams may become",
     "headrace.server.state": "how large the nodes of streams may become",
     "headrace.server.commands.string_keys": "strings, as several families use them",
     "headrace.server.commands.server.debug": "DEBUG OBJECT, which measures strings in its own way",
@@ -83,6 +86,8 @@ KNOW_A_TYPE = {
 OF_A_TYPE = (
     *TYPES[:-1],
     "headrace.server.commands.bitmaps",
+    "headrace.server.commands.hyperloglog",
+    "headrace.server.commands.lists",
     "headrace.server.commands.sets",
     "headrace.server.commands.sorted_sets",
     "headrace.server.commands.streams",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.form import Form, Unsound
+from headrace.persistence.forms.list import ListForm
 from headrace.persistence.forms.records import DATABASE, END, HEADER
 from headrace.persistence.forms.set import SetForm
 from headrace.persistence.forms.sorted_set import SortedSetForm
@@ -71,3 +72,4 @@ register(StringForm())
 register(StreamForm())
 register(SetForm())
 register(SortedSetForm())
+register(ListForm())

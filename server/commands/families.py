@@ -10,6 +10,7 @@ A family is a folder here. Its ``family`` imports the modules that declare its r
 import headrace.server.commands.bitmaps.family
 import headrace.server.commands.connection.family
 import headrace.server.commands.keys.family
+import headrace.server.commands.lists.family
 import headrace.server.commands.pubsub.family
 import headrace.server.commands.regions.family
 import headrace.server.commands.server.family

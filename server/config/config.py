@@ -85,6 +85,7 @@ class Config:
     min_replicas_max_lag: int
     stop_writes_on_bgsave_error: bool
     rdb_key_save_delay: int
+    list_max_listpack_size: int
     stream_node_max_bytes: int
     stream_node_max_entries: int
     zset_max_listpack_entries: int

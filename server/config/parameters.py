@@ -515,6 +515,15 @@ PROCESS: Final[tuple[Parameter, ...]] = (
 
 COLLECTIONS: Final[tuple[Parameter, ...]] = (
     Integer(
+        "list-max-listpack-size",
+        -2,
+        INT_MIN,
+        INT_MAX,
+        alias="list-max-ziplist-size",
+        doc="Number of elements that a listpack of Redis may have; -1 to -5: 4, 8, 16, 32 or 64 kB."
+        " It decides what OBJECT ENCODING answers.",
+    ),
+    Integer(
         "set-max-intset-entries",
         512,
         0,

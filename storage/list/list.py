@@ -168,10 +168,7 @@ class List(Collection):
             number += 1
         rep = self.rep
         if isinstance(rep, bytes):
-            if (
-                small.takes(rep, added_bytes, added)
-                and small.count_of(rep) + added <= limits.most_elements
-            ):
+            if self._stays_small(rep, added_bytes, added, limits):
                 if right:
                     self.rep = small.pushed_right(rep, strings, first)
                 else:
@@ -233,7 +230,7 @@ class List(Collection):
         """Replace the element with ``index`` elements before it; there is one."""
         rep = self.rep
         if isinstance(rep, bytes):
-            if small.takes(rep, len(string), 1):
+            if self._stays_small(rep, len(string), 1, limits):
                 self.rep = small.replaced(rep, index, string)
                 return
             rep = self._become_row(limits)
@@ -246,7 +243,7 @@ class List(Collection):
         """Put an element before or behind the one with ``index`` elements before it."""
         rep = self.rep
         if isinstance(rep, bytes):
-            if small.takes(rep, len(string), 1) and small.count_of(rep) + 1 <= limits.most_elements:
+            if self._stays_small(rep, len(string), 1, limits):
                 self.rep = small.inserted(rep, index + 1 if after else index, string)
                 return
             rep = self._become_row(limits)
@@ -258,7 +255,7 @@ class List(Collection):
         """An element may come; Redis makes room even if it does not."""
         rep = self.rep
         if isinstance(rep, bytes):
-            if small.takes(rep, len(string), 1) and small.count_of(rep) + 1 <= limits.most_elements:
+            if self._stays_small(rep, len(string), 1, limits):
                 return
             rep = self._become_row(limits)
         assert isinstance(rep, Row)
@@ -297,6 +294,13 @@ class List(Collection):
         self._shrink(rep, limits)
 
     # Its two forms
+
+    def _stays_small(self, rep: bytes, added_bytes: i64, added: i64, limits: NodeLimits) -> bool:
+        """Whether a tiny list stays one when so many elements come, or one is replaced."""
+        return (
+            small.takes(rep, added_bytes, added)
+            and small.count_of(rep) + added <= limits.most_elements
+        )
 
     def _become_row(self, limits: NodeLimits) -> Row:
         rep = self.rep

@@ -43,7 +43,7 @@ _SEALED: Final = 192  # so many of them
 _OPENED: Final = 64  # elements that are unpacked at once
 _SEALED_TO_READ: Final = 24  # elements of an open end: asked for so many, it is packed first
 _SPARE_PLACES: Final = 32
-_ALONE: Final = -1  # the size of a node that is one string, and no listpack
+ALONE: Final = -1  # the size of a node that is one string, and no listpack
 
 
 @mypyc_attr(acyclic=True)
@@ -62,7 +62,7 @@ class Row:
         left: the first elements, the last of them first; right: the last ones.
         pieces: the others, a piece for each node; those before ``low`` are no nodes any more.
         starts: the position of the first element of each node, but of the first node.
-        sizes: what Redis's node takes, in bytes, or ``_ALONE``.
+        sizes: what Redis's node takes, in bytes, or ``ALONE``.
 
     Invariants: there is a node; only a single one may be empty.
     """
@@ -92,18 +92,15 @@ class Row:
         twin.sizes = self.sizes[low:]
         return twin
 
-    # What Redis has in its place
+    # What Redis has in its place, and files
 
     def nodes(self) -> int:
         """How many nodes Redis has."""
         return len(self.pieces) - int(self.low)
 
-    def node_bytes(self, place: i64) -> i64:
-        """The size of a node, or the length of the string that is alone there."""
-        size = self.sizes[place]
-        if size != _ALONE:
-            return size
-        return len(self.get(self._start(place) - self.base))
+    def node_count(self, place: i64) -> int:
+        """How many elements a node has."""
+        return int(self._end(place) - self._start(place))
 
     def grow(self, limits: NodeLimits, added_bytes: i64, added: i64) -> None:
         """So many elements, and bytes of them, are about to come."""
@@ -117,7 +114,7 @@ class Row:
         """Elements have gone, or with ``shrinking`` False, all have come."""
         if not self.is_listpack and len(self.pieces) - self.low == 1:
             size = self.sizes[self.low]
-            if size != _ALONE and limits.make_listpack(size, self.count, shrinking):
+            if size != ALONE and limits.make_listpack(size, self.count, shrinking):
                 self.is_listpack = True
 
     # The ends
@@ -177,7 +174,7 @@ class Row:
         last: i64 = len(self.pieces) - 1
         if last > self.low and self.starts[last] == self.base + count:
             self._drop_last()
-        elif self.sizes[last] != _ALONE:
+        elif self.sizes[last] != ALONE:
             self.sizes[last] -= text_bytes(string)
         return string
 
@@ -194,19 +191,19 @@ class Row:
         low = self.low
         if low + 1 < len(self.pieces) and self.starts[low + 1] == base:
             self._drop_first()
-        elif self.sizes[low] != _ALONE:
+        elif self.sizes[low] != ALONE:
             self.sizes[low] -= text_bytes(string)
         return string
 
     def _has_room(self, place: i64, string: bytes) -> bool:
         """Whether the first or the last node takes one more."""
         size = self.sizes[place]
-        if size == _ALONE or not self.count:
+        if size == ALONE or not self.count:
             return False
         return self.limits.have_room(size, self._end(place) - self._start(place), string)
 
     def _size_of_first(self, string: bytes) -> i64:
-        return _ALONE if self.limits.is_alone(string) else EMPTY_BYTES + text_bytes(string)
+        return ALONE if self.limits.is_alone(string) else EMPTY_BYTES + text_bytes(string)
 
     def _start(self, place: i64) -> i64:
         """The position of the first element of a node."""
@@ -445,7 +442,7 @@ class Row:
         """Replace the element with ``index`` elements before it."""
         place = self._place_of(self.base + index)
         alone = not self.is_listpack and self.limits.is_alone(string)
-        if (self.sizes[place] == _ALONE) != alone:
+        if (self.sizes[place] == ALONE) != alone:
             self.seal()
             self._set_other_kind(place, self.base + index, string, alone)
             return
@@ -477,7 +474,7 @@ class Row:
         offset = position - start
         if offset != count - 1:
             self._split(place, offset + 1)
-        self._add_node(place + 1, pack([string]), position + 1, _ALONE)
+        self._add_node(place + 1, pack([string]), position + 1, ALONE)
         self._move(place + 2, 1)
         self.count += 1
         if offset == 0:
@@ -590,7 +587,7 @@ class Row:
             return False
         size = self.sizes[place]
         other_size = self.sizes[place + 1]
-        if size == _ALONE or other_size == _ALONE:
+        if size == ALONE or other_size == ALONE:
             return False
         if not self.limits.let_merge(size, other_size, self._end(place + 1) - self.starts[place]):
             return False
@@ -623,7 +620,7 @@ class Row:
             if gone:
                 removed += gone
                 self.pieces[place] = without(self.pieces[place], 0, len(string), numbers)
-                if self.sizes[place] != _ALONE:
+                if self.sizes[place] != ALONE:
                     self.sizes[place] -= gone * element_bytes
                 self._move(place + 1, -gone)
                 self.count -= gone
@@ -668,7 +665,7 @@ class Row:
         place = self._place_of(base)
         piece = self.pieces[place]
         at = next_at(piece, 0, base - self.starts[place])
-        if at and self.sizes[place] != _ALONE:
+        if at and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[:at])) - EMPTY_BYTES
         self.pieces[place] = piece[at:]
         self.base = base
@@ -682,10 +679,37 @@ class Row:
         place = self._place_of(end - 1)
         piece = self.pieces[place]
         at = next_at(piece, 0, end - self._start(place))
-        if at < len(piece) and self.sizes[place] != _ALONE:
+        if at < len(piece) and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[at:])) - EMPTY_BYTES
         self.pieces[place] = piece[:at]
         stop = place + 1
         del self.pieces[stop:]
         self.starts = self.starts[:stop]
         self.sizes = self.sizes[:stop]
+
+
+def row_of(
+    limits: NodeLimits,
+    is_listpack: bool,
+    pieces: list[bytes],
+    counts: list[int],
+    sizes: list[int],
+) -> Row:
+    """A row whose nodes are known, none of them empty.
+
+    Args:
+        counts: how many elements each piece has.
+        sizes: what ``Row.sizes`` is to be.
+    """
+    row = Row(limits, b"", 0, 0)
+    row.is_listpack = is_listpack
+    row.pieces = pieces
+    row.sizes = vec[i64](sizes)
+    starts = vec[i64]()
+    total: i64 = 0
+    for count in counts:
+        starts = append(starts, total)
+        total += count
+    row.starts = starts
+    row.count = total
+    return row

@@ -1,7 +1,7 @@
 """Waiting for an element that only one client is given, as the types with BLPOP and the like need.
 
-``support.toy_list`` is the type. What can be seen from outside is asked of the newest Redis and its
-lists as well; how often a request was run is ours to tell.
+Lists are the type. What can be seen from outside is asked of the newest Redis as well; how often a
+request was run is ours to tell (``support.counted_pops``).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CROWD = 900
 TESTS = Path(__file__).parents[1]
 
 
-class ToyServer(ServerProcess):
-    """Our server with the commands of ``support.toy_list``."""
+class CountingServer(ServerProcess):
+    """Our server with the command of ``support.counted_pops``."""
 
     def command(self) -> list[str]:
-        return [*super().command()[:-1], "support.toy_list"]
+        return [*super().command()[:-1], "support.counted_pops"]
 
     def variables(self) -> dict[str, str]:
         variables = super().variables()
@@ -41,8 +41,8 @@ class ToyServer(ServerProcess):
 
 
 @pytest.fixture(scope="module")
-def toy_server() -> Iterator[ToyServer]:
-    server = ToyServer()
+def counting_server() -> Iterator[CountingServer]:
+    server = CountingServer()
     try:
         yield server.start()
         server.check_log()
@@ -50,17 +50,17 @@ def toy_server() -> Iterator[ToyServer]:
         server.discard()
 
 
-@pytest.fixture(params=["toy", pytest.param("redis", marks=pytest.mark.judge)])
+@pytest.fixture(params=["ours", pytest.param("redis", marks=pytest.mark.judge)])
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     """Ours, or the newest Redis."""
-    name = "toy_server" if request.param == "toy" else "redis_server"
+    name = "counting_server" if request.param == "ours" else "redis_server"
     server: Process = request.getfixturevalue(name)
     yield from scene_of(server)
 
 
 @pytest.fixture
-def ours(toy_server: ToyServer) -> Iterator[Scene]:
-    yield from scene_of(toy_server)
+def ours(counting_server: CountingServer) -> Iterator[Scene]:
+    yield from scene_of(counting_server)
 
 
 def scene_of(server: Process) -> Iterator[Scene]:

@@ -1,0 +1,295 @@
+"""Lists outside memory: rows of tiny ones in one record, nodes as they stand in memory, RPUSH.
+
+What a record holds is described in ``docs/snapshot-format.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from headrace.persistence.forms.commands import Commands
+from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
+from headrace.persistence.forms.intake import Intake, Reader
+from headrace.persistence.forms.records import (
+    Record,
+    Records,
+)
+from headrace.persistence.rdb.source import RdbSource
+from headrace.protocol.wire import array_header, bulk
+from headrace.storage.list import small
+from headrace.storage.list.limits import NodeLimits
+from headrace.storage.list.list import LIST, List
+from headrace.storage.list.piece import listpack_bytes
+from headrace.storage.list.row import ALONE, Row, row_of
+from headrace.storage.packed.strings import count, is_sound, next_at, unpack
+
+TINY_LISTS: Final = 21
+NODES: Final = 22  # of one list, the first of them
+MORE_NODES: Final = 23
+_TINY_WORDS: Final = 3  # in the table: bytes of the key and of the list, deadline
+_NODE_WORDS: Final = 3  # in the table: elements, size and bytes
+_HEAD_WORDS: Final = 5
+_NODES_AT_ONCE: Final = 32
+_AT_ONCE: Final = 64  # elements of one command
+_FILL_MIN: Final = -(2**31)
+_FILL_MAX: Final = 2**31 - 1
+_RPUSH: Final = bulk(b"RPUSH")
+
+
+class ListWriter(Writer):
+    """Collects tiny lists in rows."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self._lists: Final = Record(TINY_LISTS)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """Add a row, or begin with the nodes; see ``Writer``."""
+        self.records.keys += 1
+        rep = cast("List", value).rep
+        if isinstance(rep, Row):
+            return _NodeWalk(self.records, key, rep, expire_ms)
+        assert isinstance(rep, bytes)
+        record = self._lists
+        record.add(key)
+        record.add(rep)
+        record.table.append(expire_ms)
+        if record.is_full():
+            self.records.put(record)
+        return None
+
+    def flush(self) -> None:
+        """Put all rows."""
+        self.records.put(self._lists)
+
+
+class _NodeWalk(Walk):
+    """Writes the nodes of one list."""
+
+    def __init__(self, records: Records, key: bytes, row: Row, expire_ms: int) -> None:
+        row.seal()
+        self._records: Final = records
+        self._row: Final = row
+        self._place = int(row.low)
+        self._record = Record(NODES)
+        self._record.add(key)
+        self._record.table += [expire_ms, int(row.is_listpack), row.limits.fill, row.nodes()]
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        row = self._row
+        record = self._record
+        end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
+        for place in range(self._place, end):
+            record.table += [row.node_count(place), int(row.sizes[place])]
+            record.add(row.pieces[place])
+            if record.is_full():
+                self._records.put(record)
+                self._record = record = Record(MORE_NODES)
+        self._place = end
+        if end < len(row.pieces):
+            return True
+        self._records.put(record)
+        return False
+
+
+class _Nodes:
+    """The nodes of a list that is being read."""
+
+    def __init__(
+        self, key: bytes, expire_ms: int, limits: NodeLimits, is_listpack: bool, nodes: int
+    ) -> None:
+        self.key: Final = key
+        self.expire_ms: Final = expire_ms
+        self.limits: Final = limits
+        self.is_listpack: Final = is_listpack
+        self.missing = nodes
+        self.pieces: list[bytes] = []
+        self.counts: list[int] = []
+        self.sizes: list[int] = []
+
+
+class ListReader(Reader):
+    """Reads rows of tiny lists, and lists by their nodes."""
+
+    def __init__(self, intake: Intake) -> None:
+        super().__init__(intake)
+        self._nodes: _Nodes | None = None
+        self._limits: Final[dict[int, NodeLimits]] = {}
+
+    def read(self, kind: int, table: list[int]) -> None:
+        """See ``Reader``."""
+        if kind == TINY_LISTS:
+            self._tiny(table)
+            return
+        start = 0
+        if kind == NODES:
+            self._begin(table)
+            start = _HEAD_WORDS
+        self._add(table, start)
+
+    def goes_on(self, kind: int) -> bool:
+        """See ``Reader``."""
+        return kind == MORE_NODES
+
+    def finish(self) -> None:
+        """See ``Reader``."""
+        if self._nodes is not None:
+            raise self.intake.malformed("all nodes of a list")
+
+    def _tiny(self, table: list[int]) -> None:
+        intake = self.intake
+        for at in range(0, len(table), _TINY_WORDS):
+            key = intake.cut(table[at])
+            rep = intake.cut(table[at + 1])
+            if not rep or not 0 < rep[0] <= small.MOST_ELEMENTS:
+                raise intake.malformed("a tiny list")
+            value = List()
+            value.rep = rep
+            intake.place(key, value, table[at + 2])
+
+    def _begin(self, table: list[int]) -> None:
+        intake = self.intake
+        key = intake.cut(table[0])
+        expire_ms, is_listpack, fill, nodes = table[1:_HEAD_WORDS]
+        if nodes < 1 or is_listpack not in (0, 1) or not _FILL_MIN <= fill <= _FILL_MAX:
+            raise intake.malformed("a list of nodes")
+        limits = self._limits.get(fill)
+        if limits is None:
+            limits = self._limits[fill] = NodeLimits(fill)
+        self._nodes = _Nodes(key, expire_ms, limits, is_listpack == 1, nodes)
+
+    def _add(self, table: list[int], start: int) -> None:
+        intake = self.intake
+        nodes = self._nodes
+        if nodes is None:
+            raise intake.malformed("the list that nodes belong to")
+        for at in range(start, len(table), _NODE_WORDS):
+            if table[at] < 1 or table[at + 1] < ALONE:
+                raise intake.malformed("a node of a list")
+            nodes.counts.append(table[at])
+            nodes.sizes.append(table[at + 1])
+            nodes.pieces.append(intake.cut(table[at + 2]))
+            nodes.missing -= 1
+        if nodes.missing > 0:
+            return
+        self._nodes = None
+        if nodes.missing < 0:
+            raise intake.malformed("as many nodes as a list has")
+        value = List()
+        value.rep = row_of(nodes.limits, nodes.is_listpack, nodes.pieces, nodes.counts, nodes.sizes)
+        intake.place(nodes.key, value, nodes.expire_ms)
+
+
+class ListRewrite(Walk):
+    """RPUSH of some elements at a time."""
+
+    def __init__(self, commands: Commands, key: bytes, row: Row) -> None:
+        row.seal()
+        self._commands: Final = commands
+        self._key: Final = key
+        self._row: Final = row
+        self._place = int(row.low)
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        row = self._row
+        end = min(self._place + _NODES_AT_ONCE, len(row.pieces))
+        for place in range(self._place, end):
+            _push(self._commands, self._key, row.pieces[place], row.node_count(place))
+        self._place = end
+        return end < len(row.pieces)
+
+
+def _push(commands: Commands, key: bytes, piece: bytes, elements: int) -> None:
+    """Push what is packed as requests hold it."""
+    at = 0
+    while elements > 0:
+        some = min(elements, _AT_ONCE)
+        end = int(next_at(piece, at, some))
+        commands.add_wire(array_header(2 + some) + _RPUSH + bulk(key) + piece[at:end])
+        at = end
+        elements -= some
+
+
+class ListForm(Form):
+    """Lists."""
+
+    def type_name(self) -> bytes:
+        """See ``Form``."""
+        return LIST
+
+    def plural(self) -> str:
+        """See ``Form``."""
+        return "lists"
+
+    def record_kinds(self) -> dict[int, str]:
+        """See ``Form``."""
+        return {
+            TINY_LISTS: "tiny lists",
+            NODES: "nodes of a list",
+            MORE_NODES: "more nodes of a list",
+        }
+
+    def writer(self, records: Records) -> ListWriter:
+        """See ``Form``."""
+        return ListWriter(records)
+
+    def reader(self, intake: Intake) -> ListReader:
+        """See ``Form``."""
+        return ListReader(intake)
+
+    def check(self, value: object) -> None:
+        """See ``Form``."""
+        rep = cast("List", value).rep
+        if isinstance(rep, bytes):
+            _check_piece(rep[small.START :], rep[0])
+            return
+        assert isinstance(rep, Row)
+        for place in range(int(rep.low), len(rep.pieces)):
+            piece = rep.pieces[place]
+            _check_piece(piece, rep.node_count(place))
+            size = rep.sizes[place]
+            if size == ALONE:
+                if rep.node_count(place) != 1 or rep.is_listpack:
+                    raise Unsound("a string alone in a node of several")
+            elif size != listpack_bytes(unpack(piece)):
+                raise Unsound("a node of another size")
+        if rep.is_listpack and rep.nodes() > 1:
+            raise Unsound("a listpack of several nodes")
+
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
+        """RPUSH; see ``Form``."""
+        rep = cast("List", value).rep
+        if isinstance(rep, Row):
+            return ListRewrite(commands, key, rep)
+        assert isinstance(rep, bytes)
+        _push(commands, key, rep[small.START :], rep[0])
+        return None
+
+    def rdb_types(self) -> list[int]:
+        """See ``RdbValues``."""
+        return []
+
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+        """See ``RdbValues``."""
+        raise AssertionError("no number of RDB's is that of a list")
+
+    def part_names(self) -> list[str]:
+        """See ``Form``."""
+        return ["elements"]
+
+    def part_counts(self, value: object) -> list[int]:
+        """See ``Form``."""
+        return [cast("List", value).size()]
+
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        """Every server reads lists."""
+        return []
+
+
+def _check_piece(piece: bytes, elements: int) -> None:
+    if not is_sound(piece):
+        raise Unsound("a list that is no row of strings")
+    if count(piece) != elements:
+        raise Unsound("a list of another length")
