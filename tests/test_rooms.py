@@ -51,6 +51,7 @@ ROOMS: dict[str, list[str]] = {
         "element_scan",
         *FAMILIES,
         "families",
+        "manual",
     ],
 }
 # What is there for every type of value imports none of them.
