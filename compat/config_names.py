@@ -180,7 +180,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
                 "hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries"
             ),
             Memory("hash-max-listpack-value", 64, 0, LONG_MAX, alias="hash-max-ziplist-value"),
-            Memory("hll-sparse-max-bytes", 3000, 0, LONG_MAX),
             YesNo("lazyexpire-nested-arbitrary-keys", True),
             YesNo("key-memory-histograms", False),
         ),

@@ -18,6 +18,7 @@ PREFIX = "headrace."
 FAMILIES = (
     "bitmaps",
     "connection",
+    "hyperloglog",
     "keys",
     "lists",
     "pubsub",

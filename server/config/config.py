@@ -62,6 +62,7 @@ class Config:
     requirepass: bytes
     acl_pubsub_default: bytes
     proto_max_bulk_len: int
+    hll_sparse_max_bytes: int
     client_query_buffer_limit: int
     client_output_buffer_limit: list[OutputLimit]
     maxmemory: int

@@ -132,6 +132,13 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         doc="Longest word of a request, and longest string.",
     ),
     Memory(
+        "hll-sparse-max-bytes",
+        3000,
+        0,
+        LONG_MAX,
+        doc="How many bytes a HyperLogLog may have in its sparse form.",
+    ),
+    Memory(
         "client-query-buffer-limit",
         GB,
         MB,

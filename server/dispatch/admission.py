@@ -64,7 +64,7 @@ _FOR_SUBSCRIBERS: Final = (
     b"reset",
 )
 _FOR_REGIONS: Final = (b"aa|pull", b"aa|copy", b"aa|hello", b"aa|auth", b"ping")
-_REPLICATED_READS: Final = (b"publish", b"spublish")
+_REPLICATED_READS: Final = (b"publish", b"spublish", b"pfcount")
 _OF_MODULES: Final = (b"module|load", b"module|loadex", b"module|unload")
 _OF_HTTP: Final = (b"post", b"host:")  # what the first or second line of a request begins with
 _HTTP_WARNED_EVERY_MS: Final = 60_000

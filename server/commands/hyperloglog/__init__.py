@@ -1,0 +1,1 @@
+"""HyperLogLogs: how many different elements there were."""

@@ -1,0 +1,1 @@
+"""HyperLogLogs: strings that estimate how many different elements they have been given."""

@@ -1,0 +1,104 @@
+"""Which register of a HyperLogLog an element belongs to, and what it counts there.
+
+The hash is MurmurHash64A by Austin Appleby, which is in the public domain, with Redis's seed. Its
+products are taken modulo 2**64. Compiled, 64-bit integers do that by themselves.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Final
+
+from librt.strings import read_i64_le
+from mypy_extensions import i64
+
+REGISTERS: Final = 1 << 14
+LONGEST_RUN: Final = 51  # of zeros and the one behind them, in the bits that name no register
+
+_INDEX_BITS: Final = 14
+_SEED: Final = 0xADC83B19
+_FACTOR: Final = 0xC6A4A7935BD1E995
+# The same as a signed number, in two parts: compiled code reads 2**62 or more from an object.
+_FACTOR_HIGH: Final = -0x395B586D
+_FACTOR_LOW: Final = 0x5BD1E995
+_ALL: Final = 0xFFFFFFFFFFFFFFFF
+_SHIFT: Final = 47
+_SHIFTED: Final = 0x1FFFF  # the bits that are left behind the shift
+_LEFT_BITS: Final = 64 - _INDEX_BITS
+
+
+class Place:
+    """A register, and the count that an element brings there."""
+
+    def __init__(self, index: int, count: int) -> None:
+        self.index: Final = index
+        self.count: Final = count
+
+
+def place_of(element: bytes) -> Place:
+    """Where an element belongs."""
+    if _COMPILED:
+        hashed: i64 = _hash(element)
+        return _place(hashed & (REGISTERS - 1), hashed >> _INDEX_BITS)
+    plainly = _hash_plainly(element)
+    return Place(plainly & (REGISTERS - 1), _run(plainly >> _INDEX_BITS))
+
+
+def _place(index: i64, rest: i64) -> Place:
+    one: i64 = 1
+    rest |= one << _LEFT_BITS
+    count: i64 = 1
+    while not rest & 1:
+        rest >>= 1
+        count += 1
+    return Place(int(index), int(count))
+
+
+def _run(rest: int) -> int:
+    rest |= 1 << _LEFT_BITS
+    return (rest & -rest).bit_length()
+
+
+def _hash(data: bytes) -> i64:
+    """The hash as a signed number; only compiled code can do this."""
+    high: i64 = _FACTOR_HIGH
+    factor: i64 = (high << 32) | _FACTOR_LOW
+    size: i64 = len(data)
+    seed: i64 = _SEED
+    mixed: i64 = seed ^ (size * factor)
+    at: i64 = 0
+    while at + 8 <= size:
+        word: i64 = read_i64_le(data, at) * factor
+        word ^= (word >> _SHIFT) & _SHIFTED
+        mixed = (mixed ^ (word * factor)) * factor
+        at += 8
+    if at < size:
+        rest: i64 = 0
+        shift: i64 = 0
+        while at < size:
+            byte: i64 = data[at]
+            rest |= byte << shift
+            shift += 8
+            at += 1
+        mixed = (mixed ^ rest) * factor
+    mixed ^= (mixed >> _SHIFT) & _SHIFTED
+    mixed *= factor
+    return mixed ^ ((mixed >> _SHIFT) & _SHIFTED)
+
+
+def _hash_plainly(data: bytes) -> int:
+    """The hash as an unsigned number."""
+    whole = len(data) & -8
+    mixed = _SEED ^ (len(data) * _FACTOR & _ALL)
+    for at in range(0, whole, 8):
+        word = int.from_bytes(data[at : at + 8], "little") * _FACTOR & _ALL
+        word ^= word >> _SHIFT
+        mixed = (mixed ^ (word * _FACTOR & _ALL)) * _FACTOR & _ALL
+    if whole < len(data):
+        mixed = (mixed ^ int.from_bytes(data[whole:], "little")) * _FACTOR & _ALL
+    mixed ^= mixed >> _SHIFT
+    mixed = mixed * _FACTOR & _ALL
+    return mixed ^ (mixed >> _SHIFT)
+
+
+_COMPILED: Final = not isinstance(_hash, FunctionType)
