@@ -207,6 +207,19 @@ def test_same_replies_of_the_newest(pair: Pair, requests: list[Request]) -> None
         both(pair, *request)
 
 
+@pytest.mark.since(8, 10)
+@pytest.mark.parametrize("count", [0, 1, 100, 1000, 10_000])
+def test_same_estimates(pair: Pair, count: int) -> None:
+    pair.both("SADD", "i", *range(400))
+    for low in range(0, count, 1000):
+        pair.both("SADD", "s", *[f"member:{each}" for each in range(low, low + 1000)])
+        pair.both("SADD", "t", *[f"member:{each}" for each in range(low + 500, low + 1500)])
+    for keys in (("s",), ("s", "t"), ("i", "s", "none"), ("i",)):
+        pair.both("SUNIONCARD", len(keys), *keys, "APPROX")
+        pair.both("SUNIONCARD", len(keys), *keys, "APPROX", "LIMIT", 1001)
+        pair.both("SUNIONCARD", len(keys), *keys)
+
+
 def numbers(low: int, high: int) -> list[Argument]:
     return [*range(low, high)]
 

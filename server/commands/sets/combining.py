@@ -18,6 +18,7 @@ from headrace.server.commands.sets.values import all_members, members_reply, set
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, MOVABLEKEYS, READONLY, WRITE, KeySpec, command
+from headrace.storage.packed.strings import unpack
 from headrace.storage.set.combining import (
     difference,
     intersection,
@@ -26,6 +27,7 @@ from headrace.storage.set.combining import (
     union,
 )
 from headrace.storage.set.set import Set, set_of
+from headrace.storage.string.hyperloglog.sketch import Union
 
 _ALL: Final = INT64_MAX
 _SOURCES: Final = (KeySpec("RO ACCESS", last=-1),)
@@ -128,15 +130,29 @@ def sintercard(call: Call) -> object:
 
 @command("SUNIONCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
 def sunioncard(call: Call) -> object:
-    """Counted exactly, whether that is asked for or not.
+    """With APPROX, PFCOUNT's estimate.
 
     Reply: how many members any of the sets has, up to the limit.
     """
     request = _CountRequest(call, True)
     sets = _sets(call, request.keys)
     there = present(sets)
-    count = len(union(sets, request.limit)) if len(there) > 1 else sum(s.size() for s in there)
+    if request.approx:
+        count = _estimate(there)
+    elif len(there) == 1:
+        count = there[0].size()
+    else:
+        count = len(union(sets, request.limit))
     return min(count, request.limit)
+
+
+def _estimate(sets: list[Set]) -> int:
+    """About how many members the sets have, which takes as much memory however many it is."""
+    seen = Union()
+    for each in sets:
+        for piece in each.pieces():
+            seen.see(unpack(piece))
+    return seen.estimate()
 
 
 @command("SDIFFCARD", arity=-3, flags=READONLY | MOVABLEKEYS, keys=_COUNTED, acl=("set",))
@@ -161,6 +177,7 @@ class _CountRequest:
         if count > args.left:
             raise CommandError(TOO_MANY_KEYS)
         self.keys: Final = call.argv[2 : 2 + count]
+        self.approx = False
         self.limit = _ALL
         args.at += count
         while args.left:
@@ -170,5 +187,7 @@ class _CountRequest:
                 if self.limit < 0:
                     raise CommandError(LIMIT_NEGATIVE)
                 self.limit = self.limit or _ALL
-            elif option != b"APPROX" or not approx:
+            elif option == b"APPROX" and approx:
+                self.approx = True
+            else:
                 raise CommandError(SYNTAX)

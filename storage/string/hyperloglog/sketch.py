@@ -126,6 +126,15 @@ class Union:
         else:
             raise_by_sparse(self.registers, sketch)
 
+    def see(self, elements: list[bytes]) -> None:
+        """Take what a sketch would be that has seen these elements."""
+        registers = self.registers
+        for element in elements:
+            place = place_of(element)
+            index: i64 = place.index
+            if registers[index] < place.count:
+                registers[index] = place.count
+
     def estimate(self) -> int:
         """How many different elements they have seen."""
         return estimate(self.registers)
