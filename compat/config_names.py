@@ -176,10 +176,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("hash-rdb-load-template-disassembly-threshold", 0, 0, LONG_MAX),
             YesNo("activerehashing", True),
             Integer("list-compress-depth", 0, 0, INT_MAX),
-            Integer(
-                "hash-max-listpack-entries", 512, 0, LONG_MAX, alias="hash-max-ziplist-entries"
-            ),
-            Memory("hash-max-listpack-value", 64, 0, LONG_MAX, alias="hash-max-ziplist-value"),
             YesNo("lazyexpire-nested-arbitrary-keys", True),
             YesNo("key-memory-histograms", False),
         ),

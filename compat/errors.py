@@ -380,6 +380,7 @@ WAITAOF_WITHOUT_AOF: Final = (
     b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 )
 
+VALUE_OUT_OF_RANGE: Final = b"ERR value is out of range"
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 OUT_OF_RANGE: Final = b"ERR value is out of range"
 NUMKEYS_BELOW_ONE: Final = b"ERR numkeys should be greater than 0"

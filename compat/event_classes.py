@@ -23,3 +23,8 @@ EVENT_ARRAY: Final = 1 << 14  # a; there are no arrays here
 # Channels to publish them on.
 NOTIFY_KEYSPACE: Final = 1 << 30  # K
 NOTIFY_KEYEVENT: Final = 1 << 31  # E
+# Those that name the fields of hashes, too (Redis 8.8).
+NOTIFY_SUBKEYSPACE: Final = 1 << 26  # S
+NOTIFY_SUBKEYEVENT: Final = 1 << 27  # T
+NOTIFY_SUBKEYSPACE_ITEM: Final = 1 << 28  # I
+NOTIFY_SUBKEYSPACE_EVENT: Final = 1 << 29  # V

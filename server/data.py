@@ -33,6 +33,7 @@ class Data:
         node_limits: the size of the blocks of streams.
         sorted_set_limits: of small sorted sets.
         list_limits: the size of the nodes of lists.
+        hash_limits: of small hashes.
         freezing: the state that a snapshot takes, while one does.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
@@ -51,6 +52,7 @@ class Data:
         self.node_limits = node_limits
         self.sorted_set_limits = SmallLimits(128, 64)
         self.list_limits = ListLimits(-2)
+        self.hash_limits = SmallLimits(512, 64)
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True

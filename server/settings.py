@@ -45,6 +45,8 @@ class Settings:
         hooks["zset-max-listpack-entries"] = self.take_sorted_set_limits
         hooks["zset-max-listpack-value"] = self.take_sorted_set_limits
         hooks["list-max-listpack-size"] = self.take_list_limits
+        hooks["hash-max-listpack-entries"] = self.take_hash_limits
+        hooks["hash-max-listpack-value"] = self.take_hash_limits
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
@@ -52,6 +54,7 @@ class Settings:
         self.take_id_mode()
         self.take_peers()
         self.take_events()
+        self.take_hash_limits()
         self.take_lazy_expiry()
         self.take_memory_limit()
         self.take_replicas()
@@ -153,6 +156,14 @@ class Settings:
     def take_list_limits(self) -> str | None:
         """Cut lists by the new limit, those that are short so far."""
         self._server.data.list_limits = ListLimits(self._config.list_max_listpack_size)
+        return None
+
+    def take_hash_limits(self) -> str | None:
+        """Keep hashes small up to the new limits."""
+        config = self._config
+        self._server.data.hash_limits = SmallLimits(
+            config.hash_max_listpack_entries, config.hash_max_listpack_value
+        )
         return None
 
     def take_password(self) -> str | None:

@@ -33,6 +33,7 @@ from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable
+from headrace.storage.part_deadlines import NO_PART, PartDeadlines
 from headrace.storage.value import Value
 
 _SMALL_HEAP: Final = 64
@@ -53,6 +54,7 @@ class Keyspace:
         keeps_expired: values of keys found expired go to ``expired_values``, and not to ``unused``;
             and they are asked for patience.
         hides: there may be keys that are hidden.
+        parts: the keys with parts that expire, where that is to be made known.
         late: (moment, key) of hidden keys that are to be removed then, as a heap.
         freezing: who takes keys as they were before they change, or None.
         frozen_as: the number by which ``freezing`` knows what is in here.
@@ -74,6 +76,7 @@ class Keyspace:
         self.heap: list[tuple[int, bytes]] = []
         self._looked_at = 0  # the pair of the heap that was looked at last
         self.volatile = 0
+        self.parts = PartDeadlines()
         self.expired = expired
         self.unused = unused
         self.expiring: Final = expiring
@@ -182,6 +185,9 @@ class Keyspace:
         """Set the value of ``key``, new or not; a deadline it has stays, unless it has passed."""
         if isinstance(value, Value):
             value.attach(self.expiring)
+            self.note_parts(key, value)
+        elif self.parts.first:
+            self.parts.watch(key, NO_PART)
         if self.hides:
             self.end_held(key, now_ms)
         slot = self.table.find(key)
@@ -206,6 +212,12 @@ class Keyspace:
         """Note an access to ``key``, which must be there."""
         self.table.touch(self.table.find(key), now_ms)
 
+    def note_parts(self, key: bytes, value: object) -> None:
+        """Take note of when parts of what ``key`` holds expire."""
+        due_ms = value.first_part_ms() if isinstance(value, Value) else NO_PART
+        if due_ms != NO_PART or self.parts.first:
+            self.parts.watch(key, due_ms)
+
     def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
         """Add a key that a file holds, with its deadline; False when it is there already."""
         if self.table.find(key) != NO_SLOT:
@@ -213,6 +225,7 @@ class Keyspace:
         slot = self._add(key, value, now_ms)
         if isinstance(value, Value):
             value.attach(self.expiring)
+            self.note_parts(key, value)
         if expire_ms != NO_EXPIRY:
             self.table.expire_at(slot, expire_ms)
             self.volatile += 1
@@ -234,6 +247,8 @@ class Keyspace:
     def _remove(self, slot: i64) -> object:
         if self.freezing is not None:
             self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.parts.first:
+            self.parts.watch(self.table.key_at(slot), NO_PART)
         if self.volatile and self.table.deadline_ms(slot) != NO_EXPIRY:
             self.volatile -= 1
         return self.table.remove(slot)
@@ -346,12 +361,14 @@ class Keyspace:
         self.heap = []
         self.late = []
         self.volatile = 0
+        self.parts = PartDeadlines()
 
     def swap(self, other: Keyspace) -> None:
         """Exchange all keys with another database."""
         self.table, other.table = other.table, self.table
         self.heap, other.heap = other.heap, self.heap
         self.volatile, other.volatile = other.volatile, self.volatile
+        self.parts, other.parts = other.parts, self.parts
         self.frozen_as, other.frozen_as = other.frozen_as, self.frozen_as
 
     def _expire(self, key: bytes, slot: i64) -> None:

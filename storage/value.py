@@ -18,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
+from headrace.storage.part_deadlines import NO_PART
 
 
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
@@ -79,6 +80,13 @@ class Value(Freeable):
     def removed_after_ms(self, deadline_ms: int) -> int:
         """Up to which moment a key that holds it is only hidden once it has expired."""
         return deadline_ms
+
+    def first_part_ms(self) -> int:
+        """When the first of those of its parts expires that the server has to make known.
+
+        ``NO_PART`` where there is none.
+        """
+        return NO_PART
 
     @abstractmethod
     def attach(self, expiring: Expiring) -> None:

@@ -18,6 +18,7 @@ PREFIX = "headrace."
 FAMILIES = (
     "bitmaps",
     "connection",
+    "hashes",
     "hyperloglog",
     "keys",
     "lists",
@@ -33,8 +34,8 @@ FAMILIES = (
 # A room knows those above it in this list, and none below. One that is no folder is a module.
 ROOMS: dict[str, list[str]] = {
     "storage": [
-        *("errors", "digest", "freeable", "expiring", "limits", "value", "collection", "packed"),
-        *("list", "set", "sorted_set", "string", "faces"),
+        *("errors", "digest", "freeable", "expiring", "part_deadlines", "limits", "value"),
+        *("collection", "packed", "hash", "list", "set", "sorted_set", "string", "faces"),
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -58,10 +59,12 @@ ROOMS: dict[str, list[str]] = {
 # What is there for every type of value imports none of them.
 TYPELESS = ("server/waiting", "server/changes", "server/durability", "server/dispatch")
 TYPES = (
+    "headrace.storage.hash",
     "headrace.storage.list",
     "headrace.storage.set",
     "headrace.storage.stream",
     "headrace.storage.string",
+    "headrace.persistence.forms.hash",
     "headrace.persistence.forms.list",
     "headrace.persistence.forms.set",
     "headrace.storage.sorted_set",
@@ -82,12 +85,13 @@ KNOW_A_TYPE = {
     "headrace.server.commands.string_keys": "strings, as several families use them",
     "headrace.server.commands.server.debug": "DEBUG OBJECT, which measures strings in its own way",
     "headrace.server.commands.families": "the table of families",
-    "headrace.server.cron.cron": "consumers that are idle are removed",
+    "headrace.server.cron.cron": "consumers that are idle, and fields whose time is over, go",
     "headrace.server.cron.clock_steps": "deliveries that seem to come, when the clock goes back",
 }
 OF_A_TYPE = (
     *TYPES[:-1],
     "headrace.server.commands.bitmaps",
+    "headrace.server.commands.hashes",
     "headrace.server.commands.hyperloglog",
     "headrace.server.commands.lists",
     "headrace.server.commands.sets",

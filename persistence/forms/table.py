@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.forms.form import Form, Unsound
+from headrace.persistence.forms.hash import HashForm
 from headrace.persistence.forms.list import ListForm
 from headrace.persistence.forms.records import DATABASE, END, HEADER
 from headrace.persistence.forms.set import SetForm
@@ -70,6 +71,7 @@ def check(value: object) -> None:
 
 register(StringForm())
 register(StreamForm())
+register(HashForm())
 register(SetForm())
 register(SortedSetForm())
 register(ListForm())

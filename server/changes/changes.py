@@ -29,14 +29,21 @@ from headrace.server.changes.events import EXPIRED, Event
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.keyspace import Keyspace
 
+NO_PARTS: Final[list[bytes]] = []
+
 
 class Change:
-    """One change of one key, for those who listen."""
+    """One change of one key, for those who listen.
+
+    Attributes:
+        parts: of a hash, the fields that it concerns.
+    """
 
     def __init__(self, db: int, key: bytes, event: Event) -> None:
         self.db: Final = db
         self.key: Final = key
         self.event: Final = event
+        self.parts = NO_PARTS
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -88,7 +95,7 @@ class Changes:
         recorded: whether anybody takes records.
         has_listeners: whether anybody listens, clients that wait for a key left out.
         unfinished: the command at hand has left something that ``end_command`` makes known.
-        expired_keys: how many keys have expired.
+        expired_keys: how many keys have expired; expired_parts: how many parts of values.
         expiries: what reports them.
     """
 
@@ -98,6 +105,7 @@ class Changes:
         self.has_listeners = False
         self.unfinished = False
         self.expired_keys = 0
+        self.expired_parts = 0
         self.expiries = Expiries()
         self.turn = turn
         self.expired: Final = expired
@@ -166,6 +174,13 @@ class Changes:
         if self.has_listeners:
             self.unfinished = True
             self.pending.append(Change(db, key, event))
+
+    def name_parts(self, parts: list[bytes]) -> None:
+        """Say which parts of the key the change concerns that was reported last.
+
+        Only where there are listeners; there need be no list for nobody.
+        """
+        self.pending[-1].parts = parts
 
     def record(self, db: int, record: list[bytes]) -> None:
         """Record in one command what several reports without a record have said.

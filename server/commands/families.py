@@ -9,6 +9,7 @@ A family is a folder here. Its ``family`` imports the modules that declare its r
 
 import headrace.server.commands.bitmaps.family
 import headrace.server.commands.connection.family
+import headrace.server.commands.hashes.family
 import headrace.server.commands.hyperloglog.family
 import headrace.server.commands.keys.family
 import headrace.server.commands.lists.family

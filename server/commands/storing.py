@@ -23,7 +23,10 @@ def store(call: Call, key: bytes, value: object, keep_ttl: bool = False) -> None
     db.replace(key, value, call.now_ms)
     if db.volatile and not keep_ttl:
         db.persist(key)
-    if not isinstance(old, (bytes, int)) or call.server.changes.has_listeners:
+    is_plain = isinstance(old, (bytes, int))
+    if not is_plain or isinstance(value, Value):
+        db.note_parts(key, value)
+    if not is_plain or call.server.changes.has_listeners:
         report_replaced(call, call.db, key, old, value)
 
 

@@ -86,6 +86,8 @@ class Config:
     min_replicas_max_lag: int
     stop_writes_on_bgsave_error: bool
     rdb_key_save_delay: int
+    hash_max_listpack_entries: int
+    hash_max_listpack_value: int
     list_max_listpack_size: int
     stream_node_max_bytes: int
     stream_node_max_entries: int

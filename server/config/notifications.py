@@ -22,13 +22,11 @@ from headrace.compat.event_classes import (
     EVENT_ZSET,
     NOTIFY_KEYEVENT,
     NOTIFY_KEYSPACE,
+    NOTIFY_SUBKEYEVENT,
+    NOTIFY_SUBKEYSPACE,
+    NOTIFY_SUBKEYSPACE_EVENT,
+    NOTIFY_SUBKEYSPACE_ITEM,
 )
-
-# Channels for the fields of hashes (Redis 8.8): accepted; without hashes nothing is said on them.
-NOTIFY_SUBKEYSPACE: Final = 1 << 26  # S
-NOTIFY_SUBKEYEVENT: Final = 1 << 27  # T
-NOTIFY_SUBKEYSPACE_ITEM: Final = 1 << 28  # I
-NOTIFY_SUBKEYSPACE_EVENT: Final = 1 << 29  # V
 
 ALL_CLASSES: Final = (
     EVENT_GENERIC

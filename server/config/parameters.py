@@ -522,6 +522,22 @@ PROCESS: Final[tuple[Parameter, ...]] = (
 
 COLLECTIONS: Final[tuple[Parameter, ...]] = (
     Integer(
+        "hash-max-listpack-entries",
+        512,
+        0,
+        LONG_MAX,
+        alias="hash-max-ziplist-entries",
+        doc="Number of fields above which a hash becomes a table.",
+    ),
+    Memory(
+        "hash-max-listpack-value",
+        64,
+        0,
+        LONG_MAX,
+        alias="hash-max-ziplist-value",
+        doc="Length of a field or a value above which a hash becomes a table.",
+    ),
+    Integer(
         "list-max-listpack-size",
         -2,
         INT_MIN,

@@ -13,6 +13,7 @@ import asyncio
 from typing import Final
 
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
+from headrace.server.commands.hashes.sweeping import sweep_fields
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.client_eviction import evict_clients
 from headrace.server.cron.clock_steps import ClockSteps
@@ -255,7 +256,7 @@ def forget_iids(server: Server) -> bool:
 
 
 def expire_keys(dispatcher: Dispatcher, budget_ns: int) -> bool:
-    """Remove keys whose time has come; False when the time was up before the end."""
+    """Remove keys and fields whose time has come; False when the time was up before the end."""
     server = dispatcher.server
     started_ns = server.clock.now_ns
     expired_before = server.changes.expired_keys
@@ -281,7 +282,24 @@ def _expire_all(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool
             if abs(server.clock.now_ns - started_ns) > budget_ns:
                 return False
     flush_expired(dispatcher)
-    return True
+    return _expire_parts(dispatcher, started_ns, budget_ns)
+
+
+def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bool:
+    """Expire fields of hashes in all databases; False when the time was up before the end."""
+    server = dispatcher.server
+    now_ms = started_ns // 1_000_000
+    before = server.changes.expired_parts
+    done = True
+    for db in server.data.dbs:
+        while done and db.parts.first and sweep_fields(dispatcher.call, db, now_ms, EXPIRE_BATCH):
+            finish(server, dispatcher.call, None)
+            if server.blocking.ready:
+                serve_ready(dispatcher)
+            server.clock.refresh()
+            done = abs(server.clock.now_ns - started_ns) <= budget_ns
+    server.statistics.counters.expired_parts_actively += server.changes.expired_parts - before
+    return done
 
 
 def flush_expired(dispatcher: Dispatcher) -> None:

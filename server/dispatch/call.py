@@ -96,6 +96,15 @@ class Call:
         """Report one change of the database at hand; see ``Changes.report`` for the arguments."""
         self.server.changes.report(self.db.index, key, event, record, count, wakes)
 
+    @property
+    def listened(self) -> bool:
+        """Whether anybody listens to changes; see ``name_parts``."""
+        return self.server.changes.has_listeners
+
+    def name_parts(self, parts: list[bytes]) -> None:
+        """Say which parts of its key the last change concerned, where somebody listens."""
+        self.server.changes.name_parts(parts)
+
     def changed_in(
         self,
         db: Keyspace,

@@ -192,8 +192,8 @@ def _traffic(call: Call) -> Lines:
 def _expiry(call: Call) -> Lines:
     counted = call.server.statistics.counters
     return [
-        b"expired_subkeys:0",
-        b"expired_subkeys_active:0",
+        b"expired_subkeys:%d" % call.server.changes.expired_parts,
+        b"expired_subkeys_active:%d" % counted.expired_parts_actively,
         b"expired_keys:%d" % call.server.changes.expired_keys,
         b"expired_keys_active:%d" % counted.expired_actively,
         b"expired_stale_perc:0.00",
@@ -340,8 +340,8 @@ def keyspace(call: Call) -> Lines:
     """Section ``keyspace``: the databases that hold keys."""
     now_ms = call.server.clock.now_ns // 1_000_000
     return [
-        b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=0"
-        % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms))
+        b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d"
+        % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms), len(db.parts.first))
         for db in call.server.data.dbs
         if len(db)
     ]

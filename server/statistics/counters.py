@@ -51,6 +51,7 @@ class Counters:
         self.expiry_ns = 0  # time that active expiry took
         self.expiry_capped = 0  # how often it had to stop with keys left to expire
         self.expired_actively = 0  # keys that it met
+        self.expired_parts_actively = 0  # parts of values that it met
 
     def busy_us(self) -> int:
         """What the thread that runs everything has taken of a processor."""

@@ -108,6 +108,7 @@ def reset(call: Call) -> object:
     server.clients.pubsub.drop_session(session)
     session.drop_transaction()
     session.special &= ~_FORGOTTEN_BY_RESET
+    session.fieldsets.clear()
     session.db = server.data.dbs[0]
     session.resp3 = False
     session.name = b""

@@ -74,6 +74,7 @@ def config_resetstat(call: Call) -> object:
     server.statistics.keyspace_hits = 0
     server.statistics.keyspace_misses = 0
     server.changes.expired_keys = 0
+    server.changes.expired_parts = 0
     server.data.freed = 0
     for row in TABLE.values():
         row.reset_counters()

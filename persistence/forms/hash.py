@@ -1,0 +1,279 @@
+"""Hashes outside memory: rows of small ones in one record, and the tables of large ones.
+
+Pieces and buckets stand in a record as they stand in memory. Nothing is hashed to read them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from mypy_extensions import i64
+
+from headrace.persistence.forms.commands import Commands
+from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
+from headrace.persistence.forms.intake import Intake, Reader
+from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
+from headrace.persistence.rdb.source import RdbSource
+from headrace.storage.hash.checking import flaw
+from headrace.storage.hash.cutting import BOTH
+from headrace.storage.hash.hash import HASH, Hash
+from headrace.storage.hash.small import HEAD
+from headrace.storage.hash.timed import NEVER, TimedPiece
+from headrace.storage.hash.timed_table import TimedTable, table_with_times
+from headrace.storage.packed.hashing import SEED_BITS
+from headrace.storage.packed.strings import next_at, string_at
+from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table, table_of
+
+SMALL: Final = 24  # rows: length of the key, length of the piece, deadline
+SMALL_TIMED: Final = 25  # likewise, with deadlines of fields
+LARGE: Final = 26  # key; deadline; then four numbers for each of its tables
+BUCKETS: Final = 27  # lengths of buckets
+_ROW: Final = 3
+_TABLE_NUMBERS: Final = 4
+_FIELDS_AT_ONCE: Final = 64  # in a command
+
+
+class HashWriter(Writer):
+    """Collects small hashes in rows, those with deadlines of fields apart."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__(records)
+        self._small: Final = Record(SMALL)
+        self._timed: Final = Record(SMALL_TIMED)
+
+    def add(self, key: bytes, value: object, expire_ms: int) -> Walk | None:
+        """See ``Writer``."""
+        assert isinstance(value, Hash)
+        self.records.keys += 1
+        rep = value.rep
+        if isinstance(rep, bytes):
+            self._add_row(self._small, key, rep, expire_ms)
+            return None
+        if isinstance(rep, TimedPiece):
+            self._add_row(self._timed, key, rep.piece, expire_ms)
+            return None
+        tables = [rep.table, rep.times] if isinstance(rep, TimedTable) else [cast("Table", rep)]
+        head = Record(LARGE)
+        head.add(key)
+        head.table.append(expire_ms)
+        for table in tables:
+            head.table += [table.seed, table.count, table.fullest, table.buckets]
+        self.records.put(head)
+        return _Buckets(self.records, [each for table in tables for each in table.directories])
+
+    def _add_row(self, record: Record, key: bytes, piece: bytes, expire_ms: int) -> None:
+        record.add(key)
+        record.add(piece)
+        record.table.append(expire_ms)
+        if record.is_full():
+            self.records.put(record)
+
+    def flush(self) -> None:
+        """Put all rows."""
+        self.records.put(self._small)
+        self.records.put(self._timed)
+
+
+class _Buckets(Walk):
+    """The directories of a large hash, one after the other."""
+
+    def __init__(self, records: Records, directories: list[list[bytes]]) -> None:
+        self._records: Final = records
+        self._left: Final = directories[::-1]
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        record = Record(BUCKETS)
+        for bucket in self._left.pop():
+            record.add(bucket)
+        self._records.put(record)
+        return bool(self._left)
+
+
+class HashReader(Reader):
+    """Reads rows of small hashes, and large ones in pieces."""
+
+    def __init__(self, intake: Intake) -> None:
+        super().__init__(intake)
+        self._key = b""
+        self._expire_ms = NO_DEADLINE
+        self._numbers: list[int] = []  # of the tables of a large hash that is being read
+        self._directories: list[list[list[bytes]]] = []  # of each of these tables
+        self._left = 0  # buckets of the last one that are still to come
+
+    def read(self, kind: int, table: list[int]) -> None:
+        """See ``Reader``."""
+        if kind in (SMALL, SMALL_TIMED):
+            self._rows(table, kind == SMALL_TIMED)
+        elif kind == LARGE:
+            self._begin(table)
+        else:
+            self._take_buckets(table)
+
+    def goes_on(self, kind: int) -> bool:
+        """See ``Reader``."""
+        return kind == BUCKETS and bool(self._numbers)
+
+    def _rows(self, table: list[int], timed: bool) -> None:
+        intake = self.intake
+        for row in range(0, len(table), _ROW):
+            key = intake.cut(table[row])
+            piece = intake.cut(table[row + 1])
+            if len(piece) < HEAD:
+                raise intake.malformed("the number of fields")
+            value = Hash()
+            value.rep = TimedPiece(piece) if timed else piece
+            intake.place(key, value, table[row + 2])
+
+    def _begin(self, table: list[int]) -> None:
+        self._key = self.intake.cut(table[0])
+        self._expire_ms = table[1]
+        self._numbers = table[2:]
+        if len(self._numbers) not in (_TABLE_NUMBERS, 2 * _TABLE_NUMBERS):
+            raise self.intake.malformed("one table or two")
+        if min(self._numbers) < 0 or max(self._numbers) >= 1 << SEED_BITS:
+            raise self.intake.malformed("numbers of a table")
+        self._directories = []
+        self._begin_table()
+
+    def _begin_table(self) -> None:
+        self._left = self._numbers[_TABLE_NUMBERS * len(self._directories) + 3]
+        self._directories.append([])
+
+    def _take_buckets(self, table: list[int]) -> None:
+        intake = self.intake
+        if not self._numbers:
+            raise intake.malformed("buckets of a hash")
+        if not self._left and len(self._numbers) > _TABLE_NUMBERS * len(self._directories):
+            self._begin_table()
+        if len(table) != min(DIRECTORY, self._left):
+            raise intake.malformed("as many buckets as were said")
+        self._left -= len(table)
+        self._directories[-1].append([intake.cut(size) for size in table])
+
+    def finish(self) -> None:
+        """See ``Reader``."""
+        numbers = self._numbers
+        if not numbers:
+            return
+        self._numbers = []
+        malformed = self.intake.malformed("all buckets of a hash")
+        if self._left or len(numbers) != _TABLE_NUMBERS * len(self._directories):
+            raise malformed
+        tables: list[Table] = []
+        for at, directories in enumerate(self._directories):
+            seed, count, fullest, _ = numbers[_TABLE_NUMBERS * at : _TABLE_NUMBERS * (at + 1)]
+            table = table_of(SCORES if at else PAIRS, seed, count, fullest, directories)
+            if table is None:
+                raise malformed
+            tables.append(table)
+        self._directories = []
+        value = Hash()
+        value.rep = tables[0] if len(tables) == 1 else table_with_times(tables[0], tables[1])
+        self.intake.place(self._key, value, self._expire_ms)
+
+
+class _Rewrite(Walk):
+    """HSET of some fields at once, and HPEXPIREAT of those that have a deadline."""
+
+    def __init__(self, commands: Commands, key: bytes, value: Hash) -> None:
+        self._commands: Final = commands
+        self._key: Final = key
+        self._value: Final = value
+        self._left: Final[list[bytes]] = value.read(BOTH, NEVER).pieces[::-1]
+        self._at: i64 = 0  # where the next field is in the last one of these
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        words: list[bytes] = []
+        while self._left and len(words) < 2 * _FIELDS_AT_ONCE:
+            piece = self._left[-1]
+            at = self._at
+            end: i64 = len(piece)
+            while at < end and len(words) < 2 * _FIELDS_AT_ONCE:
+                words.append(string_at(piece, at))
+                at = next_at(piece, at)
+            self._at = at
+            if at >= end:
+                self._left.pop()
+                self._at = 0
+        if words:
+            self._commands.add([b"HSET", self._key, *words])
+            self._add_deadlines(words[::2])
+        return bool(self._left)
+
+    def _add_deadlines(self, fields: list[bytes]) -> None:
+        if not self._value.is_timed():
+            return
+        together: dict[int, list[bytes]] = {}
+        for field in fields:
+            deadline_ms = self._value.deadline_ms(field)
+            if deadline_ms != NEVER:
+                together.setdefault(deadline_ms, []).append(field)
+        for deadline_ms, those in together.items():
+            head = [b"HPEXPIREAT", self._key, b"%d" % deadline_ms]
+            self._commands.add([*head, b"FIELDS", b"%d" % len(those), *those])
+
+
+class HashForm(Form):
+    """Hashes."""
+
+    def type_name(self) -> bytes:
+        """See ``Form``."""
+        return HASH
+
+    def plural(self) -> str:
+        """See ``Form``."""
+        return "hashes"
+
+    def record_kinds(self) -> dict[int, str]:
+        """See ``Form``."""
+        return {
+            SMALL: "hashes",
+            SMALL_TIMED: "hashes with deadlines",
+            LARGE: "large hash",
+            BUCKETS: "buckets of a hash",
+        }
+
+    def writer(self, records: Records) -> HashWriter:
+        """See ``Form``."""
+        return HashWriter(records)
+
+    def reader(self, intake: Intake) -> HashReader:
+        """See ``Form``."""
+        return HashReader(intake)
+
+    def check(self, value: object) -> None:
+        """See ``Form``."""
+        found = flaw(cast("Hash", value))
+        if found:
+            raise Unsound(found)
+
+    def rewrite(self, commands: Commands, key: bytes, value: object) -> Walk | None:
+        """See ``Form``."""
+        assert isinstance(value, Hash)
+        walk = _Rewrite(commands, key, value)
+        return walk if walk.step() else None
+
+    def rdb_types(self) -> list[int]:
+        """See ``RdbValues``."""
+        return []
+
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+        """See ``RdbValues``."""
+        raise AssertionError("no number of RDB is that of a hash")
+
+    def part_names(self) -> list[str]:
+        """See ``Form``."""
+        return ["fields"]
+
+    def part_counts(self, value: object) -> list[int]:
+        """See ``Form``."""
+        return [cast("Hash", value).size()]
+
+    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+        """See ``Form``."""
+        timed = sum([cast("Hash", value).first_ms() != NEVER for value in values])
+        if not timed:
+            return []
+        return [f"{timed} hashes have fields with deadlines, which needs Redis 7.4."]

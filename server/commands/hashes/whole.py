@@ -1,0 +1,225 @@
+"""All of a hash, or some fields by chance: HGETALL, HKEYS, HVALS, HSCAN, HRANDFIELD."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat.errors import (
+    NOT_AN_INTEGER,
+    SYNTAX,
+    VALUE_OUT_OF_RANGE,
+    CommandError,
+    not_between,
+)
+from headrace.compat.numbers import INT64_MAX, parse_integer
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import Packed
+from headrace.server.commands.collections import drop_empty
+from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
+from headrace.server.commands.hashes.values import READ_KEY, hash_at, report_expired
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import READONLY, command
+from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed import NEVER
+from headrace.storage.packed.hashing import SEED_BITS
+from headrace.storage.packed.strings import next_at, string_at
+
+_MANY: Final = 1 << 60
+_WALKED_BELOW: Final = 3  # times the fields that are asked for: all are read, some are dropped
+
+
+@command(
+    "HGETALL",
+    arity=2,
+    flags=READONLY,
+    keys=READ_KEY,
+    acl=("hash",),
+    tips=("nondeterministic_output_order",),
+)
+def hgetall(call: Call) -> object:
+    """Reply: a map of fields and values."""
+    return _all(call, BOTH)
+
+
+@command(
+    "HKEYS",
+    arity=2,
+    flags=READONLY,
+    keys=READ_KEY,
+    acl=("hash",),
+    tips=("nondeterministic_output_order",),
+)
+def hkeys(call: Call) -> object:
+    """Reply: the fields."""
+    return _all(call, FIELDS)
+
+
+@command(
+    "HVALS",
+    arity=2,
+    flags=READONLY,
+    keys=READ_KEY,
+    acl=("hash",),
+    tips=("nondeterministic_output_order",),
+)
+def hvals(call: Call) -> object:
+    """Reply: the values."""
+    return _all(call, VALUES)
+
+
+def _all(call: Call, what: i64) -> object:
+    value = hash_at(call, call.argv[1])
+    out = Packer(call.session.resp3)
+    if value is None:
+        _begin(out, what, 0)
+        return out.packed()
+    found = value.read(what, _time(call))
+    _begin(out, what, found.count)
+    for piece in found.pieces:
+        out.strings(piece)
+    return out.packed()
+
+
+def _begin(out: Packer, what: i64, count: i64) -> None:
+    if what == BOTH:
+        out.map(count)
+    else:
+        out.array(count)
+
+
+def _time(call: Call) -> int:
+    """The time by which fields have expired; while a file is loaded, none has."""
+    return call.now_ms if call.db.expire_enabled else NEVER
+
+
+@command(
+    "HSCAN",
+    arity=-3,
+    flags=READONLY,
+    keys=READ_KEY,
+    acl=("hash",),
+    tips=("nondeterministic_output",),
+)
+def hscan(call: Call) -> object:
+    """A small hash is answered whole.
+
+    Reply: the next cursor, 0 at the end, and fields with their values.
+    """
+    cursor = scan_cursor(call)
+    value = hash_at(call, call.argv[1])
+    if value is None:
+        return EMPTY_SCAN
+    scan = ElementScan(call, True)
+    fields = 0
+    out = Packer(call.session.resp3)
+    cursor, found = value.scan(cursor, scan.count, _time(call))
+    for piece in found:
+        fields += _add_matching(out, piece, scan)
+    answer = Packer(call.session.resp3)
+    answer.array(2)
+    answer.text(b"%d" % cursor)
+    answer.array(2 * fields if scan.values else fields)
+    answer.add(out)
+    return answer.packed()
+
+
+def _add_matching(out: Packer, pairs: bytes, scan: ElementScan) -> int:
+    """Add those of packed pairs whose fields match; how many."""
+    count = 0
+    at: i64 = 0
+    end: i64 = len(pairs)
+    while at < end:
+        middle = next_at(pairs, at)
+        stop = next_at(pairs, middle)
+        if scan.all or scan.takes(string_at(pairs, at)):
+            count += 1
+            out.strings(pairs[at : stop if scan.values else middle])
+        at = stop
+    return count
+
+
+@command(
+    "HRANDFIELD",
+    arity=-2,
+    flags=READONLY,
+    keys=READ_KEY,
+    acl=("hash",),
+    tips=("nondeterministic_output",),
+)
+def hrandfield(call: Call) -> object:
+    """Fields that have expired go first.
+
+    Reply: a field or nil; with a count an array: of different fields, or with a negative one of as
+    many as that says, some of them maybe more than once.
+    """
+    argv = call.argv
+    if len(argv) == 2:
+        value = _without_expired(call)
+        return None if value is None else string_at(value.random(_bits()), 0)
+    count = parse_integer(argv[2])
+    if count is None:
+        raise CommandError(NOT_AN_INTEGER)
+    if not count >= -INT64_MAX:
+        raise CommandError(not_between(-INT64_MAX, INT64_MAX))
+    what = FIELDS
+    if len(argv) > 3:
+        if len(argv) > 4 or argv[3].upper() != b"WITHVALUES":
+            raise CommandError(SYNTAX)
+        what = BOTH
+        if not -(INT64_MAX // 2) <= count <= INT64_MAX // 2:
+            raise CommandError(VALUE_OUT_OF_RANGE)
+    value = _without_expired(call)
+    if value is None or not count:
+        return []
+    return _random_fields(call, value, count, what)
+
+
+def _without_expired(call: Call) -> Hash | None:
+    """The hash, from which all has been removed that has expired; None when nothing is left."""
+    key = call.argv[1]
+    value = hash_at(call, key)
+    if value is None or not value.is_timed() or not call.db.expire_enabled:
+        return value
+    if 0 < value.first_ms() < call.now_ms and not call.db.expire_held:
+        call.db.before_change(key)
+        report_expired(call, key, value, value.take_due(call.now_ms, _MANY))
+        if drop_empty(call, key, value):
+            return None
+    return value
+
+
+def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
+    if count < 0:
+        chosen = [value.random(_bits()) for _ in range(-count)]
+    elif count >= value.size():
+        chosen = value.elements()
+    elif value.is_small() or count * _WALKED_BELOW > value.size():
+        from random import sample  # late: few ask
+
+        chosen = value.elements()
+        chosen = [chosen[at] for at in sorted(sample(range(len(chosen)), count))]
+    else:
+        met: dict[bytes, None] = {}
+        while len(met) < count:
+            met[value.random(_bits())] = None
+        chosen = list(met)
+    resp3 = call.session.resp3
+    out = Packer(resp3)
+    out.array(len(chosen) if resp3 or what == FIELDS else 2 * len(chosen))
+    for pair in chosen:
+        if what == BOTH:
+            if resp3:
+                out.array(2)
+            out.strings(pair)
+        else:
+            out.strings(pair[: next_at(pair, 0)])
+    return out.packed()
+
+
+def _bits() -> int:
+    from random import getrandbits  # late: few ask
+
+    return getrandbits(SEED_BITS)

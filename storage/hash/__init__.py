@@ -1,0 +1,1 @@
+"""Hashes: fields with their values, some of which may expire by themselves."""

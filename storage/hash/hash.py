@@ -1,0 +1,357 @@
+"""A hash in memory.
+
+It is one of four things, and turns from one to the next and never back:
+
+==============  ==================  ====================================================
+what it is      OBJECT ENCODING     when
+==============  ==================  ====================================================
+``bytes``       ``listpack``        it is small
+``TimedPiece``  ``listpackex``      it is small, and a field of it has had a deadline
+``Table``       ``hashtable``       it is large
+``TimedTable``  ``hashtable``       it is large, and a field of it has had a deadline
+==============  ==================  ====================================================
+
+A field that has expired stays until it is met, or until the cron takes it out. What is asked of the
+hash here knows no time, unless it is given one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i64_le
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.collection import Collection
+from headrace.storage.digest import DIGEST_BYTES, Digest
+from headrace.storage.hash.cutting import BOTH, Reading, cut, read_table
+from headrace.storage.hash.small import (
+    EMPTY,
+    HEAD,
+    MOST,
+    PAIR,
+    count_of,
+    find_field,
+    with_field,
+    with_value,
+    without,
+)
+from headrace.storage.hash.timed import (
+    DEADLINE_BYTES,
+    NEVER,
+    Timed,
+    TimedPiece,
+    has_passed,
+    timed_piece,
+)
+from headrace.storage.hash.timed_table import TimedTable, timed_table
+from headrace.storage.limits import SmallLimits
+from headrace.storage.packed.hashing import new_seed
+from headrace.storage.packed.strings import NOWHERE, length_at, next_at, string_at, unpack
+from headrace.storage.packed.table import PAIRS as PAIR_TABLE
+from headrace.storage.packed.table import Table
+
+HASH: Final = b"hash"
+_DIGEST_NUMBER: Final = 4
+_DIGEST_OF_DEADLINE: Final = b"!!hexpire!!"
+_OBJECT_BYTES: Final = 32
+_BYTES_HEADER: Final = 33
+
+
+@mypyc_attr(acyclic=True)
+class Hash(Collection):
+    """Fields with values.
+
+    Attributes:
+        rep: what it is; see the module.
+    """
+
+    def __init__(self) -> None:
+        self.rep: object = EMPTY
+
+    # Reading
+
+    def size(self) -> int:
+        """How many fields there are, those that have expired included."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return count_of(rep)
+        if isinstance(rep, Table):
+            return rep.count
+        return self._timed().count()
+
+    def get(self, field: bytes) -> bytes | None:
+        """The value of a field, or None."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            place = find_field(rep, field)
+            return None if place == NOWHERE else string_at(rep, next_at(rep, place))
+        if isinstance(rep, Table):
+            return rep.get(field)
+        return self._timed().get(field)
+
+    def length(self, field: bytes) -> int:
+        """The length of the value of a field; -1 if there is none."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            place = find_field(rep, field)
+            return -1 if place == NOWHERE else length_at(rep, next_at(rep, place))
+        value = self.get(field)
+        return -1 if value is None else len(value)
+
+    def read(self, what: i64, now_ms: i64) -> Reading:
+        """``FIELDS``, ``VALUES`` or ``BOTH``, without what has expired."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return Reading(count_of(rep), [cut(rep, HEAD, what)])
+        if isinstance(rep, Table):
+            return read_table(rep, what)
+        return self._timed().read(what, now_ms)
+
+    def elements(self) -> list[bytes]:
+        """All fields with their values, each pair packed."""
+        found: list[bytes] = []
+        for piece in self.read(BOTH, NEVER).pieces:
+            at: i64 = 0
+            end: i64 = len(piece)
+            while at < end:
+                stop = next_at(piece, at, PAIR)
+                found.append(piece[at:stop])
+                at = stop
+        return found
+
+    def random(self, bits: int) -> bytes:
+        """A field with its value, packed, by chance; there has to be one.
+
+        Args:
+            bits: SEED_BITS that nobody can foresee.
+        """
+        rep = self.rep
+        if isinstance(rep, TimedTable):
+            rep = rep.table
+        if isinstance(rep, Table):
+            return rep.random(bits)
+        count = self.size()
+        if isinstance(rep, bytes):
+            at = next_at(rep, HEAD, PAIR * (bits % count))
+            return rep[at : next_at(rep, at, PAIR)]
+        return self.elements()[bits % count]
+
+    def scan(self, cursor: int, least: int, now_ms: int) -> tuple[int, list[bytes]]:
+        """The next cursor, 0 at the end, and packed pairs of at least so many fields, about.
+
+        A small hash is one step. What has expired is left out.
+        """
+        rep = self.rep
+        table = rep.table if isinstance(rep, TimedTable) else rep
+        if not isinstance(table, Table):
+            return 0, self.read(BOTH, now_ms).pieces
+        found: list[bytes] = []
+        cursor = table.scan(cursor, least, found)
+        if isinstance(rep, TimedTable) and has_passed(rep.first_ms(), now_ms):
+            found = [rep.living(bucket, now_ms) for bucket in found]
+        return cursor, found
+
+    # Changing
+
+    def put(self, field: bytes, value: bytes, limits: SmallLimits, keeps: bool = False) -> bool:
+        """Set the value of a field; False if it was there.
+
+        Args:
+            keeps: its deadline stays.
+        """
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.put(field, value)
+        if isinstance(rep, bytes):
+            most = limits.element_bytes
+            if len(field) <= most and len(value) <= most:
+                place = find_field(rep, field)
+                if place != NOWHERE:
+                    self.rep = with_value(rep, place, value)
+                    return False
+                self.rep = with_field(rep, field, value)
+                if count_of(rep) >= min(limits.elements, MOST):
+                    self.grow()
+                return True
+            return self.grow().put(field, value)
+        return self._put_timed(field, value, limits, keeps)
+
+    def _put_timed(self, field: bytes, value: bytes, limits: SmallLimits, keeps: bool) -> bool:
+        most = limits.element_bytes
+        if isinstance(self.rep, TimedPiece) and (len(field) > most or len(value) > most):
+            self.grow()
+        timed = self._timed()
+        is_new = timed.put(field, value, keeps)
+        if isinstance(timed, TimedPiece) and timed.count() > min(limits.elements, MOST):
+            self.grow()
+        return is_new
+
+    def remove(self, field: bytes) -> bool:
+        """Take a field out; False if there is none."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            place = find_field(rep, field)
+            if place == NOWHERE:
+                return False
+            self.rep = without(rep, place)
+            return True
+        if isinstance(rep, Table):
+            return rep.remove(field)
+        return self._timed().remove(field)
+
+    def fit(self, words: list[bytes], start: i64, limits: SmallLimits) -> None:
+        """Turn large if fields and values that are to come say so, whatever is there already.
+
+        Args:
+            words: with a field at ``start``, its value, and so on to the end.
+        """
+        if not self.is_small():
+            return
+        if (len(words) - start) >> 1 > limits.elements:
+            self.grow()
+            return
+        most = limits.element_bytes
+        for at in range(start, len(words)):
+            if len(words[at]) > most:
+                self.grow()
+                return
+
+    def grow(self) -> Table:
+        """Turn large; the table of what there is."""
+        rep = self.rep
+        table = Table(PAIR_TABLE, new_seed())
+        if isinstance(rep, bytes):
+            pairs = unpack(rep[HEAD:])
+            for at in range(0, len(pairs), 2):
+                table.put(pairs[at], pairs[at + 1])
+            self.rep = table
+        elif isinstance(rep, TimedPiece):
+            timed = timed_table(table)
+            for field, value, deadline_ms in _rows(rep.piece):
+                timed.table.put(field, value)
+                if deadline_ms != NEVER:
+                    timed.expire_at(field, deadline_ms)
+            self.rep = timed
+        return table
+
+    # Deadlines
+
+    def is_timed(self) -> bool:
+        """Whether a field has, or has had, a deadline."""
+        return isinstance(self.rep, Timed)
+
+    def deadline_ms(self, field: bytes) -> int:
+        """The deadline of a field; ``NEVER`` where it has none or is none."""
+        rep = self.rep
+        return rep.deadline_ms(field) if isinstance(rep, Timed) else NEVER
+
+    def first_ms(self) -> int:
+        """The first of all deadlines; ``NEVER`` where there is none."""
+        rep = self.rep
+        return rep.first_ms() if isinstance(rep, Timed) else NEVER
+
+    def be_timed(self) -> Timed:
+        """Become one of which fields expire; what keeps their deadlines."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            self.rep = timed_piece(rep)
+        elif isinstance(rep, Table):
+            self.rep = timed_table(rep)
+        return self._timed()
+
+    def first_part_ms(self) -> int:
+        """See ``Value``."""
+        return self.first_ms()
+
+    def take_due(self, now_ms: int, most: int) -> list[bytes]:
+        """Take out some of the fields that have expired; which they were."""
+        rep = self.rep
+        return rep.take_due(now_ms, most) if isinstance(rep, Timed) else []
+
+    def _timed(self) -> Timed:
+        rep = self.rep
+        assert isinstance(rep, Timed)
+        return rep
+
+    # The face
+
+    def type_name(self) -> bytes:
+        """See ``Value``."""
+        return HASH
+
+    def is_small(self) -> bool:
+        """Whether it is in one piece."""
+        return isinstance(self.rep, (bytes, TimedPiece))
+
+    def encoding(self, key: bytes) -> bytes:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return b"listpack"
+        return b"listpackex" if isinstance(rep, TimedPiece) else b"hashtable"
+
+    def used_bytes(self, samples: int) -> int:
+        """See ``Value``; all parts are counted already."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return _OBJECT_BYTES + _BYTES_HEADER + len(rep)
+        if isinstance(rep, Table):
+            return _OBJECT_BYTES + rep.used_bytes()
+        return _OBJECT_BYTES + self._timed().used_bytes()
+
+    def copy(self) -> Hash:
+        """See ``Collection``."""
+        twin = Hash()
+        rep = self.rep
+        if isinstance(rep, Table):
+            twin.rep = rep.copy()
+        else:
+            twin.rep = rep.copy() if isinstance(rep, Timed) else rep
+        return twin
+
+    def effort(self) -> int:
+        """See ``Value``."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            return 0
+        if isinstance(rep, Table):
+            return rep.effort()
+        return rep.table.effort() if isinstance(rep, TimedTable) else 0
+
+    def free_some(self, most: int) -> bool:
+        """See ``Freeable``."""
+        rep = self.rep
+        if isinstance(rep, TimedTable):
+            return rep.table.free_some(most) and rep.times.free_some(most)
+        return not isinstance(rep, Table) or rep.free_some(most)
+
+    def add_to(self, digest: Digest) -> None:
+        """See ``Value``."""
+        digest.mix_type(_DIGEST_NUMBER)
+        for piece in self.read(BOTH, NEVER).pieces:
+            at: i64 = 0
+            end: i64 = len(piece)
+            while at < end:
+                middle = next_at(piece, at)
+                field = string_at(piece, at)
+                pair = Digest()
+                pair.mix(field)
+                pair.mix(string_at(piece, middle))
+                if self.deadline_ms(field) != NEVER:
+                    pair.toggle(_DIGEST_OF_DEADLINE)
+                digest.toggle(pair.value.to_bytes(DIGEST_BYTES, "big"))
+                at = next_at(piece, middle)
+
+
+def _rows(piece: bytes) -> list[tuple[bytes, bytes, int]]:
+    """Fields, values and deadlines of a ``TimedPiece``."""
+    found: list[tuple[bytes, bytes, int]] = []
+    at = HEAD
+    end: i64 = len(piece)
+    while at < end:
+        rest = next_at(piece, at, PAIR)
+        deadline_ms = read_i64_le(piece, rest)
+        found.append((string_at(piece, at), string_at(piece, next_at(piece, at)), deadline_ms))
+        at = rest + DEADLINE_BYTES
+    return found

@@ -1,0 +1,65 @@
+"""A small hash: one immutable ``bytes`` in the order in which its fields came.
+
+::
+
+    count u16, field, value, field, value, ...
+
+The strings are packed. A value is replaced where it stands, and a removed field leaves no gap.
+Redis's listpack does the same, and clients see that order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i16_le
+from mypy_extensions import i64
+
+from headrace.storage.packed.strings import find, next_at, packed_string
+
+EMPTY: Final = b"\0\0"
+HEAD: Final[i64] = 2  # where the first field is
+MOST: Final[i64] = 0xFFFF  # fields that the head can count
+PAIR: Final[i64] = 2
+_BYTE: Final = 0xFF
+_HEADS: Final = [bytes((count & _BYTE, count >> 8)) for count in range(1025)]
+
+
+def head(count: i64) -> bytes:
+    """What stands in front of so many fields."""
+    if count <= 1024:
+        return _HEADS[count]
+    return bytes((int(count) & _BYTE, int(count) >> 8))
+
+
+def count_of(piece: bytes) -> i64:
+    """How many fields there are."""
+    return i64(read_i16_le(piece, 0)) & MOST
+
+
+def find_field(piece: bytes, field: bytes) -> i64:
+    """The place of a field, or ``NOWHERE``."""
+    return find(piece, field, HEAD, PAIR)
+
+
+def with_value(piece: bytes, place: i64, value: bytes) -> bytes:
+    """The same with another value behind the field at a place."""
+    start = next_at(piece, place)
+    end = next_at(piece, start)
+    return b"%b%b%b" % (piece[:start], packed_string(value), piece[end:])
+
+
+def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:
+    """The same with one more field, the last one."""
+    return b"%b%b%b%b" % (
+        head(count_of(piece) + 1),
+        piece[HEAD:],
+        packed_string(field),
+        packed_string(value),
+    )
+
+
+def without(piece: bytes, place: i64) -> bytes:
+    """The same without the field at a place."""
+    end = next_at(piece, place, PAIR)
+    return b"%b%b%b" % (head(count_of(piece) - 1), piece[HEAD:place], piece[end:])
