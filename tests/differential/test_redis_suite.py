@@ -10,7 +10,8 @@ import pytest
 
 from support.build import ROOT
 from support.process import Process, RedisProcess
-from support.redis_suite.__main__ import compare
+from support.redis_suite.__main__ import UNITS, compare
+from support.redis_suite.expected import known, table
 from support.redis_suite.units import BETWEEN, FAILED, IGNORED, PASSED, SETTINGS, Outcome, run
 
 pytestmark = pytest.mark.once
@@ -64,6 +65,12 @@ def test_a_unit_goes_on_after_errors(suite: Path, judge: str, tmp_path: Path) ->
     ]
     assert outcomes[2].reason.startswith("ERR unknown command 'nosuchcommand2'")
     assert outcomes[4].reason.startswith("Expected 'v' to be equal to 'w'")
+
+
+def test_the_tests_that_we_do_not_pass_are_told() -> None:
+    assert table() in (ROOT / "docs" / "differences.md").read_text(), f"tell this:\n{table()}"
+    for unit in UNITS:
+        assert len(known(unit)) <= 8, unit
 
 
 def test_what_only_the_real_server_passes() -> None:

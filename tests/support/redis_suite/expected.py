@@ -23,3 +23,12 @@ def reasons() -> dict[str, list[tuple[str, str]]]:
 def known(unit: str) -> dict[str, str]:
     """Why we do not pass some tests of a unit, by their names."""
     return {name: reason for reason, tests in reasons().items() for of, name in tests if of == unit}
+
+
+def table() -> str:
+    """The reasons and the tests, as docs/differences.md shows them."""
+    lines = ["| why | tests |", "| --- | --- |"]
+    for reason, tests in reasons().items():
+        shown = "<br>".join(f"{unit.removeprefix('unit/')}: {name}" for unit, name in tests)
+        lines.append(f"| {reason} | {shown} |")
+    return "\n".join(lines) + "\n"
