@@ -18,7 +18,7 @@ EVENT_NEW: Final = 1 << 10  # n, not part of A
 EVENT_MODULE: Final = 1 << 11  # d
 EVENT_OVERWRITTEN: Final = 1 << 12  # o, not part of A
 EVENT_TYPE_CHANGED: Final = 1 << 13  # c, not part of A
-EVENT_ARRAY: Final = 1 << 14  # a; there are no arrays here
+EVENT_ARRAY: Final = 1 << 14  # a
 
 # Channels to publish them on.
 NOTIFY_KEYSPACE: Final = 1 << 30  # K

@@ -115,6 +115,41 @@ def text(value: LongDouble) -> bytes:
     return b"-" + digits if value.mantissa < 0 and digits != b"0" else digits
 
 
+def short_text(value: LongDouble) -> bytes:
+    """A value in 17 significant digits, as C's ``%.17Lg`` writes it."""
+    if value.infinite:
+        return b"inf" if value.mantissa > 0 else b"-inf"
+    magnitude = abs(value.mantissa)
+    if not magnitude:
+        return b"0"
+    numerator = magnitude << max(value.exponent, 0)
+    denominator = 1 << max(-value.exponent, 0)
+    # The power of ten of the first digit, maybe one too high.
+    power = (numerator.bit_length() - denominator.bit_length()) * 30103 // 100_000 + 1
+    if numerator * 10 ** max(-power, 0) < denominator * 10 ** max(power, 0):
+        power -= 1
+    shift = DECIMALS - 1 - power
+    digits = b"%d" % _divided(numerator * 10 ** max(shift, 0), denominator * 10 ** max(-shift, 0))
+    if len(digits) > DECIMALS:  # rounded up to the next power
+        power += 1
+    digits = digits[:DECIMALS].rstrip(b"0")
+    sign = b"-" if value.mantissa < 0 else b""
+    if -5 < power < 0:
+        return b"%b0.%b%b" % (sign, b"0" * (-power - 1), digits)
+    if 0 <= power < DECIMALS:
+        whole, rest = digits[: power + 1].ljust(power + 1, b"0"), digits[power + 1 :]
+        return b"%b%b.%b" % (sign, whole, rest) if rest else sign + whole
+    digits = digits[:1] + (b"." + digits[1:] if len(digits) > 1 else b"")
+    return b"%b%be%c%02d" % (sign, digits, b"+" if power > 0 else b"-", abs(power))
+
+
+def truncated(value: LongDouble) -> int:
+    """The integer of a finite value, without its fraction."""
+    magnitude = abs(value.mantissa)
+    whole = magnitude << value.exponent if value.exponent >= 0 else magnitude >> -value.exponent
+    return -whole if value.mantissa < 0 else whole
+
+
 def _infinity(negative: bool) -> LongDouble:
     return LongDouble(-1 if negative else 1, 0, True)
 

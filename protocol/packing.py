@@ -21,7 +21,15 @@ from mypy_extensions import i16, i64, mypyc_attr
 
 from headrace.protocol.doubles import double
 from headrace.protocol.ids import id_line, id_lines, write_id
-from headrace.protocol.replies import Packed, PackedReplies, Replies, Status, encode, write_reply
+from headrace.protocol.replies import (
+    BigNumber,
+    Packed,
+    PackedReplies,
+    Replies,
+    Status,
+    encode,
+    write_reply,
+)
 from headrace.protocol.wire import (
     array_header,
     bulk,
@@ -99,6 +107,10 @@ class Packer:
     def number(self, number: int) -> None:
         """Add an integer."""
         write_integer(self._out, number)
+
+    def big_number(self, number: int) -> None:
+        """Add an integer of any size."""
+        self._out.write(encode(BigNumber(number), self._resp3))
 
     def numbers(self, number: int, count: int) -> None:
         """Add an integer so many times."""

@@ -16,6 +16,7 @@ from support.build import ROOT
 PREFIX = "headrace."
 # The families of commands, none of which knows another.
 FAMILIES = (
+    "arrays",
     "bitmaps",
     "connection",
     "hashes",
@@ -35,7 +36,7 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "part_deadlines", "limits", "value"),
-        *("collection", "packed", "hash", "list", "set", "sorted_set", "string", "faces"),
+        *("collection", "packed", "array", "hash", "list", "set", "sorted_set", "string", "faces"),
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -62,10 +63,12 @@ TYPES = (
     "headrace.storage.hash",
     "headrace.storage.list",
     "headrace.storage.set",
+    "headrace.storage.array",
     "headrace.storage.stream",
     "headrace.storage.string",
     "headrace.persistence.forms.hash",
     "headrace.persistence.forms.list",
+    "headrace.persistence.forms.array",
     "headrace.persistence.forms.set",
     "headrace.storage.sorted_set",
     "headrace.persistence.forms.sorted_set",
@@ -90,6 +93,7 @@ KNOW_A_TYPE = {
 }
 OF_A_TYPE = (
     *TYPES[:-1],
+    "headrace.server.commands.arrays",
     "headrace.server.commands.bitmaps",
     "headrace.server.commands.hashes",
     "headrace.server.commands.hyperloglog",

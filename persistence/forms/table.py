@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headrace.persistence.forms.array import ArrayForm
 from headrace.persistence.forms.form import Form, Unsound
 from headrace.persistence.forms.hash import HashForm
 from headrace.persistence.forms.list import ListForm
@@ -75,3 +76,4 @@ register(HashForm())
 register(SetForm())
 register(SortedSetForm())
 register(ListForm())
+register(ArrayForm())

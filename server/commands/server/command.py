@@ -42,6 +42,7 @@ _CATEGORIES: Final = (
     "list",
     "hash",
     "string",
+    "array",
     "bitmap",
     "hyperloglog",
     "geo",

@@ -1,0 +1,150 @@
+"""ARGREP: elements that look as asked for."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.compat.array_errors import bad_regex
+from headrace.compat.errors import SYNTAX, CommandError
+from headrace.compat.glob import Glob, compiled
+from headrace.compat.regex import BadRegex, Regex
+from headrace.protocol.packing import Packer
+from headrace.server.commands.arrays.ranges import limit_of, slots_of
+from headrace.server.commands.arrays.values import ACL, READ_KEY, add_number, array_at, index_of
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import READONLY, command
+from headrace.storage.array.array import Walk
+from headrace.storage.array.piece import element
+
+_LAST: Final = -1  # the last index of the array
+_PREDICATES: Final = (b"EXACT", b"MATCH", b"GLOB", b"RE")
+
+
+@mypyc_attr(allow_interpreted_subclasses=False)
+class _Predicate:
+    """What an element may be like."""
+
+    @abstractmethod
+    def holds(self, string: bytes) -> bool:
+        """Whether it is."""
+        raise NotImplementedError
+
+
+class _Text(_Predicate):
+    def __init__(self, text: bytes, whole: bool, ignore_case: bool) -> None:
+        self._text: Final = text.lower() if ignore_case else text
+        self._whole: Final = whole
+        self._ignore_case: Final = ignore_case
+
+    def holds(self, string: bytes) -> bool:
+        """The text is the element, or within it."""
+        if self._ignore_case:
+            string = string.lower()
+        return string == self._text if self._whole else self._text in string
+
+
+class _Glob(_Predicate):
+    def __init__(self, pattern: bytes, ignore_case: bool) -> None:
+        self._glob: Final[Glob] = compiled(pattern, ignore_case)
+
+    def holds(self, string: bytes) -> bool:
+        """The pattern takes the element."""
+        return self._glob.matches(string)
+
+
+class _Regex(_Predicate):
+    def __init__(self, pattern: bytes, ignore_case: bool) -> None:
+        try:
+            self._regex: Final = Regex(pattern, ignore_case)
+        except BadRegex as error:
+            raise CommandError(bad_regex(error.text)) from None
+
+    def holds(self, string: bytes) -> bool:
+        """It fits somewhere in the element."""
+        return self._regex.fits(string)
+
+
+class _Options:
+    """Predicates, and ``[AND|OR] [LIMIT n] [WITHVALUES] [NOCASE]``, in any order."""
+
+    def __init__(self, args: Args) -> None:
+        self.all = False
+        self.limit = -1
+        self.with_values = False
+        self._ignore_case = False
+        self._asked: list[tuple[bytes, bytes]] = []
+        while args.left:
+            option = args.option()
+            if option in _PREDICATES:
+                self._asked.append((option, args.word()))
+            elif option == b"LIMIT":
+                self.limit = limit_of(args.word())
+            elif option == b"WITHVALUES":
+                self.with_values = True
+            elif option == b"NOCASE":
+                self._ignore_case = True
+            elif option in (b"AND", b"OR"):
+                self.all = option == b"AND"
+            else:
+                raise CommandError(SYNTAX)
+        if not self._asked:
+            raise CommandError(SYNTAX)
+        self.predicates: Final = [self._predicate(name, word) for name, word in self._asked]
+
+    def _predicate(self, name: bytes, word: bytes) -> _Predicate:
+        if name == b"GLOB":
+            return _Glob(word, self._ignore_case)
+        if name == b"RE":
+            return _Regex(word, self._ignore_case)
+        return _Text(word, name == b"EXACT", self._ignore_case)
+
+    def hold(self, string: bytes) -> bool:
+        """Whether one of the predicates holds, or all."""
+        for predicate in self.predicates:
+            if predicate.holds(string) != self.all:
+                return not self.all
+        return self.all
+
+
+@command("ARGREP", arity=-6, flags=READONLY, keys=READ_KEY, acl=ACL)
+def argrep(call: Call) -> object:
+    """Reply: the indexes of the elements, or pairs of these and the elements."""
+    argv = call.argv
+    start = _bound(argv[2])
+    end = _bound(argv[3])
+    options = _Options(Args(argv, 4))
+    array = array_at(call, argv[1])
+    if array is None:
+        return []
+    start = array.length() - 1 if start == _LAST else start
+    end = array.length() - 1 if end == _LAST else end
+    found = Packer(call.session.resp3)
+    count = 0
+    reverse = start > end
+    walk = Walk(array, min(start, end), max(start, end), reverse)
+    while count != options.limit and walk.step():
+        for slot in slots_of(walk.mask, reverse):
+            string = element(walk.piece, slot) or b""
+            if count == options.limit or not options.hold(string):
+                continue
+            if options.with_values:
+                found.array(2)
+            add_number(found, walk.base + slot)
+            if options.with_values:
+                found.text(string)
+            count += 1
+    packer = Packer(call.session.resp3)
+    packer.array(count)
+    packer.add(found)
+    return packer.packed()
+
+
+def _bound(word: bytes) -> int:
+    """An end of the range: an index, ``-`` for the first one or ``+`` for the last."""
+    if word == b"-":
+        return 0
+    return _LAST if word == b"+" else index_of(word)

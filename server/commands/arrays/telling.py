@@ -1,0 +1,105 @@
+"""What an array is like: ARLEN, ARCOUNT, ARINFO."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.errors import NO_SUCH_KEY, SYNTAX, CommandError
+from headrace.protocol.replies import Map
+from headrace.server.commands.arrays.values import ACL, READ_KEY, array_at, number
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import FAST, READONLY, command
+from headrace.storage.array.array import GREATEST, Array, Walk
+
+_SLICE: Final = 4096
+_SLICE_BITS: Final = 12
+_SPARSE: Final = 10  # elements up to which a slice of Redis is sparse
+_LEAST_DENSE: Final = 16  # slots of a dense one
+_DIRECTORY: Final = 2048  # slices beyond which Redis has a directory of directories
+
+
+@command("ARLEN", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
+def arlen(call: Call) -> object:
+    """Reply: the greatest index and one; 0 without a key."""
+    array = array_at(call, call.argv[1])
+    return 0 if array is None else number(array.length())
+
+
+@command("ARCOUNT", arity=2, flags=READONLY | FAST, keys=READ_KEY, acl=ACL)
+def arcount(call: Call) -> object:
+    """Reply: how many elements are there."""
+    array = array_at(call, call.argv[1])
+    return 0 if array is None else array.size()
+
+
+@command("ARINFO", arity=-2, flags=READONLY, keys=READ_KEY, acl=ACL)
+def arinfo(call: Call) -> object:
+    """What Redis would have allocated is told as well as it can be from what is there.
+
+    Reply: a map.
+    """
+    argv = call.argv
+    full = len(argv) == 3 and argv[2].upper() == b"FULL"
+    if len(argv) > 2 and not full:
+        raise CommandError(SYNTAX)
+    array = array_at(call, argv[1])
+    if array is None:
+        raise CommandError(NO_SUCH_KEY)
+    slices = array.redis_slices()
+    beyond = slices[-1] >= _DIRECTORY if slices else False
+    blocks = len({place // _DIRECTORY for place in slices})
+    size = 1 << slices[-1].bit_length() if slices and not beyond else max(4, blocks)
+    pairs: list[tuple[object, object]] = [
+        (b"count", array.size()),
+        (b"len", number(array.length())),
+        (b"next-insert-index", number(array.cursor)),
+        (b"slices", len(slices)),
+        (b"directory-size", size),
+        (b"super-dir-entries", blocks if beyond else 0),
+        (b"slice-size", _SLICE),
+    ]
+    if full:
+        pairs += _Slices(array).shown()
+    return Map(pairs)
+
+
+class _Slices:
+    """How Redis would keep the slices of an array."""
+
+    def __init__(self, array: Array) -> None:
+        self._dense = 0
+        self._dense_slots = 0
+        self._dense_elements = 0
+        self._sparse = 0
+        self._sparse_elements = 0
+        walk = Walk(array, 0, GREATEST, False)
+        at = -1
+        count = 0
+        last = 0
+        while walk.step():
+            if walk.base >> _SLICE_BITS != at:
+                self._add(count, last)
+                at = walk.base >> _SLICE_BITS
+                count = 0
+            count += walk.mask.bit_count()
+            last = (walk.base & (_SLICE - 1)) + walk.mask.bit_length()
+        self._add(count, last)
+
+    def _add(self, count: int, last: int) -> None:
+        if count > _SPARSE:
+            self._dense += 1
+            self._dense_elements += count
+            self._dense_slots += max(_LEAST_DENSE, 1 << (last - 1).bit_length())
+        elif count:
+            self._sparse += 1
+            self._sparse_elements += count
+
+    def shown(self) -> list[tuple[object, object]]:
+        """The pairs of ARINFO FULL."""
+        return [
+            (b"dense-slices", self._dense),
+            (b"sparse-slices", self._sparse),
+            (b"avg-dense-size", self._dense_slots / self._dense if self._dense else 0.0),
+            (b"avg-dense-fill", self._dense_elements / self._dense_slots if self._dense else 0.0),
+            (b"avg-sparse-size", self._sparse_elements / self._sparse if self._sparse else 0.0),
+        ]

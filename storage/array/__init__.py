@@ -1,0 +1,1 @@
+"""Arrays: strings by index, with gaps."""
