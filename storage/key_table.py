@@ -44,6 +44,7 @@ _PAGE_BITS: Final[i64] = 10
 _WITHIN_PAGE: Final[i64] = 1023
 _SLOT_BITS: Final[i64] = 31
 _SLOT_MASK: Final[i64] = 0x7FFFFFFF
+_SCATTERED: Final[i64] = 4096  # keys: with their values they outgrow the caches of a core
 _FIRST_CELLS: Final[i64] = 16
 _MOST_CELLS: Final[i64] = 2048  # of a segment, unless its hashes begin with too many equal bits
 _MOST_DEPTH: Final[i64] = 21
@@ -159,7 +160,8 @@ class KeyTable:
         self._by_name: dict[bytes, int] = {}  # uncompiled, in place of the index
         self._found_key = _NO_KEY  # the key that was found last, and where
         self._found_slot: i64 = NO_SLOT
-        self._ahead = vec[i64]([0] * MOST_AHEAD)
+        self._marks_ahead = vec[i64]([0] * MOST_AHEAD)  # hashes of keys
+        self._slots_ahead = vec[i64]([0] * MOST_AHEAD)
 
     # Looking
 
@@ -169,7 +171,10 @@ class KeyTable:
             return self._found_slot
         if not COMPILED:
             return self._by_name.get(key, NO_SLOT)
-        mark = hash_of(key, 0, len(key), self._seed)
+        return self._search(key, hash_of(key, 0, len(key), self._seed))
+
+    def _search(self, key: bytes, mark: i64) -> i64:
+        """As ``find``, with the hash of the key."""
         cells = self._directory[mark >> (_HASH_BITS - self._depth)].cells
         mask: i64 = len(cells) - 1
         at = mark & mask
@@ -206,40 +211,52 @@ class KeyTable:
             page.stamps[place] = _stamped(stamp, now_ms)
         return page.items[(place << 1) + 1]
 
+    def is_scattered(self) -> bool:
+        """Whether the keys are so many that they are in no cache, and ``look_ahead`` pays."""
+        return COMPILED and self.count > _SCATTERED
+
     def look_ahead(self, requests: list[list[bytes]], at: i64, end: i64) -> None:
-        """Have the processor fetch what ``find`` and ``read`` will need of some keys, all at once.
+        """Have the processor fetch what some keys and their values need, all at once.
+
+        ``find_ahead`` finds them one by one. Each loop is so short that the processor waits for
+        what several rounds need at once.
 
         Args:
             requests: their second words, from ``at`` to ``end``, are those keys: ``MOST_AHEAD`` of
                 them at most.
         """
-        ahead = self._ahead
+        marks = self._marks_ahead
+        slots = self._slots_ahead
         count: i64 = end - at
         shift = _HASH_BITS - self._depth
         number: i64 = 0
         while number < count:
             key = requests[at + number][1]
-            ahead[number] = hash_of(key, 0, len(key), self._seed)
+            marks[number] = hash_of(key, 0, len(key), self._seed)
             number += 1
         number = 0
         while number < count:
-            mark = ahead[number]
+            mark = marks[number]
             cells = self._directory[mark >> shift].cells
-            cell = cells[mark & (len(cells) - 1)]
-            ahead[number] = (cell & _SLOT_MASK) - 1 if cell >> _SLOT_BITS == mark else NO_SLOT
+            cell = cells[mark & (i64(len(cells)) - 1)]
+            slots[number] = (cell & _SLOT_MASK) - 1 if cell >> _SLOT_BITS == mark else NO_SLOT
             number += 1
         number = 0
         while number < count:
-            slot = ahead[number]
+            slot = slots[number]
             if slot >= 0:
                 page = self._pages[slot >> _PAGE_BITS]
                 place = slot & _WITHIN_PAGE
-                ahead[number] = page.stamps[place]
                 name = page.items[place << 1]
                 value = page.items[(place << 1) + 1]
                 if isinstance(name, bytes) and isinstance(value, bytes):
-                    ahead[number] += len(name) + len(value)
+                    slots[number] = page.stamps[place] + i64(len(name) + len(value))
             number += 1
+
+    def find_ahead(self, key: bytes, number: i64) -> None:
+        """Find a key that ``look_ahead`` was shown, as the one of this number; ``find`` is next."""
+        if key is not self._found_key:
+            self._search(key, self._marks_ahead[number])
 
     def key_at(self, slot: i64) -> bytes:
         """The key in a slot."""

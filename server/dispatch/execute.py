@@ -154,7 +154,7 @@ def run(
     while True:
         if handler is not None and at + 1 < end:
             if until <= at:
-                until = alike_until(requests, at, end)
+                until = alike_until(requests, at, end, row.alike_of_any_key)
             if until > at + 1:
                 count = _answer_alike(server, call, row, handler, requests, at, until)
                 if count > 0:

@@ -60,11 +60,11 @@ def invoke(call: Call, row: Command, argv: list[bytes]) -> object:
     return reply
 
 
-def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
+def alike_until(requests: list[list[bytes]], at: int, end: int, of_any_key: bool = False) -> int:
     """Where requests after ``at`` stop having as many words, the same name and second word.
 
-    The second word is their key, or a subcommand. They stop at ``end`` or after ``MOST_ALIKE`` at
-    the latest.
+    The second word is their key, or a subcommand; it does not matter if they are ``of_any_key``.
+    They stop at ``end`` or after ``MOST_ALIKE`` at the latest.
     """
     first = requests[at]
     width = len(first)
@@ -74,7 +74,7 @@ def alike_until(requests: list[list[bytes]], at: int, end: int) -> int:
     at += 1
     while at < end:
         words = requests[at]
-        if len(words) != width or words[1] != key or words[0] != name:
+        if len(words) != width or not (of_any_key or words[1] == key) or words[0] != name:
             break
         at += 1
     return at

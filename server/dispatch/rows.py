@@ -120,6 +120,7 @@ class Command(CallCounters):
         self.tips: Final = tips
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
         self.run_alike: AlikeHandler | None = None  # see ``alike``
+        self.alike_of_any_key = False
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed
@@ -152,7 +153,7 @@ def command(
     return declare
 
 
-def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
+def alike(name: str, of_any_key: bool = False) -> Callable[[AlikeHandler], AlikeHandler]:
     """Declare how a command is run for several requests of a pipeline or a transaction at once.
 
     The function is given the requests, the place of the first and where to end. Between these are
@@ -163,10 +164,15 @@ def alike(name: str) -> Callable[[AlikeHandler], AlikeHandler]:
     None of these fails. The first request that is out of the ordinary is run by itself. After 0 the
     function is asked again for the requests behind that one. After ``NONE_ALIKE`` all with as many
     words are run one by one, because what rules out the first is likely to rule them out, too.
+
+    Args:
+        of_any_key: the second words need not be the same.
     """
 
     def declare(run: AlikeHandler) -> AlikeHandler:
-        TABLE[name.lower().encode()].run_alike = run
+        row = TABLE[name.lower().encode()]
+        row.run_alike = run
+        row.alike_of_any_key = of_any_key
         return run
 
     return declare

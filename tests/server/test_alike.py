@@ -32,13 +32,15 @@ from headrace.storage.stream.entry_log import SCATTERED_BLOCKS
 from headrace.storage.stream.groups import Group
 from headrace.storage.stream.ids import ID_MAX
 from headrace.storage.stream.stream import Stream
+from headrace.storage.string.string import string_bytes
 from support.client import Argument, parse
 from support.process import ServerProcess
 from support.snapshots import plain_stream
 
 FUTURE = b"9999999999999-5"  # what `*` gives then does not depend on the time
 KEYS = (b"s", b"t", b"text")
-RECORDED = (b"XADD", b"XACK", b"SELECT", b"MULTI", b"EXEC")
+STRINGS = (b"a", b"b", b"c", b"text")
+RECORDED = (b"SET", b"DEL", b"APPEND", b"XADD", b"XACK", b"SELECT", b"MULTI", b"EXEC")
 OPTIONS: tuple[list[bytes], ...] = (
     [b"*"],
     [b"*"],
@@ -92,6 +94,24 @@ Delivery: list[list[bytes]] = [
     [b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"s", b">"],
 ]
 Acks = st.lists(Ack, min_size=2, max_size=8).map(lambda requests: [*Delivery, *requests])
+Strings = st.lists(
+    st.sampled_from(
+        [
+            *[[b"GET", key] for key in (*STRINGS, b"s", b"none")],
+            *[[b"SET", key, value] for key in STRINGS for value in (b"12", b"text")],
+            [b"SET", b"s", b"no stream any more"],
+            [b"get", b"a"],
+            [b"SET", b"a", b"v", b"EXAT", b"9999999999"],
+            [b"SET", b"a", b"v", b"NX"],
+            [b"SET", b"b", b"v", b"PXAT", b"1"],
+            [b"APPEND", b"b", b"more"],
+            [b"DEL", b"a", b"b"],
+            [b"GET"],
+        ]
+    ),
+    min_size=2,
+    max_size=12,
+)
 Transaction = st.lists(Adding | Ack, min_size=2, max_size=12).map(
     lambda requests: [[b"MULTI"], *requests, [b"EXEC"]]
 )
@@ -148,11 +168,19 @@ class Side:
         found: list[object] = []
         for db in self.server.data.dbs[:2]:
             for key in KEYS[:2]:
+                if key not in db:
+                    continue
                 stream = db[key].value
-                assert isinstance(stream, Stream)
+                if not isinstance(stream, Stream):
+                    continue
                 groups = [(name, self._pending(group)) for name, group in stream.groups.items()]
                 found.append((key, plain_stream(stream)[:-2], groups))
         return found
+
+    def strings(self) -> list[object]:
+        """All strings with their deadlines."""
+        entries = [entry for db in self.server.data.dbs[:2] for entry in db.every()]
+        return [(entry.key, string_bytes(entry.value), entry.expire_ms) for entry in entries]
 
     @staticmethod
     def _pending(group: Group) -> list[object]:
@@ -204,7 +232,12 @@ ACKS: list[list[bytes]] = [
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(
-        (Adding | Adding | Adding | Others).map(lambda words: [words]) | Transaction | Ranges | Acks
+        (Adding | Adding | Adding | Others).map(lambda words: [words])
+        | Transaction
+        | Ranges
+        | Acks
+        | Strings
+        | Strings.map(lambda requests: [[b"MULTI"], *requests, [b"EXEC"]])
     ).map(lambda parts: list(chain.from_iterable(parts))),
     st.booleans(),
 )
@@ -231,6 +264,7 @@ def check_alike(at_once: Side, by_one: Side, requests: list[list[bytes]]) -> Non
     with none_alike():
         assert got == b"".join([by_one.run([words]) for words in requests])
     assert at_once.streams() == by_one.streams()
+    assert at_once.strings() == by_one.strings()
     assert at_once.server.changes.dirty == by_one.server.changes.dirty
     assert at_once.server.statistics.keyspace_hits == by_one.server.statistics.keyspace_hits
     assert at_once.server.statistics.keyspace_misses == by_one.server.statistics.keyspace_misses
@@ -241,7 +275,7 @@ def count_at_once(side: Side, requests: list[list[bytes]]) -> int:
     """How many of a pipeline are run at once, from its start on."""
     row = TABLE[requests[0][0].lower()]
     assert row.run_alike is not None
-    until = alike_until(requests, 0, len(requests))
+    until = alike_until(requests, 0, len(requests), row.alike_of_any_key)
     return run_alike(side.server, side.dispatcher.call, row, row.run_alike, requests, 0, until)[0]
 
 
@@ -256,6 +290,29 @@ def test_nodes_and_field_names_do_not_part_a_pipeline() -> None:
     assert count_at_once(side, [known] * (3 * MOST_ALIKE)) == MOST_ALIKE
     wider = [*known, b"g", b"v"]
     assert count_at_once(side, [known, known, wider, wider]) == 2
+
+
+def test_strings_of_any_keys_are_set_and_read_at_once() -> None:
+    side = Side()
+    sets = [[b"SET", b"key:%d" % number, b"v" * number] for number in range(40)]
+    assert count_at_once(side, sets) == len(sets)
+    gets = [[b"GET", b"key:%d" % number] for number in range(60)]
+    assert count_at_once(side, gets) == len(gets)
+    assert count_at_once(side, [*gets, [b"GET", b"s"], *gets]) == len(gets)
+    side.run([[b"SET", b"long", b"x" * 40_000]])
+    assert count_at_once(side, [[b"GET", b"long"]] * 5) == 2
+    side.run([[b"CONFIG", b"SET", b"notify-keyspace-events", b"KA"]])
+    assert count_at_once(side, sets) == NONE_ALIKE
+
+
+def test_many_keys_are_looked_at_ahead() -> None:
+    """Where they are so many that they are in no cache, what each gets is the same."""
+    side = Side()
+    names = [b"key:%d" % number for number in range(9000)]
+    assert side.run([[b"SET", name, name[4:]] for name in names]) == b"+OK\r\n" * len(names)
+    wanted = b"".join([b"$%d\r\n%b\r\n" % (len(name) - 4, name[4:]) for name in names])
+    assert side.run([[b"GET", name] for name in names]) == wanted
+    assert side.run([[b"GET", b"n" + name] for name in names]) == b"$-1\r\n" * len(names)
 
 
 def test_a_transaction_adds_its_entries_at_once() -> None:

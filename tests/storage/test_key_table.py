@@ -108,6 +108,11 @@ def test_looking_ahead_changes_nothing() -> None:
         table.add(b"%d" % number, b"v" if number % 3 else number, number)
     requests = [[b"GET", b"%d" % number] for number in range(4990, 5022)]
     table.look_ahead(requests, 0, MOST_AHEAD)
+    if COMPILED:
+        assert table.is_scattered()
+        for number, words in enumerate(requests):
+            table.find_ahead(words[1], number)
+            assert table.find(words[1]) == (4990 + number if number < 10 else NO_SLOT)
     table.look_ahead(requests, 3, 3)
     assert table.access_ms(table.find(b"4999")) == 4999
     assert table.find(b"5010") == NO_SLOT

@@ -8,6 +8,7 @@ from headrace.server.commands.strings import (  # noqa: F401
     lcs,
     many,
     strings,
+    together,
 )
 
 documented_in("headrace.server.commands.strings.docs")

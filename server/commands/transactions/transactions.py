@@ -130,7 +130,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
         count = 0
         if handler is not None:
             if until <= at:
-                until = alike_until(requests, at, len(requests))
+                until = alike_until(requests, at, len(requests), row.alike_of_any_key)
             if until > at + 1:
                 count, those = run_alike(server, call, row, handler, requests, at, until)
                 if count == NONE_ALIKE:

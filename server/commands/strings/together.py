@@ -1,0 +1,107 @@
+"""GETs and SETs that come in a pipeline, whatever keys they name: all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.numbers import encode_string
+from headrace.protocol.packing import Packer, repeated
+from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
+from headrace.server.changes.events import MISSED
+from headrace.server.clients.session import NO_TOUCH
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.storage.key_table import MOST_AHEAD
+from headrace.storage.string.string import string_bytes
+
+ALIKE_BYTES: Final = 64 * 1024  # of replies, about, that are made at once
+_SET_WORDS: Final = 3  # without options
+
+
+@alike("GET", of_any_key=True)
+def get_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Values of strings, written into one buffer."""
+    server = call.server
+    db = call.db
+    table = db.table
+    now_ms = call.now_ms
+    touches = not call.session.special & NO_TOUCH
+    scattered = table.is_scattered()
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    seen = first  # the requests up to here were looked at ahead, from ``began`` on
+    began = first
+    while at < end:
+        key = requests[at][1]
+        if scattered:
+            if at == seen:
+                began = at
+                seen = min(end, at + MOST_AHEAD)
+                table.look_ahead(requests, at, seen)
+            table.find_ahead(key, at - began)
+        value = db.get(key, now_ms) if touches else db.value_of(key, now_ms)
+        if value is None:
+            if server.changes.expired or server.key_events.flags & MISSED.kind:
+                break
+            out.null()
+        else:
+            text = value if isinstance(value, bytes) else string_bytes(value)
+            if text is None:
+                break
+            out.text(text)
+            hits += 1
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    server.statistics.keyspace_hits += hits
+    server.statistics.keyspace_misses += at - first - hits
+    return at - first, out.replies()
+
+
+@alike("SET", of_any_key=True)
+def set_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Values of keys that hold strings or are not there."""
+    server = call.server
+    db = call.db
+    if len(requests[first]) != _SET_WORDS or not call.nobody_listens() or db.hides:
+        return NONE_ALIKE, NO_REPLIES
+    if server.blocking.key_count or server.data.region is not None:
+        return NONE_ALIKE, NO_REPLIES
+    table = db.table
+    now_ms = call.now_ms
+    scattered = table.is_scattered()
+    at = first
+    seen = first
+    began = first
+    while at < end:
+        words = requests[at]
+        key = words[1]
+        if scattered:
+            if at == seen:
+                began = at
+                seen = min(end, at + MOST_AHEAD)
+                table.look_ahead(requests, at, seen)
+            table.find_ahead(key, at - began)
+        old = db.value_of(key, now_ms)
+        if old is None:
+            if server.changes.expired:
+                break
+            db.put(key, encode_string(words[2]), now_ms)
+        elif isinstance(old, (bytes, int)):
+            db.replace(key, encode_string(words[2]), now_ms)
+            if db.volatile:
+                db.persist(key)
+        else:
+            break
+        at += 1
+    done = at - first
+    if done:
+        if call.recorded:
+            call.record_alike(requests[first:at])
+        call.count(done)
+    return done, repeated(OK, done)
