@@ -38,6 +38,8 @@ _LEAST_EXPONENT: Final[i64] = -60  # of a product
 _GREATEST_EXPONENT: Final[i64] = -32
 _LOG_2: Final = 0.30102999566398114
 
+_WORD_BITS: Final[i64] = 62
+_ONES: Final[i64] = (1 << 62) - 1
 _TENS: Final = [10**n for n in range(10)]
 
 
@@ -163,7 +165,7 @@ class Digits:
         delta: int = int(high - below_high) * (1 << 24) + int(low - below_low)
         point: i64 = -(exponent + power.exponent + 64)
         whole: i64 = high >> (point - _LOW_BITS)
-        part: i64 = (high & (1 << (point - _LOW_BITS)) - 1) << _LOW_BITS | low
+        part: i64 = (high & _ones(point - _LOW_BITS)) << _LOW_BITS | low
         digits = bytearray()
         kappa: i64 = 10
         while kappa > 0:
@@ -178,7 +180,7 @@ class Digits:
                 self.exponent += kappa
                 return _lowered(digits, delta, rest, int(unit) << int(point), gap)
         # All numbers are halved from here on: ten times as much would not fit a machine word.
-        half: i64 = 1 << (point - 1)
+        mask = _ones(point - 1)
         while True:
             part *= 5
             delta *= 5
@@ -187,13 +189,18 @@ class Digits:
             digit = part >> (point - 1)
             if digit or digits:
                 digits.append(0x30 + digit)
-            part &= half - 1
+            part &= mask
             if part < delta:
                 self.exponent += kappa
-                return _lowered(digits, delta, int(part), int(half), gap)
+                return _lowered(digits, delta, int(part), int(mask) + 1, gap)
             part *= 2
             delta *= 2
             gap *= 2
+
+
+def _ones(count: i64) -> i64:
+    """A number of so many ones; mypyc cannot shift a constant to the left by more than 30."""
+    return _ONES >> (_WORD_BITS - count)
 
 
 def _lowered(digits: bytearray, delta: int, rest: int, unit: int, gap: int) -> bytes:
