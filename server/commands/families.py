@@ -10,6 +10,7 @@ A family is a folder here. Its ``family`` imports the modules that declare its r
 import headrace.server.commands.arrays.family
 import headrace.server.commands.bitmaps.family
 import headrace.server.commands.connection.family
+import headrace.server.commands.geo.family
 import headrace.server.commands.hashes.family
 import headrace.server.commands.hyperloglog.family
 import headrace.server.commands.keys.family

@@ -22,12 +22,12 @@ from headrace.compat.sorted_set_errors import WEIGHT_NOT_A_FLOAT
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.commands.collections import store_result
+from headrace.server.commands.sorted_set_keys import limits
 from headrace.server.commands.sorted_sets.events import (
     DIFFERENCE_STORED,
     INTERSECTION_STORED,
     UNION_STORED,
 )
-from headrace.server.commands.sorted_sets.values import limits
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (

@@ -7,7 +7,6 @@ from typing import Final
 from headrace.compat.event_classes import EVENT_ZSET
 from headrace.server.changes.events import Event
 
-ADDED: Final = Event(b"zadd", EVENT_ZSET, touches=True)
 INCREASED: Final = Event(b"zincr", EVENT_ZSET, touches=True)
 REMOVED: Final = Event(b"zrem", EVENT_ZSET, touches=True)
 RANKS_REMOVED: Final = Event(b"zremrangebyrank", EVENT_ZSET, touches=True)

@@ -14,9 +14,9 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NULL_ARRAY, Packed
+from headrace.server.commands.sorted_set_keys import drop_if_empty, sorted_set_to_change
 from headrace.server.commands.sorted_sets.events import GREATEST_POPPED, LEAST_POPPED
 from headrace.server.commands.sorted_sets.replies import add_members, members_reply
-from headrace.server.commands.sorted_sets.values import drop_if_empty, sorted_set_to_change
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import BLOCKING, FAST, MOVABLEKEYS, WRITE, KeySpec, command

@@ -9,11 +9,11 @@ from mypy_extensions import i64
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.compat.sorted_set_errors import LIMIT_OF_RANKS, SCORES_OF_NAMES
 from headrace.server.commands.collections import store_result
+from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
 from headrace.server.commands.sorted_sets.events import RANGE_STORED
 from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
-from headrace.server.commands.sorted_sets.values import limits, sorted_set_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command

@@ -8,8 +8,8 @@ from typing import Final
 from headrace.compat.errors import SYNTAX, CommandError, wrong_arity
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NULL_ARRAY
+from headrace.server.commands.sorted_set_keys import sorted_set_at
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_SCORE, Bounds
-from headrace.server.commands.sorted_sets.values import sorted_set_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.changes.events import Event
+from headrace.server.commands.sorted_set_keys import drop_if_empty, sorted_set_to_change
 from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCORE, Bounds
 from headrace.server.commands.sorted_sets.events import (
     NAMES_REMOVED,
@@ -12,7 +13,6 @@ from headrace.server.commands.sorted_sets.events import (
     REMOVED,
     SCORES_REMOVED,
 )
-from headrace.server.commands.sorted_sets.values import drop_if_empty, sorted_set_to_change
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, WRITE, KeySpec, command
 

@@ -15,9 +15,9 @@ from headrace.compat.numbers import INT64_MAX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
+from headrace.server.commands.sorted_set_keys import sorted_set_at
 from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
-from headrace.server.commands.sorted_sets.values import sorted_set_at
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command

@@ -1,0 +1,1 @@
+"""Commands on places: sorted sets whose scores are places."""

@@ -1,0 +1,102 @@
+"""Places of members: GEOADD, GEOPOS, GEODIST, GEOHASH."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from headrace.compat.errors import SYNTAX, CommandError
+from headrace.compat.geohash import Place, distance_m, score_of, text_of
+from headrace.protocol.packing import Packer
+from headrace.server.commands.geo.words import coordinates, distance_text, metres_in
+from headrace.server.commands.sorted_set_keys import ADDED, CH, NX, XX, Adding, sorted_set_at
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.storage.sorted_set.sorted_set import SortedSet
+
+READ_KEY: Final = (KeySpec("RO ACCESS"),)
+_OPTIONS: Final[dict[bytes, int]] = {b"NX": int(NX), b"XX": int(XX), b"CH": int(CH)}
+_TRIPLE: Final = 3  # words for each member of GEOADD
+_WITH_UNIT: Final = 5  # words of GEODIST
+
+
+@command("GEOADD", arity=-5, flags=WRITE | DENYOOM, keys=(KeySpec("RW UPDATE"),), acl=("geo",))
+def geoadd(call: Call) -> object:
+    """Recorded as ZADD. Reply: how many members are new, with CH or moved."""
+    argv = call.argv
+    options = 0
+    at = 2
+    while at < len(argv) and argv[at].upper() in _OPTIONS:
+        options |= _OPTIONS[argv[at].upper()]
+        at += 1
+    if (len(argv) - at) % _TRIPLE or (options & NX and options & XX):
+        raise CommandError(SYNTAX)
+    record = [b"ZADD", *argv[1:at]]
+    adding = Adding(argv[1], options)
+    for start in range(at, len(argv), _TRIPLE):
+        longitude, latitude = coordinates(argv[start], argv[start + 1])
+        score = score_of(longitude, latitude)
+        member = argv[start + 2]
+        adding.add_pair(float(score), member)
+        record.append(b"%d" % score)
+        record.append(member)
+    if at == len(argv):
+        raise CommandError(SYNTAX)
+    adding.run(call)
+    if adding.added or adding.updated:
+        call.changed(adding.key, ADDED, record, adding.added + adding.updated)
+    return adding.added + adding.updated if options & CH else adding.added
+
+
+def _score(value: SortedSet | None, member: bytes) -> float:
+    """The score of a member; not a number where it is not there."""
+    return float("nan") if value is None else value.score(member)
+
+
+@command("GEOPOS", arity=-2, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def geopos(call: Call) -> object:
+    """Reply: for each member longitude and latitude, or nil."""
+    value = sorted_set_at(call, call.argv[1])
+    out = Packer(call.session.resp3)
+    out.array(len(call.argv) - 2)
+    for member in call.argv[2:]:
+        score = _score(value, member)
+        if isnan(score):
+            out.null_array()
+        else:
+            place = Place(score)
+            out.array(2)
+            out.double(place.longitude)
+            out.double(place.latitude)
+    return out.packed()
+
+
+@command("GEOHASH", arity=-2, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def geohash(call: Call) -> object:
+    """Reply: for each member its geohash, or nil."""
+    value = sorted_set_at(call, call.argv[1])
+    found: list[object] = []
+    for member in call.argv[2:]:
+        score = _score(value, member)
+        found.append(None if isnan(score) else text_of(score))
+    return found
+
+
+@command("GEODIST", arity=-4, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def geodist(call: Call) -> object:
+    """Reply: the distance as a text, or nil."""
+    argv = call.argv
+    metres = 1.0
+    if len(argv) == _WITH_UNIT:
+        metres = metres_in(argv[4])
+    elif len(argv) > _WITH_UNIT:
+        raise CommandError(SYNTAX)
+    value = sorted_set_at(call, argv[1])
+    score = _score(value, argv[2])
+    other = _score(value, argv[3])
+    if isnan(score) or isnan(other):
+        return None
+    one = Place(score)
+    two = Place(other)
+    found = distance_m(one.longitude, one.latitude, two.longitude, two.latitude)
+    return distance_text(found / metres)

@@ -1,0 +1,352 @@
+"""What lies near: GEOSEARCH, GEORADIUS and their kin."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat.errors import COUNT_NOT_POSITIVE, SYNTAX, CommandError
+from headrace.compat.geo_errors import (
+    ANY_WITHOUT_COUNT,
+    BAD_HEIGHT,
+    BAD_RADIUS,
+    BAD_WIDTH,
+    BOX_NEGATIVE,
+    NO_SUCH_MEMBER,
+    RADIUS_NEGATIVE,
+    no_centre,
+    no_shape,
+    stored_with_more,
+)
+from headrace.compat.geohash import Place, Shape
+from headrace.protocol.packing import Packer
+from headrace.server.commands.collections import store_result
+from headrace.server.commands.geo.events import RADIUS_STORED, SEARCH_STORED
+from headrace.server.commands.geo.places import READ_KEY
+from headrace.server.commands.geo.words import coordinates, distance, distance_text, metres_in
+from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+)
+from headrace.storage.packed.strings import next_at
+from headrace.storage.sorted_set.runs import first_place, member_at, score_at, size_of
+from headrace.storage.sorted_set.sorted_set import SortedSet, sorted_set_of
+
+_UNSORTED: Final = 0
+_NEAREST: Final = 1
+_FARTHEST: Final = 2
+
+_AROUND_PLACE: Final = 0  # kinds of requests: GEORADIUS,
+_AROUND_MEMBER: Final = 1  # GEORADIUSBYMEMBER
+_SEARCH: Final = 2  # GEOSEARCH
+
+
+class Found:
+    """A member that lies in the shape."""
+
+    def __init__(self, member: bytes, score: float, place: Place, distance_m: float) -> None:
+        self.member: Final = member
+        self.score: Final = score
+        self.place: Final = place
+        self.distance_m: Final = distance_m
+
+
+def _distance(found: Found) -> float:
+    return found.distance_m
+
+
+class Search:
+    """What a command of this module asks for.
+
+    Args:
+        kind: ``_AROUND_PLACE``, ``_AROUND_MEMBER`` or ``_SEARCH``.
+        may_store: the result may be stored; of a ``_SEARCH`` it is.
+
+    Raises:
+        CommandError: it is not well formed, or the key holds another type.
+    """
+
+    def __init__(self, call: Call, kind: int, may_store: bool) -> None:
+        argv = call.argv
+        stored = kind == _SEARCH and may_store
+        self._kind: Final = kind
+        self._may_store: Final = may_store
+        self._value: Final[SortedSet | None] = sorted_set_at(call, argv[2 if stored else 1])
+        self._shape: Final = Shape()
+        self._metres = 1.0
+        self._count = 0
+        self._any = False
+        self._order = _UNSORTED
+        self._distances = False
+        self._hashes = False
+        self._places = False
+        self._from_member = False
+        self._from_place = False
+        self._by_radius = False
+        self._by_box = False
+        self.store_key: bytes | None = argv[1] if stored else None
+        self.store_distances = False
+        if kind == _AROUND_PLACE:
+            self._around(*coordinates(argv[2], argv[3]))
+            self._take_radius(argv[4], argv[5])
+            args = Args(argv, 6)
+        elif kind == _AROUND_MEMBER:
+            if self._value is not None:
+                self._around_member(argv[2])
+                self._take_radius(argv[3], argv[4])
+            args = Args(argv, 5)
+        else:
+            args = Args(argv, 3 if stored else 2)
+        while args.left:
+            self._take_option(args)
+        self._check(argv[0])
+
+    def _take_option(self, args: Args) -> None:
+        option = args.option()
+        if option == b"WITHDIST":
+            self._distances = True
+        elif option == b"WITHHASH":
+            self._hashes = True
+        elif option == b"WITHCOORD":
+            self._places = True
+        elif option == b"ANY":
+            self._any = True
+        elif option == b"ASC":
+            self._order = _NEAREST
+        elif option == b"DESC":
+            self._order = _FARTHEST
+        elif option == b"COUNT" and args.left:
+            self._count = args.integer()
+            if self._count <= 0:
+                raise CommandError(COUNT_NOT_POSITIVE)
+        elif self._kind == _SEARCH:
+            self._take_search(option, args)
+        elif option in (b"STORE", b"STOREDIST") and args.left and self._may_store:
+            self.store_key = args.word()
+            self.store_distances = option == b"STOREDIST"
+        else:
+            raise CommandError(SYNTAX)
+
+    def _take_search(self, option: bytes, args: Args) -> None:
+        """Take an option that only GEOSEARCH and GEOSEARCHSTORE have."""
+        if option == b"STOREDIST" and self._may_store:
+            self.store_distances = True
+        elif option == b"FROMMEMBER" and args.left and not self._from_place:
+            member = args.word()
+            if self._value is not None:
+                self._around_member(member)
+            self._from_member = True
+        elif option == b"FROMLONLAT" and args.left >= 2 and not self._from_member:
+            self._around(*coordinates(args.word(), args.word()))
+            self._from_place = True
+        elif option == b"BYRADIUS" and args.left >= 2 and not self._by_box:
+            self._take_radius(args.word(), args.word())
+            self._by_radius = True
+        elif option == b"BYBOX" and args.left >= 3 and not self._by_radius:
+            self._take_box(args.word(), args.word(), args.word())
+            self._by_box = True
+        else:
+            raise CommandError(SYNTAX)
+
+    def _around(self, longitude: float, latitude: float) -> None:
+        self._shape.longitude = longitude
+        self._shape.latitude = latitude
+
+    def _around_member(self, member: bytes) -> None:
+        value = self._value
+        score = float("nan") if value is None else value.score(member)
+        if isnan(score):
+            raise CommandError(NO_SUCH_MEMBER)
+        place = Place(score)
+        self._around(place.longitude, place.latitude)
+
+    def _take_radius(self, radius: bytes, unit: bytes) -> None:
+        number = distance(radius, BAD_RADIUS)
+        if number < 0:
+            raise CommandError(RADIUS_NEGATIVE)
+        self._metres = metres_in(unit)
+        self._shape.radius_m = number * self._metres
+
+    def _take_box(self, width: bytes, height: bytes, unit: bytes) -> None:
+        east = distance(width, BAD_WIDTH)
+        north = distance(height, BAD_HEIGHT)
+        if east < 0 or north < 0:
+            raise CommandError(BOX_NEGATIVE)
+        self._metres = metres_in(unit)
+        self._shape.width_m = east * self._metres
+        self._shape.height_m = north * self._metres
+
+    def _check(self, name: bytes) -> None:
+        """Raise CommandError where the options do not fit together."""
+        search = self._kind == _SEARCH
+        if self.store_key is not None and (self._distances or self._hashes or self._places):
+            raise CommandError(stored_with_more(search))
+        if search and not (self._from_member or self._from_place):
+            raise CommandError(no_centre(name))
+        if search and not (self._by_radius or self._by_box):
+            raise CommandError(no_shape(name))
+        if self._any and not self._count:
+            raise CommandError(ANY_WITHOUT_COUNT)
+
+    def results(self) -> list[Found]:
+        """The members that lie in the shape, in the order that is asked for."""
+        value = self._value
+        if value is None:
+            return []
+        enough = self._count if self._any else 0
+        found: list[Found] = []
+        for box in self._shape.boxes():
+            if enough and len(found) >= enough:
+                break
+            least, behind = box.scores()
+            first = value.above_score(least, False)
+            end = value.above_score(behind, False)
+            for run in value.runs(first, end):
+                self._look_at(run, found, enough)
+        order = self._order
+        if self._count and order == _UNSORTED and not self._any:
+            order = _NEAREST
+        if order != _UNSORTED:
+            found.sort(key=_distance, reverse=order == _FARTHEST)
+        return found[: self._count] if self._count else found
+
+    def _look_at(self, run: bytes, found: list[Found], enough: int) -> None:
+        """Add the members of a run that lie in the shape, until there are enough; 0 is all."""
+        size = size_of(run)
+        at = first_place(run)
+        number: i64 = 0
+        while number < size:
+            if enough and len(found) >= enough:
+                return
+            score = score_at(run, number)
+            place = Place(score)
+            distance_m = self._shape.distance_m(place)
+            if distance_m >= 0:
+                found.append(Found(member_at(run, at), score, place, distance_m))
+            at = next_at(run, at)
+            number += 1
+
+    def reply(self, resp3: bool, results: list[Found]) -> object:
+        """The results, each with what is asked for besides."""
+        parts = 1 + self._distances + self._hashes + self._places
+        out = Packer(resp3)
+        out.array(len(results))
+        for each in results:
+            if parts > 1:
+                out.array(parts)
+            out.text(each.member)
+            if self._distances:
+                out.text(distance_text(each.distance_m / self._metres))
+            if self._hashes:
+                out.number(int(each.score))
+            if self._places:
+                out.array(2)
+                out.double(each.place.longitude)
+                out.double(each.place.latitude)
+        return out.packed()
+
+    def stored(self, results: list[Found]) -> list[tuple[float, bytes]]:
+        """The results as they are stored, in order: by their places, or by their distances."""
+        pairs: list[tuple[float, bytes]] = []
+        for each in results:
+            score = each.distance_m / self._metres if self.store_distances else each.score
+            pairs.append((score, each.member))
+        pairs.sort()
+        return pairs
+
+
+def _run(call: Call, kind: int, may_store: bool) -> object:
+    search = Search(call, kind, may_store)
+    results = search.results()
+    key = search.store_key
+    if key is None:
+        return search.reply(call.session.resp3, results)
+    made = sorted_set_of(search.stored(results), limits(call))
+    event = SEARCH_STORED if kind == _SEARCH else RADIUS_STORED
+    store_result(call, key, made, event, call.argv)
+    return len(results)
+
+
+def _radius_keys(argv: list[bytes]) -> list[int]:
+    """The keys of GEORADIUS and GEORADIUSBYMEMBER: the one to store the result in may be last."""
+    found = [1]
+    at = 5
+    while at < len(argv) - 1:
+        if argv[at].upper() in (b"STORE", b"STOREDIST"):
+            found = [1, at + 1]
+            at += 1
+        at += 1
+    return found
+
+
+def _stored_keys(begin_from: int) -> tuple[KeySpec, ...]:
+    return (
+        KeySpec("RO ACCESS"),
+        KeySpec("OW UPDATE INCOMPLETE", begin="STORE", begin_from=begin_from),
+        KeySpec("OW UPDATE INCOMPLETE", begin="STOREDIST", begin_from=begin_from),
+    )
+
+
+@command(
+    "GEORADIUS",
+    arity=-6,
+    flags=WRITE | DENYOOM | MOVABLEKEYS,
+    keys=_stored_keys(6),
+    acl=("geo",),
+    find_keys=_radius_keys,
+)
+def georadius(call: Call) -> object:
+    """Reply: the members that are found, or how many were stored."""
+    return _run(call, _AROUND_PLACE, True)
+
+
+@command(
+    "GEORADIUSBYMEMBER",
+    arity=-5,
+    flags=WRITE | DENYOOM | MOVABLEKEYS,
+    keys=_stored_keys(5),
+    acl=("geo",),
+    find_keys=_radius_keys,
+)
+def georadiusbymember(call: Call) -> object:
+    """Reply: the members that are found, or how many were stored."""
+    return _run(call, _AROUND_MEMBER, True)
+
+
+@command("GEORADIUS_RO", arity=-6, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def georadius_ro(call: Call) -> object:
+    """Reply: the members that are found."""
+    return _run(call, _AROUND_PLACE, False)
+
+
+@command("GEORADIUSBYMEMBER_RO", arity=-5, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def georadiusbymember_ro(call: Call) -> object:
+    """Reply: the members that are found."""
+    return _run(call, _AROUND_MEMBER, False)
+
+
+@command("GEOSEARCH", arity=-7, flags=READONLY, keys=READ_KEY, acl=("geo",))
+def geosearch(call: Call) -> object:
+    """Reply: the members that are found."""
+    return _run(call, _SEARCH, False)
+
+
+@command(
+    "GEOSEARCHSTORE",
+    arity=-8,
+    flags=WRITE | DENYOOM,
+    keys=(KeySpec("OW UPDATE"), KeySpec("RO ACCESS", begin=2)),
+    acl=("geo",),
+)
+def geosearchstore(call: Call) -> object:
+    """Reply: how many members were stored."""
+    return _run(call, _SEARCH, True)

@@ -1,0 +1,127 @@
+"""Keys that hold sorted sets: how commands of several families find and change them."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.compat.errors import WRONGTYPE, CommandError
+from headrace.compat.event_classes import EVENT_ZSET
+from headrace.compat.sorted_set_errors import SCORE_IS_NAN
+from headrace.server.changes.events import Event
+from headrace.server.commands.collections import drop_empty
+from headrace.server.dispatch.call import Call
+from headrace.storage.limits import SmallLimits
+from headrace.storage.sorted_set.sorted_set import SortedSet
+
+ADDED: Final = Event(b"zadd", EVENT_ZSET, touches=True)
+
+# Options of ZADD.
+NX: Final[i64] = 1
+XX: Final[i64] = 2
+GT: Final[i64] = 4
+LT: Final[i64] = 8
+CH: Final[i64] = 16
+INCR: Final[i64] = 32
+
+
+def sorted_set_at(call: Call, key: bytes) -> SortedSet | None:
+    """The sorted set of a key or None, for a command that reads; raises WRONGTYPE."""
+    value = call.lookup(key)
+    if value is None or isinstance(value, SortedSet):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def sorted_set_to_change(call: Call, key: bytes) -> SortedSet | None:
+    """The sorted set of a key or None, for a command that writes; raises WRONGTYPE."""
+    value = call.db.get(key, call.now_ms)
+    if value is None or isinstance(value, SortedSet):
+        return value
+    raise CommandError(WRONGTYPE)
+
+
+def limits(call: Call) -> SmallLimits:
+    """Up to which size sorted sets are small."""
+    return call.server.data.sorted_set_limits
+
+
+def new_sorted_set(call: Call, members: int, first_bytes: int) -> SortedSet:
+    """An empty set that is to have so many members at most, the first one of this length."""
+    made = SortedSet()
+    bounds = limits(call)
+    if members > bounds.elements or first_bytes > bounds.element_bytes:
+        made.make_large()
+    return made
+
+
+def drop_if_empty(call: Call, key: bytes, value: SortedSet) -> None:
+    """Remove a key that has lost its last member; see ``drop_empty``."""
+    if value.is_empty():
+        drop_empty(call, key, value)
+
+
+class Adding:
+    """Pairs that are put into the sorted set of a key, by the rules of ZADD.
+
+    Attributes:
+        added, updated: how many members are new, and how many have another score.
+        score: of the member that was looked at last; not a number if a condition refused it.
+    """
+
+    def __init__(self, key: bytes, options: i64) -> None:
+        self.key: Final = key
+        self.options: Final[i64] = options
+        self.scores: Final[list[float]] = []
+        self.members: Final[list[bytes]] = []
+        self.added = 0
+        self.updated = 0
+        self.score = 0.0
+
+    def add_pair(self, score: float, member: bytes) -> None:
+        """Have one more pair put there."""
+        self.scores.append(score)
+        self.members.append(member)
+
+    def run(self, call: Call) -> None:
+        """Do it.
+
+        Raises:
+            CommandError: the key holds another type, or a sum is no number.
+        """
+        value = sorted_set_to_change(call, self.key)
+        options = self.options
+        members = self.members
+        self.score = float("nan")
+        if value is None:
+            if options & XX:
+                return
+            value = new_sorted_set(call, len(members), len(members[0]))
+            call.put(self.key, value)
+        bounds = limits(call)
+        if len(members) > bounds.elements:
+            value.make_large()
+        for at, member in enumerate(members):
+            score = self.scores[at]
+            old = value.score(member)
+            if isnan(old):
+                if options & XX:
+                    score = old
+                else:
+                    value.add(member, score, bounds)
+                    self.added += 1
+            elif options & NX:
+                score = float("nan")
+            else:
+                if options & INCR:
+                    score += old
+                    if isnan(score):
+                        raise CommandError(SCORE_IS_NAN)
+                if (options & GT and score <= old) or (options & LT and score >= old):
+                    score = float("nan")
+                elif score != old:
+                    value.change(member, old, score)
+                    self.updated += 1
+            self.score = score
