@@ -1,0 +1,187 @@
+"""Fields that expire: by themselves, when they are met, after a restart, and while loading."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient
+from support.clock import Clock
+from support.process import Process
+from support.waiting import wait_until
+
+DEBUG = ("--enable-debug-command", "yes")
+AOF = ("--appendonly", "yes", *DEBUG)
+
+
+def incr(server: Process) -> bytes:
+    return next((server.directory / "appendonlydir").glob("*.incr.*")).read_bytes()
+
+
+def subexpiry(server: Process, database: int = 0) -> int:
+    told = server.info("keyspace").get(f"db{database}", "subexpiry=0")
+    return int(told.rpartition("subexpiry=")[2].partition(",")[0])
+
+
+@pytest.mark.parametrize("size", [4, 1500])
+def test_fields_go_by_themselves(fresh_server: Factory, size: int) -> None:
+    server = fresh_server(*AOF)
+    with server.client() as client, server.client() as listener:
+        client.call("CONFIG", "SET", "notify-keyspace-events", "Eh")
+        listener.call("SUBSCRIBE", "__keyevent@0__:hexpired")
+        words = [word for at in range(size) for word in (f"f{at}", "v")]
+        client.call("HSET", "h", *words)
+        client.call("HSET", "stays", *words)
+        half = [f"f{at}" for at in range(size // 2)]
+        client.call("HPEXPIRE", "h", 50, "FIELDS", len(half), *half)
+        client.call("HEXPIRE", "stays", 1000, "FIELDS", len(half), *half)
+        assert subexpiry(server) == 2
+        wait_until(lambda: client.call_parsed("HLEN", "h") == size - len(half))
+        assert subexpiry(server) == 1
+        assert b"hexpired" in listener.read()
+        stats = server.info("stats")
+        assert int(stats["expired_subkeys"]) == len(half)
+        assert int(stats["expired_subkeys_active"]) == len(half)
+        assert int(stats["expired_keys"]) == 0
+    assert b"HDEL\r\n$1\r\nh\r\n" in incr(server)
+    server.restart(crash=True)
+    assert server.call("HLEN", "h") == size - len(half)
+    assert server.call("HLEN", "stays") == size
+
+
+def test_the_key_goes_with_its_last_field(fresh_server: Factory) -> None:
+    server = fresh_server(*AOF)
+    with server.client() as client, server.client() as listener:
+        client.call("CONFIG", "SET", "notify-keyspace-events", "KA")
+        listener.call("PSUBSCRIBE", "__keyspace@0__:h")
+        client.call("HSETEX", "h", "PX", 20, "FIELDS", 2, "a", 1, "b", 2)
+        heard = [listener.read() for _ in range(4)]
+        for event, message in zip((b"hset", b"hexpire", b"hexpired", b"del"), heard, strict=True):
+            assert message.endswith(b"\r\n%b\r\n" % event)
+        assert client.call("EXISTS", "h") == b":0\r\n"
+        assert server.info("keyspace") == {}
+    server.restart(crash=True)
+    assert server.call("DBSIZE") == 0
+
+
+def test_they_stay_while_nothing_expires(fresh_server: Factory) -> None:
+    server = fresh_server(*DEBUG)
+    with server.client() as client:
+        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        client.call("HSET", "h", "a", 1, "b", 2)
+        client.call("HPEXPIRE", "h", 1, "FIELDS", 1, "a")
+        wait_until(lambda: client.call("HTTL", "h", "FIELDS", 1, "a") == b"*1\r\n:-2\r\n")
+        ticks = int(server.info("debug").get("eventloop_cycles_with_clients_processing", "0"))
+        assert ticks >= 0
+        wait_until(lambda: client.call_parsed("HGETALL", "h") == [b"b", b"2"])
+        assert client.call("HLEN", "h") == b":2\r\n"
+        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+        wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
+
+
+def test_nothing_is_removed_while_writes_are_paused(client: RawClient) -> None:
+    client.call("HSET", "h", "a", 1, "b", 2)
+    client.call("HPEXPIRE", "h", 30, "FIELDS", 1, "a")
+    client.call("CLIENT", "PAUSE", 60_000, "WRITE")
+    wait_until(lambda: client.call_parsed("HGETALL", "h") == [b"b", b"2"])
+    assert client.call("HGET", "h", "a") == b"$-1\r\n"
+    assert client.call("HLEN", "h") == b":2\r\n"
+    client.call("CLIENT", "UNPAUSE")
+    wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_what_expired_while_it_was_down(
+    fresh_server: Factory, settable_clock: Clock, preamble: str
+) -> None:
+    """The file says what has gone; the rest goes when the server is up."""
+    server = fresh_server(
+        *AOF, "--aof-use-rdb-preamble", preamble, environment=settable_clock.environment
+    )
+    with server.client() as client:
+        client.call("HSET", "small", "a", 1, "b", 2)
+        client.call("HSET", "large", *[word for at in range(1000) for word in (f"f{at}", at)])
+        for key, field in (("small", "a"), ("large", "f7")):
+            client.call("HPEXPIRE", key, 5000, "FIELDS", 1, field)
+            client.call("HINCRBY", key, field, 5)
+        client.call("BGREWRITEAOF")
+        server.wait_for_log("Append-only base file written", timeout_s=30)
+        client.call("HINCRBY", "small", "a", 1)
+    server.kill()
+    settable_clock.advance(60_000)
+    server.start()
+    assert server.call("HGET", "small", "a") is None
+    wait_until(lambda: server.call("HLEN", "small") == 1)
+    wait_until(lambda: server.call("HLEN", "large") == 999)
+    assert server.call("HGET", "large", "f7") is None
+    assert subexpiry(server) == 0
+
+
+MOVES = [
+    ("RENAME h g", 0, "g"),
+    ("MOVE h 1", 1, "h"),
+    ("SWAPDB 0 1", 1, "h"),
+    ("COPY h g", 0, "g"),
+    ("COPY h g DB 1", 1, "g"),
+]
+
+
+@pytest.mark.parametrize(("words", "database", "key"), MOVES)
+@pytest.mark.parametrize("size", [3, 700])
+def test_deadlines_go_with_the_hash(
+    fresh_server: Factory, words: str, database: int, key: str, size: int
+) -> None:
+    server = fresh_server(*DEBUG)
+    with server.client() as client:
+        client.call("HSET", "h", *[word for at in range(size) for word in (f"f{at}", at)])
+        client.call("HPEXPIRE", "h", 100, "FIELDS", 1, "f1")
+        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        client.call(*words.split())
+        assert subexpiry(server, database) == (2 if words == "COPY h g" else 1)
+        if not words.startswith("COPY"):
+            assert subexpiry(server, 1 - database) == 0 or database == 0
+        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+        client.call("SELECT", database)
+        wait_until(lambda: client.call_parsed("HLEN", key) == size - 1)
+        assert subexpiry(server, database) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["DEL h", "UNLINK h", "SET h x", "FLUSHDB", "FLUSHALL", "HPERSIST h FIELDS 1 a",
+     "HSET h a 5", "HDEL h a", "RENAME other h", "COPY other h REPLACE"],
+)  # fmt: skip
+def test_no_deadline_is_left_behind(fresh_server: Factory, words: str) -> None:
+    server = fresh_server(*DEBUG)
+    with server.client() as client:
+        client.call("HSET", "h", "a", 1, "b", 2)
+        client.call("HSET", "other", "a", 1)
+        client.call("HEXPIRE", "h", 100, "FIELDS", 1, "a")
+        assert subexpiry(server) == 1
+        client.call(*words.split())
+        assert subexpiry(server) == 0
+
+
+def test_watched_keys_break(client: RawClient, fresh_server: Factory) -> None:
+    """A field that is swept breaks a WATCH of its hash, as any change does."""
+    server = fresh_server()
+    with server.client() as one, server.client() as other:
+        other.call("HSET", "h", "a", 1, "b", 2)
+        other.call("HPEXPIRE", "h", 40, "FIELDS", 1, "a")
+        one.call("WATCH", "h")
+        wait_until(lambda: other.call("HLEN", "h") == b":1\r\n")
+        one.call("MULTI")
+        one.call("PING")
+        assert one.call("EXEC") == b"*-1\r\n"
+
+
+def test_many_are_swept_in_slices(fresh_server: Factory) -> None:
+    server = fresh_server(*AOF)
+    with server.client() as client:
+        words = [word for at in range(3000) for word in (f"f{at}", "v")]
+        client.call("HSETEX", "h", "PX", 100, "FIELDS", 3000, *words)
+        client.call("SET", "other", "1")
+        wait_until(lambda: client.call("EXISTS", "h") == b":0\r\n")
+    assert incr(server).count(b"HDEL\r\n") > 10
+    server.restart(crash=True)
+    assert server.call("KEYS", "*") == [b"other"]
