@@ -93,12 +93,20 @@ class Table:
         self.content_bytes: i64 = 0
         self.fullest: i64 = 0
         self._mask: i64 = 0  # of the lower bits that a bucket's number has at most
+        self._seen: i64 = 0  # by ``look_ahead``; nobody reads it
         self._mine = vec[i64]()  # of each directory: 1 where it may be written to; later ones: 0
 
     def has(self, key: bytes) -> bool:
         """Whether there is an element with this key."""
         number = self._number(hash_of(key, 0, len(key), self.seed))
         return find_element(self._bucket(number), key, self.kind) >= 0
+
+    def look_ahead(self, keys: list[bytes]) -> None:
+        """Have the buckets of some keys brought into the caches, which waits for all at once."""
+        seen: i64 = 0
+        for key in keys:
+            seen += len(self._bucket(self._number(hash_of(key, 0, len(key), self.seed))))
+        self._seen = seen
 
     def add(self, key: bytes) -> bool:
         """Add a key to a table of ``MEMBERS``; False if it is there already."""

@@ -37,6 +37,7 @@ LISTPACK: Final = b"listpack"
 HASHTABLE: Final = b"hashtable"
 _DIGEST_NUMBER: Final = 2
 _OBJECT_BYTES: Final = 32
+_SCATTERED: Final[i64] = 10_000
 _BYTES_HEADER: Final = 33
 
 
@@ -61,6 +62,17 @@ class Set(Collection):
         if read_i16_le(rep, 0) >= 0:
             return find_element(rep, member, MEMBERS, HEAD) >= 0
         return spells_integer(member) and integers.find(rep, integer_of(member)) >= 0
+
+    def is_scattered(self) -> bool:
+        """Whether it is so large that what is looked for in it may be in no cache."""
+        rep = self.rep
+        return isinstance(rep, Table) and rep.count >= _SCATTERED
+
+    def look_ahead(self, members: list[bytes]) -> None:
+        """Have what it holds of some members, if it is scattered, brought into the caches."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            rep.look_ahead(members)
 
     def add(self, member: bytes, limits: SetLimits) -> bool:
         """Add a member; False if it is there already."""

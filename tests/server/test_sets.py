@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 
 import pytest
 from conftest import Factory
 
 from headrace.server.commands.sets.chance import _REMOVED_AT_ONCE
-from support.client import RawClient, parse
+from support.client import Argument, RawClient, parse
 from support.process import Process
 from support.waiting import wait_until
 
@@ -327,3 +328,59 @@ def test_a_large_set_is_removed_without_haste(client: RawClient) -> None:
     assert parse(client.call("SCARD", "t")) == 50_000
     client.call("SUNIONSTORE", "t", "s")
     assert members(client, "t") == [b"new"]
+
+
+def chosen_requests(seed: int) -> list[tuple[Argument, ...]]:
+    """Runs of requests for single sets, some of them wrong or out of the ordinary."""
+    chance = random.Random(seed)
+    requests: list[tuple[Argument, ...]] = []
+    for _ in range(60):
+        name = chance.choice(["SADD", "SADD", "SREM", "SISMEMBER", "sadd", "SCARD"])
+        key = chance.choice(["s", "s", "t", "str", "none"])
+        width = 1 if name == "SISMEMBER" else chance.choice([1, 1, 1, 2, 200])
+        for _ in range(chance.choice([1, 2, 3, 20])):
+            low = chance.randrange(chance.choice([3, 600]))
+            words = [f"{chance.choice(['', 'm'])}{number}" for number in range(low, low + width)]
+            requests.append((name, key) if name == "SCARD" else (name, key, *words))
+            if chance.random() < 0.02:
+                requests.append(
+                    chance.choice([("MULTI",), ("EXEC",), ("SADD", key), ("WATCH", key)])
+                )
+    return [*requests, ("EXEC",)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pipeline_is_as_one_by_one(fresh_server: Factory, seed: int) -> None:
+    server = fresh_server(*AOF, *DEBUG)
+    requests = chosen_requests(seed)
+    outcomes: list[list[object]] = []
+    with server.client() as client:
+        for _ in range(2):
+            client.call("FLUSHALL")
+            client.call("CONFIG", "RESETSTAT")
+            client.call("SET", "str", "x")
+            before = len(incr(server))
+            changes = info(client, "rdb_changes_since_last_save")
+            if not outcomes:
+                replies = client.pipeline(*requests)
+            else:
+                replies = [client.call(*request) for request in requests]
+            outcomes.append(
+                [
+                    *replies,
+                    incr(server)[before:],
+                    client.call("DEBUG", "DIGEST"),
+                    *(info(client, f"keyspace_{name}") for name in ("hits", "misses")),
+                    info(client, "rdb_changes_since_last_save") - changes,
+                ]
+            )
+    assert outcomes[0] == outcomes[1]
+
+
+def test_members_by_chance_come_in_a_pipeline(client: RawClient) -> None:
+    client.call("SADD", "s", *range(300))
+    replies = client.pipeline(*[("SRANDMEMBER", "s")] * 200)
+    found = {parse(reply) for reply in replies}
+    assert found <= {b"%d" % number for number in range(300)}
+    assert len(found) > 100
+    assert client.pipeline(*[("SRANDMEMBER", "s", 300)] * 3)[0].startswith(b"*300\r\n")
