@@ -125,6 +125,15 @@ def test_calls_with_a_value_of_ones_own(pair: Pair) -> None:
     pair.both_about("OBJECT", "IDLETIME", "idle", within=10)
     both("RESTORE", "counted", 0, "DATA", "FREQ", 3)
     pair.both("GET", "counted")
+    pair.both("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
+    try:
+        for frequency in (0, 4, 5, 100, 255):
+            both("RESTORE", "counted", 0, "DATA", "FREQ", frequency, "REPLACE")
+            pair.both("OBJECT", "FREQ", "counted")
+        both("RESTORE", "counted", 0, "DATA", "IDLETIME", 1000, "REPLACE")
+        pair.both("OBJECT", "FREQ", "counted")
+    finally:
+        pair.both("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
 def test_events(pair: Pair) -> None:

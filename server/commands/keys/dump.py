@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.errors import (
     BAD_DATA_FORMAT,
     BAD_DUMP_FOOTER,
@@ -20,6 +18,11 @@ from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
 from headrace.server.commands.deadlines import has_passed
+from headrace.server.commands.keys.accesses import (
+    FREQUENCY_MAX,
+    access_ms_of,
+    counts_frequency,
+)
 from headrace.server.commands.keys.events import RESTORED
 from headrace.server.commands.keys.regional import in_region, restored_in_region
 from headrace.server.dispatch.args import Args
@@ -27,8 +30,6 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.storage.freezing import frozen_key
 from headrace.storage.regions.replicated import Replicated
-
-_FREQUENCY_MAX: Final = 255
 
 
 @command(
@@ -54,7 +55,7 @@ class _Options:
         self.replace = False
         self.absolute = False
         self.idle_s = -1
-        frequency = -1
+        self.frequency = -1
         args = Args(argv, 4)
         while args.left:
             option = args.option()
@@ -62,13 +63,13 @@ class _Options:
                 self.replace = True
             elif option == b"ABSTTL":
                 self.absolute = True
-            elif option == b"IDLETIME" and args.left and frequency < 0:
+            elif option == b"IDLETIME" and args.left and self.frequency < 0:
                 self.idle_s = args.integer()
                 if self.idle_s < 0:
                     raise CommandError(INVALID_IDLE_TIME)
             elif option == b"FREQ" and args.left and self.idle_s < 0:
-                frequency = args.integer()
-                if not 0 <= frequency <= _FREQUENCY_MAX:
+                self.frequency = args.integer()
+                if not 0 <= self.frequency <= FREQUENCY_MAX:
                     raise CommandError(INVALID_FREQ)
             else:
                 raise CommandError(SYNTAX)
@@ -84,8 +85,8 @@ class _Options:
 def restore(call: Call) -> object:
     """Make a key of what DUMP gave. Reply: OK.
 
-    Accesses are not counted, so FREQ is checked and no more. A deadline that has passed leaves no
-    key. Source: cluster.c, restoreCommand.
+    IDLETIME and FREQ hold where the policy of eviction asks for them. A deadline that has passed
+    leaves no key. Source: cluster.c, restoreCommand.
     """
     key = call.argv[1]
     db = call.db
@@ -113,7 +114,10 @@ def restore(call: Call) -> object:
     db.put(key, value, call.now_ms)
     if moment_ms:
         db.expire_at(key, moment_ms)
-    if options.idle_s >= 0:
+    if counts_frequency(call):
+        if options.frequency >= 0:
+            db.touch(key, access_ms_of(call, options.frequency))
+    elif options.idle_s >= 0:
         db.touch(key, max(0, call.now_ms - 1000 * options.idle_s))
     _report(call, key, moment_ms, options, there)
     return OK

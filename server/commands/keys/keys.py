@@ -17,6 +17,7 @@ from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.deadlines import report_replaced
 from headrace.server.commands.help import show_help
+from headrace.server.commands.keys.accesses import counts_frequency, frequency
 from headrace.server.commands.keys.events import (
     COPIED_TO,
     MOVED_FROM,
@@ -55,7 +56,6 @@ _READ: Final = (KeySpec("RO", last=-1),)
 _INSPECTED: Final = (KeySpec("RO", begin=2),)
 _VOLATILE_ANSWER: Final = ("nondeterministic_output",)
 _NONE: Final = Status(b"none")
-_FIRST_FREQUENCY: Final = 5  # what Redis gives a new key
 
 
 @command("DEL", arity=-2, flags=WRITE, keys=_DELETED, acl=("keyspace",), tips=_SUMMED)
@@ -334,7 +334,7 @@ def object_idletime(call: Call) -> object:
     found = _inspect(call)
     if found is None:
         return None
-    if _counts_frequency(call):
+    if counts_frequency(call):
         raise CommandError(NO_IDLE_TIME)
     return max(0, call.now_ms - found.access_ms) // 1000
 
@@ -350,15 +350,14 @@ def object_idletime(call: Call) -> object:
 def object_freq(call: Call) -> object:
     """Reply: a logarithmic counter of accesses, or nil.
 
-    Accesses are not counted, since nothing is evicted by them: a key that was just used stands
-    where Redis starts, and falls by one for each minute without an access.
+    See ``accesses``.
     """
     found = _inspect(call)
     if found is None:
         return None
-    if not _counts_frequency(call):
+    if not counts_frequency(call):
         raise CommandError(NO_FREQUENCY)
-    return max(0, _FIRST_FREQUENCY - (call.now_ms - found.access_ms) // 60_000)
+    return frequency(call, found.access_ms)
 
 
 command("OBJECT|HELP", arity=2, flags=LOADING | STALE, acl=("keyspace",))(show_help)
@@ -372,7 +371,3 @@ def _inspect(call: Call) -> Entry | None:
     else:
         call.server.statistics.keyspace_hits += 1
     return found
-
-
-def _counts_frequency(call: Call) -> bool:
-    return call.server.config.maxmemory_policy.endswith(b"-lfu")

@@ -198,6 +198,8 @@ def raise_by_sparse(highest: vec[i64], data: bytes) -> None:
             at += 1
         else:
             index += (byte & 0x3F) + 1
+        if index > REGISTERS:
+            break
     if index != REGISTERS:
         raise Corrupted
 
