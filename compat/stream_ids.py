@@ -18,8 +18,8 @@ from headrace.protocol.sequences import ALL_BELOW, SequenceTexts
 ID_MAX: Final = 2**64 - 1
 MOST_BYTES: Final = 127
 PLAIN_DIGITS: Final = 18  # surely no overflow of 64 bits
-PLAIN_BYTES: Final = 2 * PLAIN_DIGITS + 1
 _DASH: Final = 0x2D
+_ZERO: Final = 0x30
 _STRTOULL: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 _sequences: Final = SequenceTexts(b"")
 _SEQUENCES: Final = _sequences.low
@@ -73,28 +73,35 @@ def parse_id(text: bytes, missing_seq: int = 0) -> tuple[int, int] | None:
 def plain_id(text: bytes) -> tuple[i64, i64]:
     """The ID that ``text`` writes in the usual way: digits, a dash and digits; else (-1, -1).
 
+    Zeros may stand in front of both, as where IDs are written with a fixed number of digits.
+
     The sequence is -1, too, where there are digits and no dash. Compiled, this takes a tenth of the
     time of the general way.
     """
     size: i64 = len(text)
-    if size > PLAIN_BYTES:
+    if size > MOST_BYTES:
         return -1, -1
     at: i64 = 0
+    while at < size and text[at] == _ZERO:
+        at += 1
+    end = at + PLAIN_DIGITS  # of what may follow the zeros in front
     ms: i64 = 0
     while at < size:
         char: i64 = text[at]
-        if char < 0x30 or char > 0x39 or at > PLAIN_DIGITS:
+        if char < 0x30 or char > 0x39 or at >= end:
             break
         ms = ms * 10 + char - 0x30
         at += 1
-    if not 0 < at <= PLAIN_DIGITS:
-        return -1, -1
     if at == size:
-        return ms, -1
-    if text[at] != _DASH:
+        return (ms, -1) if size else (-1, -1)
+    if at == 0 or text[at] != _DASH:
         return -1, -1
     at += 1
-    if not 0 < size - at <= PLAIN_DIGITS:
+    if at == size:
+        return -1, -1
+    while at < size and text[at] == _ZERO:
+        at += 1
+    if size - at > PLAIN_DIGITS:
         return -1, -1
     seq: i64 = 0
     while at < size:

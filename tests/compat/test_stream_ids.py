@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.compat.stream_ids import ID_MAX, format_id, parse_id
+from headrace.compat.stream_ids import ID_MAX, format_id, parse_id, plain_id
 
 Halves = st.integers(0, ID_MAX)
 
@@ -55,3 +55,15 @@ def test_anything_reads_as_an_id_or_as_none(text: bytes) -> None:
 )
 def test_odd_forms(text: bytes, place: tuple[int, int] | None) -> None:
     assert parse_id(text, 5) == place
+
+
+@given(st.integers(0, ID_MAX), st.integers(0, ID_MAX), st.integers(0, 45), st.integers(0, 45))
+def test_zeros_may_stand_in_front(ms: int, seq: int, ms_digits: int, seq_digits: int) -> None:
+    halves = (b"%d" % ms).rjust(ms_digits, b"0"), (b"%d" % seq).rjust(seq_digits, b"0")
+    padded = b"-".join(halves)
+    assert parse_id(padded) == (ms, seq)
+    assert parse_id(padded.partition(b"-")[0], 7) == (ms, 7)
+    if len(padded) < 100:
+        assert plain_id(padded) in ((ms, seq), (-1, -1))
+    if ms < 10**18 and seq < 10**18:
+        assert plain_id(padded) == (ms, seq)

@@ -6,13 +6,13 @@ import pytest
 from conftest import Factory
 
 from headrace.storage.key_table import COMPILED
-from support.process import ServerProcess
+from support.process import Process
 
 KEYS = 300_000
 MOST_BYTES = 120  # of a key of 16 bytes; Redis takes 60 to 70
 
 
-def resident_bytes(server: ServerProcess) -> int:
+def resident_bytes(server: Process) -> int:
     with open(f"/proc/{server.pid}/statm", "rb") as file:
         return int(file.read().split()[1]) * 4096
 
