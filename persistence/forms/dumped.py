@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.errors import CorruptRDB
-from headrace.persistence.forms.form import Unsound
 from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_footer, load_own
-from headrace.persistence.forms.table import check, form_of, rdb_values
+from headrace.persistence.forms.table import form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import VERSION, is_valkey_version, known_number
 from headrace.persistence.rdb.output import RdbOutput
@@ -41,10 +40,11 @@ def dump_value(value: object) -> bytes:
     return body + crc64(body, 0).to_bytes(_CHECKSUM_BYTES, "little")
 
 
-def load_value(data: bytes, now_ms: int) -> object:
+def load_value(data: bytes, defaults: dict[str, int], now_ms: int) -> object:
     """The value that a payload holds.
 
     Args:
+        defaults: see ``RdbValues``.
         now_ms: the present; what the payload dates later counts as having happened now.
 
     Raises:
@@ -66,11 +66,9 @@ def load_value(data: bytes, now_ms: int) -> object:
     if known is None:
         raise BadPayload(f"a value of type {number}")
     try:
-        value = known.read_rdb(source, number, {})
-        check(value)
-    except (CorruptRDB, Unsound) as error:
+        return known.read_rdb(source, number, defaults)
+    except CorruptRDB as error:
         raise BadPayload(str(error)) from error
-    return value
 
 
 def _version(data: bytes) -> int:

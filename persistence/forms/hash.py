@@ -11,8 +11,11 @@ from mypy_extensions import i64
 
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
+from headrace.persistence.forms.hash_rdb import HashRdb, hash_type, hash_version, read_hash
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
+from headrace.persistence.rdb.hashes import HASH_KINDS
+from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.hash.checking import flaw
 from headrace.storage.hash.cutting import BOTH
@@ -257,11 +260,23 @@ class HashForm(Form):
 
     def rdb_types(self) -> list[int]:
         """See ``RdbValues``."""
-        return []
+        return list(HASH_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Hash:
         """See ``RdbValues``."""
-        raise AssertionError("no number of RDB is that of a hash")
+        return read_hash(source, number, defaults)
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        return hash_version(cast("Hash", value))
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return hash_type(cast("Hash", value), version)
+
+    def write_rdb(self, output: RdbOutput, value: object) -> HashRdb:
+        """See ``Form``."""
+        return HashRdb(output, cast("Hash", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

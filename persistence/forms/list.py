@@ -10,10 +10,15 @@ from typing import Final, cast
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
+from headrace.persistence.forms.list_rdb import ListRdb, read_list
 from headrace.persistence.forms.records import (
     Record,
     Records,
 )
+from headrace.persistence.rdb.kinds import LIST as RDB_LIST
+from headrace.persistence.rdb.kinds import VERSION_MIN
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.parts import LIST_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.wire import array_header, bulk
 from headrace.storage.list import small
@@ -269,11 +274,23 @@ class ListForm(Form):
 
     def rdb_types(self) -> list[int]:
         """See ``RdbValues``."""
-        return []
+        return list(LIST_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> List:
         """See ``RdbValues``."""
-        raise AssertionError("no number of RDB's is that of a list")
+        return read_list(source, number, defaults)
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        return VERSION_MIN
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return RDB_LIST
+
+    def write_rdb(self, output: RdbOutput, value: object) -> ListRdb:
+        """See ``Form``."""
+        return ListRdb(output, cast("List", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

@@ -11,6 +11,11 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.set_rdb import SetRdb, read_set
+from headrace.persistence.rdb.kinds import SET as RDB_SET
+from headrace.persistence.rdb.kinds import VERSION_MIN
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.parts import SET_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import unpack
@@ -201,11 +206,23 @@ class SetForm(Form):
 
     def rdb_types(self) -> list[int]:
         """See ``RdbValues``."""
-        return []
+        return list(SET_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Set:
         """See ``RdbValues``."""
-        raise AssertionError("no number of RDB is that of a set")
+        return read_set(source, number, defaults)
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        return VERSION_MIN
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return RDB_SET
+
+    def write_rdb(self, output: RdbOutput, value: object) -> SetRdb:
+        """See ``Form``."""
+        return SetRdb(output, cast("Set", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

@@ -10,6 +10,11 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.sorted_set_rdb import SortedSetRdb, read_sorted_set
+from headrace.persistence.rdb.kinds import SORTED_SET as RDB_SORTED_SET
+from headrace.persistence.rdb.kinds import VERSION_MIN
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.parts import SORTED_SET_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.doubles import double
 from headrace.storage.packed.table import DIRECTORY, SCORES, table_of
@@ -259,11 +264,23 @@ class SortedSetForm(Form):
 
     def rdb_types(self) -> list[int]:
         """See ``RdbValues``."""
-        return []
+        return list(SORTED_SET_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> SortedSet:
         """See ``RdbValues``."""
-        raise NotImplementedError
+        return read_sorted_set(source, number, defaults)
+
+    def rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        return VERSION_MIN
+
+    def rdb_type(self, value: object, version: int) -> int:
+        """See ``Form``."""
+        return RDB_SORTED_SET
+
+    def write_rdb(self, output: RdbOutput, value: object) -> SortedSetRdb:
+        """See ``Form``."""
+        return SortedSetRdb(output, cast("SortedSet", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

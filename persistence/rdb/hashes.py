@@ -33,7 +33,7 @@ from headrace.persistence.rdb.kinds import (
 from headrace.persistence.rdb.parts import AT_ONCE, strings, unpacked
 from headrace.persistence.rdb.source import RdbSource
 
-DEADLINE_MAX_MS: Final = 2**48 - 2
+DEADLINE_MAX_MS: Final = 2**46 - 1
 HASH_KINDS: Final = (
     HASH,
     HASH_ZIPMAP,

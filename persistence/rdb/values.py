@@ -20,11 +20,14 @@ class RdbValues:
 
     @abstractmethod
     def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
-        """The value that comes next, as a keyspace holds it.
+        """The value that comes next, as a keyspace holds it: one that commands could have made.
+
+        It may come from a stranger. All of it is looked at.
 
         Args:
             number: of the type, one of ``rdb_types``.
-            defaults: what new values get, by the names of parameters, where the file says nothing.
+            defaults: what new values get, by the names of parameters, where the file says nothing,
+                and up to which sizes values are small.
 
         Raises:
             CorruptRDB: there is none.

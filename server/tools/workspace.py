@@ -22,6 +22,7 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
 from headrace.persistence.source import FOLDER_NAME, Source
 from headrace.server.config.config import Config
+from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.loader import Loader
 from headrace.server.loading.numbered import EffectsDoor
@@ -123,13 +124,9 @@ class Workspace:
                 db.put(entry.key, alone(value), now_ms)
 
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
-        config = self.server.config
-        defaults = {
-            "stream-idmp-duration": config.stream_idmp_duration,
-            "stream-idmp-maxsize": config.stream_idmp_maxsize,
-        }
         now_ms = time.time_ns() // 1_000_000
-        reader = RdbReader(path, self.server.data.dbs, rdb_values(), defaults, now_ms)
+        known = defaults(self.server.config)
+        reader = RdbReader(path, self.server.data.dbs, rdb_values(), known, now_ms)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)

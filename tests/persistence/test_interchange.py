@@ -220,19 +220,12 @@ def test_redis_starts_on_what_was_exported(
 
 
 @pytest.mark.judge
-def test_other_types_are_refused_by_name(
+def test_what_is_not_known_here_is_refused_by_name(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
 ) -> None:
     redis = fresh_redis(*AOF)
     with redis.client() as client:
         client.call("SET", "kept", "1")
-        for size in (3, 1000):  # packed, and not
-            words = [str(number) + "x" * 80 * (size > 3) for number in range(size)]
-            client.call("RPUSH", f"list{size}", *words)
-            client.call("SADD", f"set{size}", *words)
-            client.call("HSET", f"hash{size}", *[word for word in words for _ in range(2)])
-            client.call("ZADD", f"zset{size}", *[x for word in words for x in ("1.5", word)])
-        client.call("SADD", "numbers", *range(20))
         client.call(
             "FUNCTION",
             "LOAD",
@@ -249,13 +242,7 @@ def test_other_types_are_refused_by_name(
             done = tool("import", str(redis.directory), "--dir", str(new))
             assert done.returncode == 1
             told = done.stderr.decode()
-            names = [
-                "2 x list: list", "3 x set: ", "2 x hash: hash", "2 x sorted set: zset",
-                "1 x function library",
-            ]  # fmt: skip
-            if form == "commands":
-                names = ["x RPUSH: list", "x SADD: ", "x HMSET: hash", "x ZADD: zset", "x FUNCTION"]
-            assert [name for name in names if name not in told] == []
+            assert ("1 x function library" if form == "rdb" else "x FUNCTION") in told
             assert not new.exists()
             done = tool("import", str(redis.directory), "--dir", str(new), "--skip-unsupported")
             assert done.returncode == 0

@@ -148,6 +148,8 @@ def read_node(packed: bytes, ms: int, seq: int) -> Block:
             at += 1 + 2 * fields
         at += 1  # how many elements that was
         if block is None:
+            if (entry_ms, entry_seq) < (ms, seq):
+                raise Broken
             block = open_block(ms, seq, words, 0)
         elif (entry_ms, entry_seq) <= (block.last_ms, block.last_seq):
             raise Broken

@@ -25,6 +25,7 @@ from headrace.server.commands.keys.accesses import (
 )
 from headrace.server.commands.keys.events import RESTORED
 from headrace.server.commands.keys.regional import in_region, restored_in_region
+from headrace.server.config.new_values import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
@@ -97,7 +98,7 @@ def restore(call: Call) -> object:
     moment_ms = Args(call.argv, 2).integer()
     if moment_ms < 0:
         raise CommandError(INVALID_TTL)
-    value = _value(call.argv[3], call.now_ms)
+    value = _value(call)
     if moment_ms and not options.absolute:
         moment_ms += call.now_ms
         if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
@@ -143,9 +144,9 @@ def _report(call: Call, key: bytes, moment_ms: int, options: _Options, replaced:
         call.record(more)
 
 
-def _value(data: bytes, now_ms: int) -> object:
+def _value(call: Call) -> object:
     try:
-        return load_value(data, now_ms)
+        return load_value(call.argv[3], sizes(call.server.config), call.now_ms)
     except BadFooter:
         raise CommandError(BAD_DUMP_FOOTER) from None
     except BadPayload:

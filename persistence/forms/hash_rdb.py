@@ -1,0 +1,100 @@
+"""Hashes in Redis's RDB: read in all types, written as fields and values, with deadlines if any."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.forms.form import Walk
+from headrace.persistence.rdb.hashes import HashPart, hash_parts
+from headrace.persistence.rdb.kinds import (
+    HASH,
+    MORTAL_HASH,
+    MORTAL_HASH_EARLY,
+    MORTAL_HASH_PACKED,
+    MORTAL_HASH_PACKED_EARLY,
+    VERSION_MIN,
+)
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.source import RdbSource
+from headrace.storage.hash.cutting import BOTH
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed import NEVER
+from headrace.storage.limits import SmallLimits
+from headrace.storage.packed.strings import unpack
+
+VERSION_7_4: Final = 12  # of RDB: the first with deadlines of fields
+_MORTAL: Final = (
+    MORTAL_HASH_EARLY,
+    MORTAL_HASH_PACKED_EARLY,
+    MORTAL_HASH,
+    MORTAL_HASH_PACKED,
+)
+_PIECES_AT_ONCE: Final = 32
+
+
+def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Hash:
+    """The hash of this type that comes next.
+
+    Raises:
+        CorruptRDB: there is none.
+    """
+    limits = SmallLimits(
+        defaults.get("hash-max-listpack-entries", 512),
+        defaults.get("hash-max-listpack-value", 64),
+    )
+    made = Hash()
+    if kind in _MORTAL:
+        made.be_timed()
+    for part in hash_parts(source, kind):
+        for place in range(0, len(part.pairs), 2):
+            if not made.put(part.pairs[place], part.pairs[place + 1], limits):
+                raise source.damage("each field once")
+        _expire(made, part)
+    return made
+
+
+def _expire(made: Hash, part: HashPart) -> None:
+    """Set the deadlines of fields, the last first: so those that are equal stay in order."""
+    for place in range(len(part.deadlines) - 1, -1, -1):
+        deadline_ms = part.deadlines[place]
+        if deadline_ms:
+            made.be_timed().expire_at(part.pairs[2 * place], deadline_ms)
+
+
+def hash_version(value: Hash) -> int:
+    """From which version of RDB on a file can hold it."""
+    return VERSION_MIN if value.first_ms() == NEVER else VERSION_7_4
+
+
+def hash_type(value: Hash, version: int) -> int:
+    """In which type a file of this version holds it."""
+    return MORTAL_HASH if value.is_timed() and version >= VERSION_7_4 else HASH
+
+
+class HashRdb(Walk):
+    """Writes the fields of a hash, some at a time."""
+
+    def __init__(self, output: RdbOutput, value: Hash) -> None:
+        self._output: Final = output
+        self._value: Final = value
+        self._timed: Final = hash_type(value, output.version) == MORTAL_HASH
+        self._first_ms: Final = value.first_ms()
+        self._left: Final = value.read(BOTH, NEVER).pieces[::-1]
+        if self._timed:
+            output.little(self._first_ms, 8)
+        output.length(value.size())
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        output = self._output
+        left = self._left
+        for _ in range(min(_PIECES_AT_ONCE, len(left))):
+            words = unpack(left.pop())
+            for place in range(0, len(words), 2):
+                if self._timed:
+                    deadline_ms = self._value.deadline_ms(words[place])
+                    never = deadline_ms == NEVER
+                    output.length(0 if never else deadline_ms - self._first_ms + 1)
+                output.string(words[place])
+                output.string(words[place + 1])
+        return bool(left)

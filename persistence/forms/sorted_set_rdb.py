@@ -1,0 +1,59 @@
+"""Sorted sets in Redis's RDB: read in all types, written with scores as doubles."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from headrace.persistence.forms.form import Walk
+from headrace.persistence.rdb.output import RdbOutput
+from headrace.persistence.rdb.parts import sorted_set_parts
+from headrace.persistence.rdb.source import RdbSource
+from headrace.storage.limits import SmallLimits
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
+
+_AT_ONCE: Final = 512
+
+
+def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> SortedSet:
+    """The sorted set of this type that comes next.
+
+    Raises:
+        CorruptRDB: there is none.
+    """
+    limits = SmallLimits(
+        defaults.get("zset-max-listpack-entries", 128),
+        defaults.get("zset-max-listpack-value", 64),
+    )
+    made = SortedSet()
+    for members, scores in sorted_set_parts(source, kind):
+        for member, score in zip(members, scores, strict=True):
+            if not math.isnan(made.score(member)):
+                raise source.damage("each member once")
+            made.add(member, score, limits)
+    return made
+
+
+class SortedSetRdb(Walk):
+    """Writes members and scores from the highest, as Redis does, some at a time."""
+
+    def __init__(self, output: RdbOutput, value: SortedSet) -> None:
+        self._output: Final = output
+        self._value: Final = value
+        self._left = value.size()
+        output.length(self._left)
+
+    def step(self) -> bool:
+        """See ``Walk``."""
+        output = self._output
+        end = self._left
+        self._left = max(0, end - _AT_ONCE)
+        runs = self._value.runs(self._left, end)
+        runs.reverse()
+        for run in runs:
+            pairs = pairs_of(run)
+            pairs.reverse()
+            for member, score in pairs:
+                output.string(member)
+                output.double(score)
+        return self._left > 0
