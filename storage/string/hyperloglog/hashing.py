@@ -18,13 +18,11 @@ LONGEST_RUN: Final = 51  # of zeros and the one behind them, in the bits that na
 _INDEX_BITS: Final = 14
 _SEED: Final = 0xADC83B19
 _FACTOR: Final = 0xC6A4A7935BD1E995
-# The same as a signed number, in two parts: compiled code reads 2**62 or more from an object.
-_FACTOR_HIGH: Final = -0x395B586D
-_FACTOR_LOW: Final = 0x5BD1E995
+_SIGNED_FACTOR: Final = -0x395B586CA42E166B  # the same as a signed number
 _ALL: Final = 0xFFFFFFFFFFFFFFFF
 _SHIFT: Final = 47
 _SHIFTED: Final = 0x1FFFF  # the bits that are left behind the shift
-_LEFT_BITS: Final = 64 - _INDEX_BITS
+_ABOVE: Final = 1 << 64 - _INDEX_BITS  # a bit above those that are left
 
 
 class Place:
@@ -45,8 +43,7 @@ def place_of(element: bytes) -> Place:
 
 
 def _place(index: i64, rest: i64) -> Place:
-    one: i64 = 1
-    rest |= one << _LEFT_BITS
+    rest |= _ABOVE
     count: i64 = 1
     while not rest & 1:
         rest >>= 1
@@ -55,14 +52,13 @@ def _place(index: i64, rest: i64) -> Place:
 
 
 def _run(rest: int) -> int:
-    rest |= 1 << _LEFT_BITS
+    rest |= _ABOVE
     return (rest & -rest).bit_length()
 
 
 def _hash(data: bytes) -> i64:
     """The hash as a signed number; only compiled code can do this."""
-    high: i64 = _FACTOR_HIGH
-    factor: i64 = (high << 32) | _FACTOR_LOW
+    factor: i64 = _SIGNED_FACTOR
     size: i64 = len(data)
     seed: i64 = _SEED
     mixed: i64 = seed ^ (size * factor)
