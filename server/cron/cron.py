@@ -38,6 +38,7 @@ EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
 EXPIRE_MORE_NS: Final = 1_000_000  # and one go between two ticks, where that was not enough
 FREED_AT_ONCE: Final = 128  # pieces of a value freed in one go
 FREE_BUDGET_NS: Final = 1_000_000  # what one tick may spend on freeing
+SIZES_BUDGET_NS: Final = 1_000_000  # likewise, on looking at sizes of keys
 FREE_PAUSE_S: Final = 0.002  # between two goes while there is something to free
 FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
@@ -84,7 +85,12 @@ class Cron:
         if self._server.stopping:
             return
         pause_s = self._left_s
-        if self._server.data.unused or self._iids_due or self._keys_due:
+        if (
+            self._server.data.unused
+            or self._iids_due
+            or self._keys_due
+            or self._server.statistics.key_sizes.is_under_way()
+        ):
             pause_s = min(pause_s, FREE_PAUSE_S)
         self._left_s -= pause_s
         self._timer = asyncio.get_running_loop().call_later(pause_s, self._wake)
@@ -100,6 +106,7 @@ class Cron:
                 self._server.clock.refresh()
                 free_some(self._server)
                 self._forget_iids()
+                count_sizes(self._server)
                 if self._keys_due:
                     self._expire_keys(EXPIRE_MORE_NS)
         finally:
@@ -122,6 +129,7 @@ class Cron:
         if server.config.maxmemory_clients:
             evict_clients(server)
         self._expire_keys(EXPIRE_BUDGET_NS)
+        count_sizes(server)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
         files = self._durability.files
@@ -238,6 +246,16 @@ def free_some(server: Server) -> None:
         if abs(server.clock.now_ns - started_ns) > FREE_BUDGET_NS:  # or the clock was set back
             break
     server.statistics.note_latency(b"free-cycle", server.clock.now_ns - started_ns)
+
+
+def count_sizes(server: Server) -> None:
+    """Look at the sizes of some keys, if somebody has asked for them."""
+    sizes = server.statistics.key_sizes
+    started_ns = server.clock.now_ns
+    while sizes.step():
+        server.clock.refresh()
+        if abs(server.clock.now_ns - started_ns) > SIZES_BUDGET_NS:  # or the clock was set back
+            break
 
 
 def forget_iids(server: Server) -> bool:

@@ -25,6 +25,14 @@ from headrace.server.info.persistence_section import persistence
 from headrace.server.info.regions_section import active_active
 
 Lines = list[bytes]
+# The types of which INFO keysizes tells, and what their sizes are called.
+_SIZED: Final = (
+    (b"string", b"strings_sizes"),
+    (b"list", b"lists_items"),
+    (b"set", b"sets_items"),
+    (b"zset", b"zsets_items"),
+    (b"hash", b"hashes_items"),
+)
 Section = Callable[[Call], Lines]
 
 _UNAME: Final = os.uname()
@@ -304,8 +312,23 @@ def hot_keys(call: Call) -> Lines:
 
 
 def key_sizes(call: Call) -> Lines:
-    """Section ``keysizes``: sizes are not counted."""
-    return []
+    """Section ``keysizes``: how many keys are how large; see ``statistics.key_sizes``."""
+    lines: Lines = []
+    for sizes in call.server.statistics.key_sizes.ask(call.server.data.dbs):
+        for name, title in _SIZED:
+            counts = sizes.by_type.get(name)
+            if counts is not None:
+                shown = [_size(bits) + b"=%d" % count for bits, count in enumerate(counts) if count]
+                lines.append(b"db%d_distrib_%b:%b" % (sizes.db, title, b",".join(shown)))
+    return lines
+
+
+def _size(bits: int) -> bytes:
+    """The least size of so many bits, as Redis writes it."""
+    if not bits:
+        return b"0"
+    power, rest = divmod(bits - 1, 10)
+    return b"%d%b" % (1 << rest, (b"", b"K", b"M", b"G", b"T", b"P", b"E")[power])
 
 
 def modules(call: Call) -> Lines:

@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.server.clock import STEP_MS, Clock
 from headrace.server.statistics.counters import Counters
+from headrace.server.statistics.key_sizes import KeySizes
 from headrace.server.statistics.latency import LatencyMonitor
 from headrace.server.statistics.memory import Memory
 from headrace.server.statistics.rates import Rates
@@ -30,6 +31,7 @@ class Statistics:
         self.latency: Final = LatencyMonitor(clock)
         self.memory: Final = Memory()
         self.rates: Final = Rates()
+        self.key_sizes: Final = KeySizes()
         self.keyspace_hits = 0
         self.keyspace_misses = 0
         self.slow_ns = NEVER_NS

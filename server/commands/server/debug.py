@@ -298,6 +298,9 @@ TOOLS: Final[dict[bytes, Tool]] = {
     b"set-skip-checksum-validation": Tool(
         _nothing, 3, 3, "<0|1>", "Without effect: there are no RDB payloads."
     ),
+    b"keysizes-hist-assert": Tool(
+        _nothing, 3, 3, "<0|1>", "Without effect: sizes are looked at when they are asked for."
+    ),
     b"set-disable-deny-scripts": Tool(
         _nothing, 3, 3, "<0|1>", "Without effect: there are no scripts."
     ),

@@ -1,0 +1,102 @@
+"""How many keys have values of which size, by powers of two: what INFO keysizes shows.
+
+Nothing is counted while keys change, because that would cost every write. Sizes are looked at when
+somebody asks for them: at once where there are few keys. Of many keys some are looked at between
+requests, and what is shown is what the last round has found, while the next one is under way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from headrace.storage.faces import face
+from headrace.storage.keyspace import Keyspace
+
+AT_ONCE: Final = 20_000  # keys that are looked at when somebody asks
+STEP_KEYS: Final = 500
+_BINS: Final = 66  # for empty values and each length in bits
+
+
+class Sizes:
+    """The sizes of the keys of one database.
+
+    Attributes:
+        db: its number.
+        by_type: by the name of a type, how many values have a size of so many bits.
+    """
+
+    def __init__(self, db: int) -> None:
+        self.db: Final = db
+        self.by_type: Final[dict[bytes, list[int]]] = {}
+
+    def add(self, value: object) -> None:
+        """Count the value of one more key."""
+        seen = face(value)
+        name = seen.type_name()
+        counts = self.by_type.get(name)
+        if counts is None:
+            counts = [0] * _BINS
+            self.by_type[name] = counts
+        counts[seen.size().bit_length()] += 1
+
+
+class _Round:
+    """A look at all keys of all databases."""
+
+    def __init__(self, dbs: list[Keyspace]) -> None:
+        self.found: Final = [Sizes(db.index) for db in dbs]
+        self._dbs: Final = dbs
+        self._at = 0  # the database
+        self._slot: i64 = 0  # within it, the next key
+
+    def step(self, most: int) -> bool:
+        """Look at some more; False where no more are left."""
+        while self._at < len(self._dbs):
+            table = self._dbs[self._at].table
+            sizes = self.found[self._at]
+            end: i64 = min(table.count, self._slot + most)
+            while self._slot < end:
+                sizes.add(table.value_at(self._slot))
+                self._slot += 1
+            if end < table.count:
+                return True
+            self._at += 1
+            self._slot = 0
+        return False
+
+
+class KeySizes:
+    """What has been found last, and what is under way."""
+
+    def __init__(self) -> None:
+        self._shown: list[Sizes] = []
+        self._round: _Round | None = None
+
+    def ask(self, dbs: list[Keyspace]) -> list[Sizes]:
+        """The sizes of all keys, or where there are many, those found last."""
+        if sum([len(db) for db in dbs]) <= AT_ONCE:
+            whole = _Round(dbs)
+            while whole.step(AT_ONCE):
+                pass
+            self._shown = whole.found
+            self._round = None
+        elif self._round is None:
+            self._round = _Round(dbs)
+        return self._shown
+
+    def is_under_way(self) -> bool:
+        """Whether there are keys to look at."""
+        return self._round is not None
+
+    def step(self) -> bool:
+        """Look at some keys; False where a round has ended, or none is under way."""
+        under_way = self._round
+        if under_way is None:
+            return False
+        if under_way.step(STEP_KEYS):
+            return True
+        self._shown = under_way.found
+        self._round = None
+        return False
