@@ -88,7 +88,7 @@ KNOW_A_TYPE = {
     "headrace.server.state": "how large the nodes of streams may become",
     "headrace.server.commands.sorted_set_keys": "sorted sets, as several families use them",
     "headrace.server.commands.string_keys": "strings, as several families use them",
-    "headrace.server.commands.server.debug": "DEBUG OBJECT, which measures strings in its own way",
+    "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
     "headrace.server.commands.families": "the table of families",
     "headrace.server.cron.cron": "consumers that are idle, and fields whose time is over, go",
     "headrace.server.cron.clock_steps": "deliveries that seem to come, when the clock goes back",

@@ -35,11 +35,12 @@ from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, comma
 from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
+from headrace.storage.list.limits import PLAIN_THRESHOLD
 from headrace.storage.string.string import string_bytes
 
 log: Final = logging.getLogger("headrace")
 
-_PACKED_MAX: Final = 4 << 30
+_PACKED_MAX: Final = (4 << 30) - (1 << 20)
 _LRU_MASK: Final = 0xFFFFFF
 
 
@@ -220,8 +221,9 @@ def _stringmatch_len(call: Call) -> object:
 
 def _packed_threshold(call: Call) -> object:
     size = memory_size(call.argv[2])
-    if size is None or size == 1 or size > _PACKED_MAX:
+    if size is None or size > _PACKED_MAX:
         raise CommandError(BAD_PACKED_THRESHOLD)
+    PLAIN_THRESHOLD.string_bytes = size
     return OK
 
 
@@ -283,7 +285,7 @@ TOOLS: Final[dict[bytes, Tool]] = {
         _stringmatch_len, 4, 4, "<pattern> <string>", "Whether a glob pattern fits a string."
     ),
     b"quicklist-packed-threshold": Tool(
-        _packed_threshold, 3, 3, "<size>", "Checked, without effect: there are no lists."
+        _packed_threshold, 3, 3, "<size>", "Cuts lists as if longer strings stood alone."
     ),
     b"replybuffer": Tool(
         _reply_buffer, 4, 4, "<option> <value>", "Checked, without effect on our buffers."
