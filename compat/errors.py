@@ -384,6 +384,7 @@ VALUE_OUT_OF_RANGE: Final = b"ERR value is out of range"
 NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 OUT_OF_RANGE: Final = b"ERR value is out of range"
 NUMKEYS_BELOW_ONE: Final = b"ERR numkeys should be greater than 0"
+NOT_SORTABLE: Final = b"ERR One or more scores can't be converted into double"
 COUNT_BELOW_ONE: Final = b"ERR count should be greater than 0"
 LIMIT_BELOW_ZERO: Final = b"ERR LIMIT can't be negative"
 

@@ -20,6 +20,7 @@ import headrace.server.commands.regions.family
 import headrace.server.commands.server.family
 import headrace.server.commands.sets.family
 import headrace.server.commands.sorted_sets.family
+import headrace.server.commands.sorting.family
 import headrace.server.commands.streams.family
 import headrace.server.commands.strings.family
 import headrace.server.commands.transactions.family  # noqa: F401

@@ -59,8 +59,12 @@ def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
     """The keys of a request, each with the flags of the key spec that it belongs to."""
     if row.find_keys is not None:
         flags = [flag for flag in row.keys[0].flags if flag != _INCOMPLETE] if row.keys else []
-        return [KeyUse(position, flags) for position in row.find_keys(argv)]
-    uses: list[KeyUse] = []
+        positions = row.find_keys(argv)
+        uses = [KeyUse(position, flags) for position in positions[:1]]
+        if len(positions) > 1 and row.keys[-1].unknown:  # SORT reads the first, writes the other
+            flags = row.keys[-1].flags
+        return uses + [KeyUse(position, flags) for position in positions[1:]]
+    uses = []
     for spec in row.keys:
         if _NOT_KEY in spec.flags:
             continue

@@ -80,6 +80,7 @@ class KeySpec:
         step: int = 1,
         limit: int = 0,
         keynum: tuple[int, int, int] | None = None,
+        unknown: bool = False,
     ) -> None:
         self.flags: Final = flags.split()
         self.begin: Final = begin
@@ -88,6 +89,7 @@ class KeySpec:
         self.step: Final = step
         self.limit: Final = limit
         self.keynum: Final = keynum
+        self.unknown: Final = unknown
 
 
 Handler = Callable[[Call], object]

@@ -188,6 +188,14 @@ class List(Collection):
 
     def pop(self, right: bool, limits: NodeLimits) -> bytes:
         """Take an end away; there is one."""
+        string = self.take(right)
+        rep = self.rep
+        if isinstance(rep, Row) and (rep.count <= _BELOW_ELEMENTS or not rep.is_listpack):
+            self._shrink(rep, limits)
+        return string
+
+    def take(self, right: bool) -> bytes:
+        """As ``pop``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
             last = small.count_of(rep) - 1
@@ -199,13 +207,16 @@ class List(Collection):
                 self.rep = small.cut(rep, 1, 0)
             return string
         assert isinstance(rep, Row)
-        string = rep.pop_right() if right else rep.pop_left()
-        if rep.count <= _BELOW_ELEMENTS or not rep.is_listpack:
-            self._shrink(rep, limits)
-        return string
+        return rep.pop_right() if right else rep.pop_left()
 
     def pop_some(self, count: i64, right: bool, limits: NodeLimits) -> list[bytes]:
         """Take so many of an end away, the outermost first; they are there."""
+        strings = self.take_some(count, right)
+        self.shrink(limits)
+        return strings
+
+    def take_some(self, count: i64, right: bool) -> list[bytes]:
+        """As ``pop_some``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
             if right:
@@ -221,8 +232,13 @@ class List(Collection):
         while count > 0:
             strings.append(rep.pop_right() if right else rep.pop_left())
             count -= 1
-        self._shrink(rep, limits)
         return strings
+
+    def shrink(self, limits: NodeLimits) -> None:
+        """Elements were taken: be what Redis has now."""
+        rep = self.rep
+        if isinstance(rep, Row):
+            self._shrink(rep, limits)
 
     # Changes in the middle
 

@@ -52,8 +52,9 @@ def move(call: Call, source: List, from_right: bool, to_right: bool, record: lis
     key, target_key = call.argv[1], call.argv[2]
     target = _target(call, target_key)
     bounds = limits(call)
-    string = source.pop(from_right, bounds)
+    string = source.take(from_right)
     target.push([string], 0, to_right, bounds)
+    source.shrink(bounds)
     call.changed(target_key, pushed(to_right), record)
     report_pop(call, key, source, from_right, None, 0)
     return string
@@ -141,10 +142,11 @@ def move_some(
     key, target_key = call.argv[1], call.argv[2]
     target = _target(call, target_key)
     bounds = limits(call)
-    strings = source.pop_some(count, from_right, bounds)
+    strings = source.take_some(count, from_right)
     if not batch.one_by_one and from_right == to_right:
         strings.reverse()  # they keep their order
     target.push(strings, 0, to_right, bounds)
+    source.shrink(bounds)
     if not to_right:
         strings.reverse()
     if target is source:

@@ -263,7 +263,7 @@ def _plain_range(row: Command) -> tuple[int, int, int]:
     step = 0
     for spec in row.keys:
         begin = spec.begin
-        if not isinstance(begin, int) or spec.keynum is not None:
+        if not isinstance(begin, int) or spec.keynum is not None or spec.unknown:
             continue
         if len(row.keys) > 1 and (spec.step != 1 or (first and begin != last + 1)):
             continue
@@ -280,6 +280,15 @@ def _key_flags(flags: list[str]) -> Set:
 
 def _key_spec(spec: KeySpec) -> Map:
     begin = spec.begin
+    if spec.unknown:
+        unknown = _typed(b"unknown", [])
+        return Map(
+            [
+                (b"flags", _key_flags(spec.flags)),
+                (b"begin_search", unknown),
+                (b"find_keys", unknown),
+            ]
+        )
     if isinstance(begin, int):
         search = _typed(b"index", [(b"index", begin)])
     else:

@@ -1,0 +1,1 @@
+"""SORT, of lists, sets and sorted sets."""

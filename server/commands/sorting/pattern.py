@@ -1,0 +1,42 @@
+"""The patterns of BY and GET, which lead from an element to what another key holds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.dispatch.call import Call
+from headrace.storage.string.string import string_bytes
+
+_ARROW: Final = b"->"
+_ITSELF: Final = b"#"
+
+
+class Pattern:
+    """``#``, a key with ``*`` in the place of the element, or ``key*->field`` of a hash.
+
+    Attributes:
+        varies: there is a ``*``; without, it leads nowhere.
+        is_element: it is ``#``.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self.is_element: Final = text == _ITSELF
+        before, star, rest = text.partition(b"*")
+        self.varies: Final = bool(star)
+        self._before: Final = before
+        after, _, field = rest.partition(_ARROW)
+        self._after: Final = after if field else rest
+        self._field: Final = field
+
+    def of(self, call: Call, element: bytes) -> bytes | None:
+        """Where an element leads, or None. A key that is not there is a miss."""
+        if self.is_element:
+            return element
+        if not self.varies:
+            return None
+        value = call.lookup(self._before + element + self._after)
+        if value is None:
+            return None
+        if self._field:
+            return None
+        return string_bytes(value)

@@ -1,0 +1,207 @@
+"""SORT and SORT_RO."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Final
+
+from headrace.compat.errors import NOT_SORTABLE, SYNTAX, WRONGTYPE, CommandError
+from headrace.compat.event_classes import EVENT_LIST
+from headrace.compat.floats import parse_double
+from headrace.protocol.packing import Packer
+from headrace.server.changes.events import Event
+from headrace.server.commands.collections import store_result
+from headrace.server.commands.sorting.pattern import Pattern
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    DENYOOM,
+    MOVABLEKEYS,
+    READONLY,
+    WRITE,
+    KeySpec,
+    command,
+)
+from headrace.storage.list.list import List, list_of
+from headrace.storage.set.set import Set
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
+
+SORTED: Final = Event(b"sortstore", EVENT_LIST, touches=True, wakes=True)
+_READ: Final = KeySpec("RO ACCESS")
+_LOOKED_UP: Final = KeySpec("RO ACCESS", unknown=True)
+_STORED: Final = KeySpec("OW UPDATE", unknown=True)
+_ACL: Final = ("set", "sortedset", "list", "dangerous")
+_VALUES_OF_OPTION: Final = {b"LIMIT": 2, b"GET": 1, b"BY": 1}
+
+
+def sort_keys(argv: list[bytes]) -> list[int]:
+    """The key, and that of the last STORE; what BY and GET look up depends on the elements."""
+    found = [1]
+    at = 2
+    while at < len(argv):
+        option = argv[at].upper()
+        if option == b"STORE" and at + 1 < len(argv):
+            found = [1, at + 1]
+        at += 1 + _VALUES_OF_OPTION.get(option, 0)
+    return found
+
+
+class _Request:
+    """``[BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE key]``.
+
+    Attributes:
+        by: what is sorted by; None: the elements themselves.
+        ordered: False where a BY without ``*`` leaves the elements as they are.
+    """
+
+    def __init__(self, argv: list[bytes], stores: bool) -> None:
+        self.by: Pattern | None = None
+        self.ordered = True
+        self.offset = 0
+        self.count = -1
+        self.get: list[Pattern] = []
+        self.descending = False
+        self.alpha = False
+        self.target: bytes | None = None
+        args = Args(argv, 2)
+        while args.left:
+            self._take(args, args.option(), stores)
+
+    def _take(self, args: Args, option: bytes, stores: bool) -> None:
+        if option in (b"ASC", b"DESC"):
+            self.descending = option == b"DESC"
+        elif option == b"ALPHA":
+            self.alpha = True
+        elif option == b"LIMIT" and args.left >= 2:
+            self.offset = args.integer()
+            self.count = args.integer()
+        elif option == b"STORE" and stores:
+            self.target = args.word()
+        elif option == b"BY":
+            self.by = Pattern(args.word())
+            if not self.by.varies:
+                self.ordered = False
+        elif option == b"GET":
+            self.get.append(Pattern(args.word()))
+        else:
+            raise CommandError(SYNTAX)
+
+    def elements(self, call: Call) -> list[bytes]:
+        """What is answered, before GET leads elsewhere.
+
+        Raises: CommandError.
+        """
+        value = call.lookup(call.argv[1])
+        if isinstance(value, Set) and not self.ordered and self.target is not None:
+            self.ordered = True  # what is stored is not to depend on the order of a table
+            self.alpha = True
+            self.by = None
+        elements = _elements(value)
+        if self.ordered:
+            elements = self._sorted(call, elements)
+        elif self.descending and not isinstance(value, Set):
+            elements.reverse()
+        first = max(self.offset, 0)
+        return elements[first:] if self.count < 0 else elements[first : first + self.count]
+
+    def _sorted(self, call: Call, elements: list[bytes]) -> list[bytes]:
+        if self.alpha and self.by is None:
+            return sorted(elements, reverse=self.descending)
+        if self.alpha:
+            return self._by_text(call, elements)
+        return self._by_number(call, elements)
+
+    def _by_text(self, call: Call, elements: list[bytes]) -> list[bytes]:
+        """Those that lead nowhere come first; equal ones stay in their order."""
+        assert self.by is not None
+        keys: list[tuple[bool, bytes, int]] = []
+        for number, element in enumerate(elements):
+            text = self.by.of(call, element)
+            place = -number if self.descending else number
+            keys.append((text is not None, text or b"", place))
+        keys.sort(reverse=self.descending)
+        return [elements[abs(place)] for _, _, place in keys]
+
+    def _by_number(self, call: Call, elements: list[bytes]) -> list[bytes]:
+        """Those that lead nowhere count 0; equal ones are in the order of their bytes."""
+        keys: list[tuple[float, bytes]] = []
+        flawed = False
+        for element in elements:
+            text = element if self.by is None else self.by.of(call, element)
+            score = 0.0 if text is None else parse_double(text)
+            if score is None or isnan(score):
+                flawed = True
+            else:
+                keys.append((score, element))
+        if flawed:
+            raise CommandError(NOT_SORTABLE)
+        keys.sort(reverse=self.descending)
+        return [element for _, element in keys]
+
+
+def _elements(value: object | None) -> list[bytes]:
+    if value is None:
+        return []
+    if isinstance(value, List):
+        return value.strings()
+    if isinstance(value, Set):
+        return value.members()
+    if isinstance(value, SortedSet):
+        value.make_large()  # Redis does so, and OBJECT ENCODING shows it
+        return [pair[0] for run in value.runs(0, value.size()) for pair in pairs_of(run)]
+    raise CommandError(WRONGTYPE)
+
+
+@command(
+    "SORT",
+    arity=-2,
+    flags=WRITE | DENYOOM | MOVABLEKEYS,
+    keys=(_READ, _LOOKED_UP, _STORED),
+    acl=_ACL,
+    find_keys=sort_keys,
+)
+def sort(call: Call) -> object:
+    """Recorded as it is where it stores: what it reads is the same on replay.
+
+    Reply: list of the elements, or of what GET finds; with STORE how many there are.
+    """
+    request = _Request(call.argv, True)
+    elements = request.elements(call)
+    if request.target is None:
+        return _reply(call, request, elements)
+    if request.get:
+        found = [pattern.of(call, each) or b"" for each in elements for pattern in request.get]
+    else:
+        found = elements
+    value = list_of(found, call.server.data.list_limits)
+    store_result(call, request.target, value, SORTED, call.argv)
+    return len(found)
+
+
+@command(
+    "SORT_RO",
+    arity=-2,
+    flags=READONLY | MOVABLEKEYS,
+    keys=(_READ, _LOOKED_UP),
+    acl=_ACL,
+    find_keys=sort_keys,
+)
+def sort_ro(call: Call) -> object:
+    """Reply: as of SORT without STORE."""
+    request = _Request(call.argv, False)
+    return _reply(call, request, request.elements(call))
+
+
+def _reply(call: Call, request: _Request, elements: list[bytes]) -> object:
+    out = Packer(call.session.resp3)
+    out.array(len(elements) * max(len(request.get), 1))
+    for element in elements:
+        if not request.get:
+            out.text(element)
+        for pattern in request.get:
+            found = pattern.of(call, element)
+            if found is None:
+                out.null()
+            else:
+                out.text(found)
+    return out.packed()
