@@ -255,6 +255,11 @@ def packed_strings(count: int, pieces: list[bytes]) -> Packed:
     return Packed(b"".join(pieces))
 
 
+def packed_pairs(packed: bytes, start: i64, count: int, resp3: bool) -> Packed:
+    """A map of strings that are kept one behind the other, from a place in ``packed`` on."""
+    return Packed(b"%b%b" % (map_header(count, resp3), packed[start:]))
+
+
 def packed_id(ms: int, seq: int) -> Packed:
     """The ID of an entry as a reply."""
     return Packed(id_line(ms, seq))

@@ -239,7 +239,7 @@ class Hash(Collection):
 
     def is_timed(self) -> bool:
         """Whether a field has, or has had, a deadline."""
-        return isinstance(self.rep, Timed)
+        return not isinstance(self.rep, (bytes, Table))  # each one comparison
 
     def deadline_ms(self, field: bytes) -> int:
         """The deadline of a field; ``NEVER`` where it has none or is none."""

@@ -102,22 +102,25 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
         call.server.changes.expired_parts += len(chosen)
         delete_fields(call, key, value, chosen)
     elif chosen:
-        report_deadlines(call, key, value, chosen, moment_ms)
+        report_deadlines(call, key, value, chosen, moment_ms, condition)
     return replies
 
 
 def report_deadlines(
-    call: Call, key: bytes, value: Hash, fields: list[bytes], moment_ms: int
+    call: Call,
+    key: bytes,
+    value: Hash,
+    fields: list[bytes],
+    moment_ms: int,
+    condition: bytes = b"",
 ) -> None:
-    """Report that fields have got a deadline."""
-    report(call, key, FIELD_DEADLINES_SET, deadline_record(key, fields, moment_ms), fields)
+    """Report that fields have got a deadline, under a condition that they have met."""
+    record = [b"HPEXPIREAT", key, b"%d" % moment_ms]
+    if condition:
+        record.append(condition)
+    record += [b"FIELDS", b"%d" % len(fields), *fields]
+    report(call, key, FIELD_DEADLINES_SET, record, fields)
     note_deadlines(call, key, value)
-
-
-def deadline_record(key: bytes, fields: list[bytes], moment_ms: int) -> list[bytes]:
-    """What gives fields a deadline."""
-    count = b"%d" % len(fields)
-    return [b"HPEXPIREAT", key, b"%d" % moment_ms, b"FIELDS", count, *fields]
 
 
 def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:

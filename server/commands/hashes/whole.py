@@ -14,7 +14,7 @@ from headrace.compat.errors import (
     not_between,
 )
 from headrace.compat.numbers import INT64_MAX, parse_integer
-from headrace.protocol.packing import Packer
+from headrace.protocol.packing import Packer, packed_pairs
 from headrace.protocol.replies import Packed
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
@@ -23,6 +23,7 @@ from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
 from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.small import HEAD, count_of
 from headrace.storage.hash.timed import NEVER
 from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import next_at, string_at
@@ -41,7 +42,12 @@ _WALKED_BELOW: Final = 3  # times the fields that are asked for: all are read, s
 )
 def hgetall(call: Call) -> object:
     """Reply: a map of fields and values."""
-    return _all(call, BOTH)
+    value = hash_at(call, call.argv[1])
+    if value is not None:
+        rep = value.rep
+        if isinstance(rep, bytes):  # most are small, and stand there as they are sent
+            return packed_pairs(rep, HEAD, count_of(rep), call.session.resp3)
+    return _all(call, value, BOTH)
 
 
 @command(
@@ -54,7 +60,7 @@ def hgetall(call: Call) -> object:
 )
 def hkeys(call: Call) -> object:
     """Reply: the fields."""
-    return _all(call, FIELDS)
+    return _all(call, hash_at(call, call.argv[1]), FIELDS)
 
 
 @command(
@@ -67,11 +73,10 @@ def hkeys(call: Call) -> object:
 )
 def hvals(call: Call) -> object:
     """Reply: the values."""
-    return _all(call, VALUES)
+    return _all(call, hash_at(call, call.argv[1]), VALUES)
 
 
-def _all(call: Call, what: i64) -> object:
-    value = hash_at(call, call.argv[1])
+def _all(call: Call, value: Hash | None, what: i64) -> object:
     out = Packer(call.session.resp3)
     if value is None:
         _begin(out, what, 0)
