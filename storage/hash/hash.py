@@ -310,6 +310,15 @@ class Hash(Collection):
             twin.rep = rep.copy() if isinstance(rep, Timed) else rep
         return twin
 
+    def freeze(self) -> object:
+        """See ``Collection``; the order in which fields are due stays behind."""
+        rep = self.rep
+        if not isinstance(rep, TimedTable):
+            return self.copy()
+        twin = Hash()
+        twin.rep = rep.without_order()
+        return twin
+
     def effort(self) -> int:
         """See ``Value``."""
         rep = self.rep
