@@ -14,6 +14,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=(__doc__ or "").strip())
     parser.add_argument("--malformed", action="store_true", help="broken bytes on our server alone")
+    parser.add_argument("--calls", action="store_true", help="calls on our server alone, no judge")
     parser.add_argument("--extremes", action="store_true", help="extreme numbers in every command")
     parser.add_argument(
         "--only", action="append", default=[], help="this chapter of the manual: hash, say"
@@ -26,9 +27,9 @@ def main() -> int:
     parser.add_argument("--session", type=int, default=0, help="begin with the one of this number")
     parser.add_argument("--differences", type=int, default=10, help="how many are enough")
     options = parser.parse_args()
-    if options.malformed:
-        with ServerProcess(debug=False) as server:
-            campaign(server.port, server.pid, options.commands, options.seed)
+    if options.malformed or options.calls:
+        with ServerProcess("--proto-max-bulk-len", "1048576", debug=False) as server:
+            campaign(server.port, server.pid, options.commands, options.seed, options.calls)
             server.check_log()
         print("no crash, no hang, no trouble in the log")
         return 0

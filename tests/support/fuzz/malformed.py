@@ -37,24 +37,33 @@ DOCS = documentation()
 
 
 class Fuzzer:
-    """Makes requests out of chance; the same seed makes the same ones."""
+    """Makes requests out of chance; the same seed makes the same ones.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        calls: only calls of commands, more often right than wrong, so that much happens to keys.
+    """
+
+    def __init__(self, seed: int, calls: bool = False) -> None:
         self._random = random.Random(seed)
         names = [name for name in DOCS if name.partition("|")[0] not in SPARED]
-        self._calls = Calls(self._random, names, spoilt=0.8)
-        self._makers = [
-            self.noise,
-            self.call,
-            self.spoilt,
-            self.spoilt,
-            self.spoilt,
-            self.mutant,
-            self.mutant,
-            self.lengths,
-            self.inline,
-            self.splice,
-        ]
+        self._calls = Calls(self._random, names, spoilt=0.12 if calls else 0.8)
+        self._calls.words.long = True
+        self._makers = (
+            [self.spoilt]
+            if calls
+            else [
+                self.noise,
+                self.call,
+                self.spoilt,
+                self.spoilt,
+                self.spoilt,
+                self.mutant,
+                self.mutant,
+                self.lengths,
+                self.inline,
+                self.splice,
+            ]
+        )
 
     def next(self) -> bytes:
         """One malformed, or at least unreasonable, request."""
@@ -157,9 +166,11 @@ def memory_bytes(pid: int) -> int:
 class Campaign:
     """Sends requests over several connections and counts what happens."""
 
-    def __init__(self, port: int, seed: int, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self, port: int, seed: int, connections: int = CONNECTIONS, calls: bool = False
+    ) -> None:
         self.port = port
-        self.fuzzer = Fuzzer(seed)
+        self.fuzzer = Fuzzer(seed, calls)
         self.sent = 0
         self.closed_by_server = 0
         self.received_bytes = 0
@@ -234,12 +245,12 @@ class Campaign:
         self._selector.close()
 
 
-def campaign(port: int, pid: int, total: int, seed: int) -> None:
-    """Send ``total`` requests and tell how the server does.
+def campaign(port: int, pid: int, total: int, seed: int, calls: bool = False) -> None:
+    """Send ``total`` requests, or calls that are mostly right, and tell how the server does.
 
     Raises: TimeoutError when it hangs, OSError when it is gone, MemoryError when it grows.
     """
-    attack = Campaign(port, seed)
+    attack = Campaign(port, seed, calls=calls)
     started = time.monotonic()
     settled_bytes = 0
     try:

@@ -14,6 +14,7 @@ _UNTOLD: Final = {
 }  # fmt: skip
 
 
+_LAST_INDEX: Final = 2**64 - 2
 State = dict[tuple[int, bytes], object]  # database and key to all that is known of it
 
 
@@ -25,15 +26,36 @@ def state(client: RawClient) -> State:
         keys = client.call_parsed("KEYS", "*")
         assert isinstance(keys, list)
         for key in keys:
-            deadline = client.call_parsed("PEXPIRETIME", key)
-            if client.call_parsed("TYPE", key) == b"string":
-                found[db, key] = deadline, client.call_parsed("GET", key)
-            else:
-                whole = client.call_parsed("XINFO", "STREAM", key, "FULL", "COUNT", 0)
-                producers = parse(client.call("XIDMP", "PRODUCERS", key))
-                found[db, key] = deadline, _told(whole), producers
+            found[db, key] = client.call_parsed("PEXPIRETIME", key), _value(client, key)
     client.call("SELECT", 0)
     return found
+
+
+def _value(client: RawClient, key: bytes) -> object:
+    """All that is in a key; what has no order in the order of its bytes."""
+    kind = client.call_parsed("TYPE", key)
+    if kind == b"stream":
+        whole = client.call_parsed("XINFO", "STREAM", key, "FULL", "COUNT", 0)
+        return _told(whole), parse(client.call("XIDMP", "PRODUCERS", key))
+    if kind == b"hash":
+        pairs = client.call_parsed("HGETALL", key)
+        assert isinstance(pairs, list)
+        fields = pairs[::2]
+        until = client.call_parsed("HPEXPIRETIME", key, "FIELDS", len(fields), *fields)
+        assert isinstance(until, list)
+        return kind, sorted(zip(fields, pairs[1::2], until, strict=True))
+    if kind == b"set":
+        members = client.call_parsed("SMEMBERS", key)
+        assert isinstance(members, list)
+        return kind, sorted(members)
+    words = {
+        b"string": ("GET", key),
+        b"list": ("LRANGE", key, 0, -1),
+        b"zset": ("ZRANGE", key, 0, -1, "WITHSCORES"),
+        b"array": ("ARSCAN", key, 0, _LAST_INDEX),
+    }
+    assert isinstance(kind, bytes)
+    return kind, client.call_parsed(*words[kind])
 
 
 def _told(value: object) -> object:

@@ -8,6 +8,7 @@ from typing import Final
 
 from support.client import encode
 from support.fuzz.calls import Calls
+from support.fuzz.known import huge, waits
 from support.process import Process
 
 MOVES_MS: Final = (0, 0, 0, 1, 1, 2, 5, 10, 100, 1001)
@@ -55,9 +56,11 @@ class Work:
 
     def _command(self) -> list[bytes]:
         while True:
-            words = self._calls.next()
+            words = without_chance(without_block(without_history(self._calls.next())))
+            if waits(words) or huge(words):
+                continue
             if words[0].upper() not in _RARELY or self._chance.random() < 0.03:
-                return without_block(without_history(words))
+                return words
 
 
 def without_history(words: list[bytes]) -> list[bytes]:
@@ -77,6 +80,11 @@ def without_block(words: list[bytes]) -> list[bytes]:
         place = spelled.index(b"BLOCK")
         words = words[:place] + words[place + 2 :]
     return words
+
+
+def without_chance(words: list[bytes]) -> list[bytes]:
+    """The words of a call that takes all where it would take some by chance."""
+    return [*words[:2], b"1000000"] if words[0].upper() == b"SPOP" else words
 
 
 def command_names(server: Process) -> tuple[set[str], set[str]]:
