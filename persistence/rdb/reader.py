@@ -49,6 +49,7 @@ from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.keyspace import Keyspace
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
+FUNCTION_LIBRARY: Final = "function library"
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
 _BY_COMMANDS: Final = (
@@ -184,7 +185,7 @@ class RdbReader:
             for _ in range(3):
                 source.length()
         elif kind == FUNCTIONS:
-            self._leave("function library", _library_name(source.string()))
+            self._leave(FUNCTION_LIBRARY, _library_name(source.string()))
         elif kind == MODULE_NOTE:
             source.length()
             self._others.skip_parts()

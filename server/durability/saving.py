@@ -1,8 +1,9 @@
 """The snapshot beside the append-only file: SAVE, BGSAVE, save points, and the end of the server.
 
-The file is ``dbfilename`` in ``dir``. It is written under a temporary name and takes the place of
-the one before when it is on the disk, whole. A snapshot that Redis wrote is not overwritten: with
-the names mixed up, that would destroy data that we cannot read.
+The file is ``dbfilename`` in ``dir``; where that ends with .rdb, as files in Redis's own form do,
+ours ends with .hrs. It is written under a temporary name and takes the place of the one before when
+it is on the disk, whole. A snapshot that Redis wrote is not overwritten: it may be all there is to
+go back to.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from headrace.storage.freezing import frozen_key
 
 log: Final = logging.getLogger("headrace")
 
+RDB_SUFFIX: Final = b".rdb"
+OWN_SUFFIX: Final = b".hrs"
 RETRY_S: Final = 5  # after a failure, before save points are looked at again
 
 
@@ -63,9 +66,12 @@ class Saving:
 
     @property
     def path(self) -> bytes:
-        """Where the snapshot lies."""
+        """Where the snapshot lies: not where Redis would have its own."""
         config = self._server.config
-        return os.path.join(os.path.abspath(config.dir), config.dbfilename)
+        name = config.dbfilename
+        if name.endswith(RDB_SUFFIX):
+            name = name.removesuffix(RDB_SUFFIX) + OWN_SUFFIX
+        return os.path.join(os.path.abspath(config.dir), name)
 
     @property
     def temporary_path(self) -> bytes:

@@ -27,9 +27,12 @@ from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
+from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.rdb.reader import FUNCTION_LIBRARY, Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
-from headrace.persistence.snapshot.file import is_snapshot
+from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.numbered import EffectsDoor, NumberedRecords, foreign
 from headrace.server.loading.replayer import Replayer
@@ -39,6 +42,7 @@ from headrace.storage.regions.records import AA
 log: Final = logging.getLogger("headrace")
 
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
+RDB_KEYS: Final = 32  # keys of a snapshot of Redis, likewise
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
@@ -80,6 +84,7 @@ class Loader:
         self._file = 0  # index of the file at hand
         self._reader: AofReader | None = None
         self._snapshot: SnapshotLoader | None = None
+        self._rdb: RdbReader | None = None
         self._entries = 0  # of streams, in snapshots
         self.mends = True
         self.start = 0
@@ -114,8 +119,11 @@ class Loader:
     def _load_part(self) -> None:
         """Load a part of the file at hand."""
         status = self._status
-        if self._reader is None and self._snapshot is None:
+        if self._reader is None and self._snapshot is None and self._rdb is None:
             self._open(self._files[self._file])
+        if self._rdb is not None:
+            self._load_keys(self._rdb)
+            return
         reader = self._reader
         if reader is not None:
             if not self._load_some(reader):
@@ -135,8 +143,37 @@ class Loader:
             self._snapshot = None
             self._file += 1
 
+    def _load_keys(self, rdb: RdbReader) -> None:
+        """Load some keys of a snapshot of Redis."""
+        status = self._status
+        going_on = True
+        for _ in range(RDB_KEYS):
+            going_on = rdb.step()
+            if not going_on:
+                break
+        status.loaded_bytes = rdb.loaded_bytes
+        status.keys_loaded = rdb.keys
+        if going_on:
+            return
+        self._rdb = None
+        rdb.close()
+        path = self._files[0]
+        _tell_what_is_left(path, rdb.left)
+        if rdb.end < rdb.size_bytes:  # commands follow
+            self.start = rdb.end
+            return
+        self._done_bytes += rdb.size_bytes
+        self._file += 1
+
     def _open(self, path: bytes) -> None:
         """Find out what a file holds, and begin to load it."""
+        if not self._file and not self.start and self.numbered is None and is_rdb_file(path):
+            config = self._server.config
+            now_ms = self._server.clock.now_ns // 1_000_000
+            dbs = self._server.data.dbs
+            self._rdb = RdbReader(path, dbs, rdb_values(), defaults(config), now_ms)
+            log.info("%s is a snapshot of %s", os.fsdecode(path), self._rdb.writer)
+            return
         if not self.start and is_snapshot(path):
             if self._file:
                 raise PersistenceError(
@@ -361,3 +398,24 @@ class Loader:
             os.fsdecode(os.path.dirname(self._files[0])) if self._files else "no folder",
             spent_s,
         )
+
+
+def _tell_what_is_left(path: bytes, left: dict[str, Left]) -> None:
+    """Refuse a snapshot of Redis whose keys are not all known here; functions are only told.
+
+    Raises:
+        PersistenceError: keys would be missing.
+    """
+    told = [
+        f"{found.count} x {name}"
+        for name, found in sorted(left.items())
+        if name != FUNCTION_LIBRARY
+    ]
+    if told:
+        raise PersistenceError(
+            f"{os.fsdecode(path)} holds what is not known here: {', '.join(told)}. To leave that "
+            f"out: headrace import {os.fsdecode(path)} --skip-unsupported --dir NEW-FOLDER"
+        )
+    for name, found in left.items():
+        keys = ", ".join([shown(key) for key in found.keys])
+        log.warning("%s: left out: %d x %s: %s", os.fsdecode(path), found.count, name, keys)

@@ -14,10 +14,11 @@ from headrace.persistence.aof.identity import Life, last_life
 from headrace.persistence.errors import PersistenceError, os_refusal
 from headrace.persistence.files import read_head
 from headrace.persistence.rdb.head import HEAD_BYTES, is_rdb
-from headrace.persistence.snapshot.file import is_snapshot, rdb_refusal
+from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot, rdb_refusal
 from headrace.persistence.snapshot.layout import MAGIC
 from headrace.server.config.config import Config
 from headrace.server.durability.durability import Durability
+from headrace.server.durability.saving import RDB_SUFFIX
 from headrace.server.loading.loader import SLICE_NS, Loader
 from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.state import Server
@@ -135,10 +136,18 @@ async def load_dump(server: Server, durability: Durability) -> bool:
         PersistenceError: it cannot be read or trusted.
     """
     path = durability.saving.path
+    rdb = redis_dump(server.config)
+    if file_size(path) < 0:
+        if file_size(rdb) < 0:
+            return True
+        path = rdb
+    elif is_newer(rdb, path):
+        log.warning("%s is newer, and not loaded: move the other one away", os.fsdecode(rdb))
     size_bytes = file_size(path)
-    if size_bytes < 0:
-        warn_of_rdb(server.config)
-        return True
+    if path == rdb and is_rdb_file(path):
+        own = os.fsdecode(durability.saving.path)
+        log.info("Loading what Redis saved; SAVE will write %s", own)
+        return await load(server, Loader(server, durability, [path], size_bytes, True))
     if not is_snapshot(path):
         raise PersistenceError(
             f"{os.fsdecode(path)}, which `dbfilename` names, is no snapshot: it does not start "
@@ -147,9 +156,22 @@ async def load_dump(server: Server, durability: Durability) -> bool:
     return await load(server, Loader(server, durability, [path], size_bytes, True))
 
 
+def redis_dump(config: Config) -> bytes:
+    """Where Redis would have left its snapshot."""
+    name = config.dbfilename if config.dbfilename.endswith(RDB_SUFFIX) else REDIS_DUMP
+    return os.path.join(os.path.abspath(config.dir), name)
+
+
+def is_newer(path: bytes, other: bytes) -> bool:
+    """Whether a file is there and was written after another one."""
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime_ns > os.stat(other).st_mtime_ns
+    return False
+
+
 def warn_of_rdb(config: Config) -> None:
-    """Say so where Redis's own snapshot lies in a folder that a server begins empty in."""
-    path = os.path.join(os.path.abspath(config.dir), REDIS_DUMP)
+    """Say so where Redis's own snapshot lies beside an append-only folder that is empty."""
+    path = redis_dump(config)
     with contextlib.suppress(OSError, PersistenceError):
         head = read_head(path, HEAD_BYTES)
         if is_rdb(head):

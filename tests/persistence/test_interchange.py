@@ -312,19 +312,56 @@ def test_a_damaged_rdb_file_is_refused(fresh_redis: Factory, tmp_path: Path) -> 
 
 
 @pytest.mark.judge
-def test_a_server_refuses_what_only_import_reads(
+def test_a_server_starts_on_what_redis_saved(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
 ) -> None:
-    redis = fresh_redis(*AOF)
-    redis.call("SET", "k", "v")
-    redis.call("SAVE")
+    """It saves under a name of its own, and starts on that from then on."""
+    redis = fresh_redis()
+    with redis.client() as client:
+        fill(client)
+        client.call("SELECT", 0)
+        fill_groups(client)
+        client.call("SAVE")
+    before = everything(redis)
     redis.kill()
-    (redis.directory / "dump.rdb").rename(tmp_path / "dump.rdb")
-    for options, source in (
-        ((*AOF,), redis.directory),
-        (("--dbfilename", "dump.rdb"), tmp_path),
-    ):
-        server = fresh_server(*options, directory=source, start=False, check_log=False)
-        server.spawn()
-        assert server.wait() == 1
-        assert "headrace import" in server.log()
+    saved = (redis.directory / "dump.rdb").read_bytes()
+    for number, options in enumerate(((), ("--dbfilename", "other.rdb"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = folder / (options[1] if options else "dump.rdb")
+        path.write_bytes(saved)
+        server = fresh_server(*DEBUG, *options, directory=folder)
+        assert everything(server) == before
+        assert "is a snapshot of" in server.log()
+        server.call("SET", "more", "1")
+        server.call("SAVE")
+        server.restart()
+        assert server.call("GET", "more") == b"1"
+        assert path.read_bytes() == saved
+        assert path.with_suffix(".hrs").exists()
+
+
+@pytest.mark.judge
+def test_a_server_starts_on_a_folder_of_redis(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
+) -> None:
+    """A base in Redis's form, commands behind it, and a file in which both stand."""
+    redis = fresh_redis(*AOF)
+    fill_redis(redis, True)
+    before = everything(redis)
+    redis.kill()
+    copy_folder(redis, tmp_path)
+    server = fresh_server(*AOF, *DEBUG, directory=tmp_path)
+    assert everything(server) == before
+    server.call("SET", "more", "1")
+    server.call("BGREWRITEAOF")
+    wait_until(server, "aof_rewrites", "1")
+    wait_until(server, "aof_rewrite_in_progress", "0")
+    after = everything(server)
+    assert everything(server.restart(crash=True)) == after
+    folder = redis.directory / FOLDER
+    parts = [next(folder.glob(f"*.{kind}.*")).read_bytes() for kind in ("base", "incr")]
+    single = tmp_path / "single"
+    single.mkdir()
+    (single / "appendonly.aof").write_bytes(b"".join(parts))
+    assert everything(fresh_server(*AOF, *DEBUG, directory=single)) == before

@@ -22,7 +22,6 @@ LATE = {
     "ctypes": "the allocator is asked later, of some systems",
     "encodings.idna": "addresses are seldom in other scripts",
     "headrace.compat.doc_notation": "it is documentation",
-    "headrace.persistence.rdb.reader": "only tools read files of Redis's",
     "headrace.server.commands.connection.docs": "it is documentation",
     "headrace.server.commands.keys.docs": "it is documentation",
     "headrace.server.commands.pubsub.docs": "it is documentation",
