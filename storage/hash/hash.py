@@ -52,6 +52,7 @@ from headrace.storage.packed.table import PAIRS as PAIR_TABLE
 from headrace.storage.packed.table import Table
 
 HASH: Final = b"hash"
+_SCATTERED: Final[i64] = 10_000
 _DIGEST_NUMBER: Final = 4
 _DIGEST_OF_DEADLINE: Final = b"!!hexpire!!"
 _OBJECT_BYTES: Final = 32
@@ -151,6 +152,17 @@ class Hash(Collection):
         if isinstance(rep, TimedTable) and has_passed(rep.first_ms(), now_ms):
             found = [rep.living(bucket, now_ms) for bucket in found]
         return cursor, found
+
+    def is_scattered(self) -> bool:
+        """Whether it is so large that what is looked for in it may be in no cache."""
+        rep = self.rep
+        return isinstance(rep, Table) and rep.count >= _SCATTERED
+
+    def look_ahead(self, fields: list[bytes]) -> None:
+        """Have what it holds of some fields, if it is scattered, brought into the caches."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            rep.look_ahead(fields)
 
     # Changing
 

@@ -7,6 +7,7 @@ from headrace.server.commands.hashes import (  # noqa: F401
     fields,
     importing,
     lifetimes,
+    together,
     whole,
 )
 

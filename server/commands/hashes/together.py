@@ -1,0 +1,188 @@
+"""HGET, HGETALL, HSET and HINCRBY in a pipeline, whatever keys they name: all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.server.changes.events import MISSED
+from headrace.server.clients.session import NO_TOUCH
+from headrace.server.commands.hashes import counting, fields, whole  # noqa: F401  (the rows)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.small import HEAD, count_of
+
+ALIKE_BYTES: Final = 64 * 1024  # of replies, about, that are made at once
+
+
+@alike("HGET", of_any_key=True)
+def hget_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Single fields of hashes of which no field expires."""
+    server = call.server
+    db = call.db
+    touches = not call.session.special & NO_TOUCH
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    ahead = first
+    while at < end:
+        words = requests[at]
+        key = words[1]
+        value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
+        if value is None:
+            if server.changes.expired or server.key_events.flags & MISSED.kind:
+                break
+            out.null()
+        else:
+            if not isinstance(value, Hash) or value.is_timed():
+                break
+            if at >= ahead and value.is_scattered():
+                ahead = _look_ahead(value, requests, at, end)
+            text = value.get(words[2])
+            if text is None:
+                out.null()
+            else:
+                out.text(text)
+            hits += 1
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    server.statistics.keyspace_hits += hits
+    server.statistics.keyspace_misses += at - first - hits
+    return at - first, out.replies()
+
+
+@alike("HGETALL", of_any_key=True)
+def hgetall_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Small hashes of which no field expires."""
+    server = call.server
+    db = call.db
+    touches = not call.session.special & NO_TOUCH
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    while at < end:
+        key = requests[at][1]
+        value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
+        if value is None:
+            if server.changes.expired or server.key_events.flags & MISSED.kind:
+                break
+            out.map(0)
+        else:
+            if not isinstance(value, Hash):
+                break
+            rep = value.rep
+            if not isinstance(rep, bytes):
+                break
+            out.map(count_of(rep))
+            out.strings(rep[HEAD:])
+            hits += 1
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    server.statistics.keyspace_hits += hits
+    server.statistics.keyspace_misses += at - first - hits
+    return at - first, out.replies()
+
+
+@alike("HSET", of_any_key=True)
+def hset_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Fields of hashes of which no field expires, or that are made."""
+    server = call.server
+    db = call.db
+    width = len(requests[first])
+    if width % 2 or not _may_change(call):
+        return NONE_ALIKE, NO_REPLIES
+    limits = server.data.hash_limits
+    out = Packer(call.session.resp3)
+    at = first
+    ahead = first
+    while at < end:
+        words = requests[at]
+        key = words[1]
+        value = db.get(key, call.now_ms)
+        if value is None:
+            if server.changes.expired:
+                break
+            value = Hash()
+            db.put(key, value, call.now_ms)
+        elif not isinstance(value, Hash) or value.is_timed():
+            break
+        if at >= ahead and value.is_scattered():
+            ahead = _look_ahead(value, requests, at, end)
+        value.fit(words, 2, limits)
+        added = 0
+        for place in range(2, width, 2):
+            if value.put(words[place], words[place + 1], limits):
+                added += 1
+        out.number(added)
+        at += 1
+    _record(call, requests, first, at, width // 2 - 1)
+    return at - first, out.replies()
+
+
+@alike("HINCRBY", of_any_key=True)
+def hincrby_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Numbers in hashes that are there, of which no field expires."""
+    if not _may_change(call):
+        return NONE_ALIKE, NO_REPLIES
+    limits = call.server.data.hash_limits
+    out = Packer(call.session.resp3)
+    at = first
+    while at < end:
+        words = requests[at]
+        value = call.db.get(words[1], call.now_ms)
+        if not isinstance(value, Hash) or value.is_timed():
+            break
+        total = parse_integer(words[3])
+        old = value.get(words[2])
+        number = 0 if old is None else parse_integer(old)
+        if total is None or number is None:
+            break
+        total += number
+        if not INT64_MIN <= total <= INT64_MAX:
+            break
+        value.put(words[2], b"%d" % total, limits)
+        out.number(total)
+        at += 1
+    _record(call, requests, first, at, 1)
+    return at - first, out.replies()
+
+
+def _may_change(call: Call) -> bool:
+    """Whether a change concerns only the logs."""
+    server = call.server
+    alone = call.nobody_listens() and not call.db.hides and not server.blocking.key_count
+    return alone and server.data.region is None
+
+
+def _look_ahead(value: Hash, requests: list[list[bytes]], first: int, end: int) -> int:
+    """Have what a large hash holds of the fields of requests brought into the caches.
+
+    Returns: up to where, because requests behind that are for another key.
+    """
+    key = requests[first][1]
+    at = first + 1
+    while at < end and requests[at][1] == key:
+        at += 1
+    value.look_ahead([words[2] for words in requests[first:at]])
+    return at
+
+
+def _record(call: Call, requests: list[list[bytes]], first: int, end: int, each: int) -> None:
+    """Record what was changed, and count the changes."""
+    if end > first:
+        if call.recorded:
+            call.record_alike(requests[first:end])
+        call.count(each * (end - first))
