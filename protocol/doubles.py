@@ -5,9 +5,13 @@ from __future__ import annotations
 from math import copysign, isinf, isnan
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.protocol.grisu import digits_of, exponent_of_last
+from headrace.protocol.wire import DECIMALS
 
 _WHOLE: Final = float(1 << 62)
+_SHORT: Final[i64] = 1000
 
 
 def double(value: float) -> bytes:
@@ -17,9 +21,9 @@ def double(value: float) -> bytes:
     most.
     """
     if -_WHOLE <= value <= _WHOLE:
-        whole = int(value)
-        if whole == value and whole:
-            return b"%d" % whole
+        whole: i64 = i64(value)
+        if float(whole) == value and whole:
+            return DECIMALS[whole] if 0 < whole < _SHORT else b"%d" % int(whole)
     return in_digits(value)
 
 

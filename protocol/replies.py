@@ -197,7 +197,12 @@ def _atom(reply: object, resp3: bool) -> bytes | None:
         return null_array(resp3)
     if isinstance(reply, ErrorReply):
         return b"-" + reply.text + b"\r\n"
-    return None
+    return _double(reply, resp3) if isinstance(reply, float) else None
+
+
+def _double(value: float, resp3: bool) -> bytes:
+    text = double(value)
+    return b",%b\r\n" % text if resp3 else bulk(text)
 
 
 class _Pieces:
@@ -284,9 +289,6 @@ class _Pieces:
 
 
 def _rare(reply: object, resp3: bool) -> bytes:
-    if isinstance(reply, float):
-        text = double(reply)
-        return b"," + text + b"\r\n" if resp3 else bulk(text)
     if isinstance(reply, Decimal):
         return b"," + reply.digits + b"\r\n" if resp3 else bulk(reply.digits)
     if isinstance(reply, Verbatim):

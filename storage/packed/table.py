@@ -127,6 +127,26 @@ class Table:
         """Set the score of a key in a table of ``SCORES``; False if the key was there already."""
         return self._put(key, _packed_score(score))
 
+    def swap_score(self, key: bytes, score: float) -> float:
+        """As ``put_score``; returns the score it had before, not a number for a new key.
+
+        Equal scores are not exchanged, so that a 0 keeps its sign.
+        """
+        number = self._number(hash_of(key, 0, len(key), self.seed))
+        bucket = self._bucket(number)
+        place = find_element(bucket, key, SCORES)
+        rest = _packed_score(score)
+        if place < 0:
+            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
+            self._added(~place + 1)
+            return NO_SCORE
+        start = next_at(bucket, place)
+        old = read_f64_le(bucket, start)
+        if old != score:
+            end = start + SCORE_BYTES
+            self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
+        return old
+
     def _put(self, key: bytes, rest: bytes) -> bool:
         number = self._number(hash_of(key, 0, len(key), self.seed))
         bucket = self._bucket(number)

@@ -19,6 +19,7 @@ from typing import Final
 from librt.strings import (
     BytesWriter,
     read_f64_le,
+    read_i32_le,
     read_i64_le,
     write_f64_le,
     write_i16_le,
@@ -33,6 +34,7 @@ from headrace.storage.packed.strings import (
     length_at,
     next_at,
     packed_bytes,
+    packed_string,
     write_string,
 )
 
@@ -40,6 +42,13 @@ HEAD_BYTES: Final[i64] = 2
 SCORE_BYTES: Final[i64] = 8
 MOST: Final[i64] = 32767  # members of one run
 EMPTY: Final = b"\0\0"
+_TAIL_BYTES: Final[i64] = 4
+_BYTE: Final[i64] = 0xFF
+_RETURN: Final[i64] = 0x0D
+_ZERO: Final[i64] = 0x30
+_END_BYTES: Final[i64] = 2
+_COMMON: Final[i64] = 256
+_HEADS: Final = [size.to_bytes(2, "little") for size in range(256)]
 
 
 def size_of(run: bytes) -> i64:
@@ -80,16 +89,40 @@ def compare_at(run: bytes, place: i64, member: bytes) -> i64:
 
 
 def number_of(run: bytes, member: bytes) -> i64:
-    """The number of a member; -1 where it is not there. Complexity: O(members)."""
+    """The number of a member; -1 where it is not there. Complexity: O(members).
+
+    A member that is another one costs two reads, of its length and of its last four bytes.
+    """
     size: i64 = len(member)
     place = first_place(run)
     end: i64 = len(run)
     number: i64 = 0
+    if size < _TAIL_BYTES:
+        while place < end:
+            length = length_at(run, place)
+            if length == size and is_same(run, place + header_bytes(length), member):
+                return number
+            place += packed_bytes(length)
+            number += 1
+        return -1
+    tail = read_i32_le(member, size - _TAIL_BYTES)
     while place < end:
-        length = length_at(run, place)
-        if length == size and is_same(run, place + header_bytes(length), member):
+        head = i64(read_i32_le(run, place))
+        length = (head >> 8 & _BYTE) - _ZERO
+        start = place + 4
+        if head >> 16 & _BYTE != _RETURN:
+            length = 10 * length + (head >> 16 & _BYTE) - _ZERO
+            start += 1
+            if head >> 24 & _BYTE != _RETURN:
+                length = length_at(run, place)
+                start = place + header_bytes(length)
+        if (
+            length == size
+            and read_i32_le(run, start + size - _TAIL_BYTES) == tail
+            and is_same(run, start, member)
+        ):
             return number
-        place += packed_bytes(length)
+        place = start + length + _END_BYTES
         number += 1
     return -1
 
@@ -142,64 +175,94 @@ def inserted(run: bytes, number: i64, score: float, member: bytes) -> bytes:
     """The run with one member more, which gets this number."""
     place = place_of(run, number)
     scored = HEAD_BYTES + SCORE_BYTES * number
-    out = BytesWriter()
-    write_i16_le(out, i16(size_of(run) + 1))
-    out.write(run[HEAD_BYTES:scored])
-    write_f64_le(out, score)
-    out.write(run[scored:place])
-    write_string(out, member)
-    out.write(run[place:])
-    return out.getvalue()
+    return b"%b%b%b%b%b%b" % (
+        _head(size_of(run) + 1),
+        run[HEAD_BYTES:scored],
+        _packed_score(score),
+        run[scored:place],
+        packed_string(member),
+        run[place:],
+    )
 
 
 def without(run: bytes, first: i64, end: i64) -> bytes:
     """The run without the members from ``first`` up to and without ``end``."""
     start = place_of(run, first)
     stop = next_at(run, start, end - first)
-    out = BytesWriter()
-    write_i16_le(out, i16(size_of(run) - (end - first)))
-    out.write(run[HEAD_BYTES : HEAD_BYTES + SCORE_BYTES * first])
-    out.write(run[HEAD_BYTES + SCORE_BYTES * end : start])
-    out.write(run[stop:])
-    return out.getvalue()
+    return b"%b%b%b%b" % (
+        _head(size_of(run) - (end - first)),
+        run[HEAD_BYTES : HEAD_BYTES + SCORE_BYTES * first],
+        run[HEAD_BYTES + SCORE_BYTES * end : start],
+        run[stop:],
+    )
 
 
 def part_of(run: bytes, first: i64, end: i64) -> bytes:
     """A run of the members from ``first`` up to and without ``end``."""
     start = place_of(run, first)
     stop = next_at(run, start, end - first)
-    out = BytesWriter()
-    write_i16_le(out, i16(end - first))
-    out.write(run[HEAD_BYTES + SCORE_BYTES * first : HEAD_BYTES + SCORE_BYTES * end])
-    out.write(run[start:stop])
-    return out.getvalue()
+    return b"%b%b%b" % (
+        _head(end - first),
+        run[HEAD_BYTES + SCORE_BYTES * first : HEAD_BYTES + SCORE_BYTES * end],
+        run[start:stop],
+    )
 
 
 def joined(run: bytes, other: bytes) -> bytes:
     """A run of the members of two, of which the first one's come first."""
-    out = BytesWriter()
-    write_i16_le(out, i16(size_of(run) + size_of(other)))
     middle = first_place(run)
     other_middle = first_place(other)
-    out.write(run[HEAD_BYTES:middle])
-    out.write(other[HEAD_BYTES:other_middle])
-    out.write(run[middle:])
-    out.write(other[other_middle:])
-    return out.getvalue()
+    return b"%b%b%b%b%b" % (
+        _head(size_of(run) + size_of(other)),
+        run[HEAD_BYTES:middle],
+        other[HEAD_BYTES:other_middle],
+        run[middle:],
+        other[other_middle:],
+    )
 
 
 def moved(run: bytes, number: i64, to: i64, score: float) -> bytes:
     """The run with another score for a member, which then stands before the one numbered ``to``."""
+    scored = HEAD_BYTES + SCORE_BYTES * number
+    packed = _packed_score(score)
     if number <= to <= number + 1:  # it stays where it is
-        scored = HEAD_BYTES + SCORE_BYTES * number
-        out = BytesWriter()
-        out.write(run[:scored])
-        write_f64_le(out, score)
-        out.write(run[scored + SCORE_BYTES :])
-        return out.getvalue()
-    member = member_at(run, place_of(run, number))
-    rest = without(run, number, number + 1)
-    return inserted(rest, to - 1 if to > number else to, score, member)
+        return b"%b%b%b" % (run[:scored], packed, run[scored + SCORE_BYTES :])
+    to_scored = HEAD_BYTES + SCORE_BYTES * to
+    if to > number:
+        place = place_of(run, number)
+        after = next_at(run, place)
+        to_place = next_at(run, after, to - number - 1)
+        return b"%b%b%b%b%b%b%b" % (
+            run[:scored],
+            run[scored + SCORE_BYTES : to_scored],
+            packed,
+            run[to_scored:place],
+            run[after:to_place],
+            run[place:after],
+            run[to_place:],
+        )
+    to_place = place_of(run, to)
+    place = next_at(run, to_place, number - to)
+    after = next_at(run, place)
+    return b"%b%b%b%b%b%b%b" % (
+        run[:to_scored],
+        packed,
+        run[to_scored:scored],
+        run[scored + SCORE_BYTES : to_place],
+        run[place:after],
+        run[to_place:place],
+        run[after:],
+    )
+
+
+def _head(size: i64) -> bytes:
+    return _HEADS[size] if size < _COMMON else int(size).to_bytes(2, "little")
+
+
+def _packed_score(score: float) -> bytes:
+    out = BytesWriter()
+    write_f64_le(out, score)
+    return out.getvalue()
 
 
 def member_at(run: bytes, place: i64) -> bytes:

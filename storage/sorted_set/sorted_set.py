@@ -11,6 +11,7 @@ by what comes first.
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -40,6 +41,9 @@ from headrace.storage.sorted_set.runs import (
 )
 
 SORTED_SET: Final = b"zset"
+SAME: Final[i64] = 0  # what became of a member
+NEW: Final[i64] = 1
+CHANGED: Final[i64] = 2
 _DIGEST_NUMBER: Final = 3
 _SMALL_BYTES: Final = 33 + 32  # of the ``bytes`` and of the object that holds it
 
@@ -156,6 +160,29 @@ class SortedSet(Collection):
             rep = self.rep
         assert isinstance(rep, Large)
         rep.add(member, score)
+
+    def put(self, member: bytes, score: float, limits: SmallLimits) -> i64:
+        """Give a member a score; ``NEW``, ``CHANGED`` or ``SAME``."""
+        rep = self.rep
+        if isinstance(rep, bytes):
+            number = number_of(rep, member)
+            if number < 0:
+                self.add(member, score, limits)
+                return NEW
+            if score_at(rep, number) == score:
+                return SAME
+            score += 0.0
+            self.rep = moved(rep, number, below(rep, score, member), score)
+            return CHANGED
+        assert isinstance(rep, Large)
+        old = rep.table.swap_score(member, score)
+        if isnan(old):
+            rep.tree.insert(score, member)
+            return NEW
+        if old == score:
+            return SAME
+        rep.tree.move(member, old, score)
+        return CHANGED
 
     def change(self, member: bytes, score: float, to: float) -> None:
         """Give a member that is there with one score another one."""

@@ -11,10 +11,23 @@ from headrace.compat.errors import NOT_A_FLOAT, SYNTAX, CommandError
 from headrace.compat.floats import parse_double
 from headrace.compat.sorted_set_errors import GT_LT_AND_NX, INCR_ONE_PAIR, NX_AND_XX
 from headrace.protocol.doubles import double
-from headrace.server.commands.sorted_set_keys import ADDED, CH, GT, INCR, LT, NX, XX, Adding
+from headrace.server.commands.sorted_set_keys import (
+    ADDED,
+    CH,
+    GT,
+    INCR,
+    LT,
+    NX,
+    XX,
+    Adding,
+    limits,
+    new_sorted_set,
+    sorted_set_to_change,
+)
 from headrace.server.commands.sorted_sets.events import INCREASED
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, WRITE, KeySpec, command
+from headrace.storage.sorted_set.sorted_set import NEW, SAME
 
 _OPTIONS: Final[dict[bytes, int]] = {
     b"NX": int(NX),
@@ -25,6 +38,8 @@ _OPTIONS: Final[dict[bytes, int]] = {
     b"INCR": int(INCR),
 }
 _LONGEST_OPTION: Final = 4
+_FIRST_SCORE: Final = 2
+_ONE_PAIR: Final = 4  # words of a ZADD of one member without options
 _DIGIT_NINE: Final = 0x39
 
 
@@ -47,6 +62,8 @@ def zadd(call: Call) -> object:
             break
         options |= option
         at += 1
+    if count == _ONE_PAIR and at == _FIRST_SCORE:
+        return _add_one(call, argv)
     if (count - at) % 2 or at == count:
         raise CommandError(SYNTAX)
     if options & NX and options & XX:
@@ -86,6 +103,22 @@ def zincrby(call: Call) -> object:
     adding.add_pair(score, call.argv[3])
     adding.run(call)
     return _increased(call, adding)
+
+
+def _add_one(call: Call, argv: list[bytes]) -> int:
+    """ZADD of one member without options, which most are."""
+    score = parse_double(argv[2])
+    if score is None:
+        raise CommandError(NOT_A_FLOAT)
+    key = argv[1]
+    value = sorted_set_to_change(call, key)
+    if value is None:
+        value = new_sorted_set(call, 1, len(argv[3]))
+        call.put(key, value)
+    became = value.put(argv[3], score, limits(call))
+    if became != SAME:
+        call.changed(key, ADDED, argv)
+    return 1 if became == NEW else 0
 
 
 def _increased(call: Call, adding: Adding) -> object:
