@@ -251,6 +251,8 @@ def packed_strings(count: int, pieces: list[bytes]) -> Packed:
         count: how many there are.
         pieces: they.
     """
+    if len(pieces) == 1:
+        return Packed(array_header(count) + pieces[0])
     pieces.insert(0, array_header(count))
     return Packed(b"".join(pieces))
 

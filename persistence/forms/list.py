@@ -181,8 +181,10 @@ class ListReader(Reader):
         self._nodes = None
         if nodes.missing < 0:
             raise intake.malformed("as many nodes as a list has")
+        row = row_of(nodes.limits, nodes.is_listpack, nodes.pieces, nodes.counts, nodes.sizes)
+        row.shrink(nodes.limits, False)  # as Redis, which decides anew when it loads a list
         value = List()
-        value.rep = row_of(nodes.limits, nodes.is_listpack, nodes.pieces, nodes.counts, nodes.sizes)
+        value.rep = row
         intake.place(nodes.key, value, nodes.expire_ms)
 
 

@@ -198,13 +198,8 @@ class List(Collection):
         """As ``pop``, where something is added before ``shrink``."""
         rep = self.rep
         if isinstance(rep, bytes):
-            last = small.count_of(rep) - 1
-            if right:
-                string = small.get(rep, last)
-                self.rep = small.cut(rep, 0, 1)
-            else:
-                string = small.get(rep, 0)
-                self.rep = small.cut(rep, 1, 0)
+            string, rest = small.popped_right(rep) if right else small.popped_left(rep)
+            self.rep = rest
             return string
         assert isinstance(rep, Row)
         return rep.pop_right() if right else rep.pop_left()

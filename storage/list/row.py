@@ -43,6 +43,8 @@ _SEALED: Final = 192  # so many of them
 _OPENED: Final = 64  # elements that are unpacked at once
 _SEALED_TO_READ: Final = 24  # elements of an open end: asked for so many, it is packed first
 _SPARE_PLACES: Final = 32
+_MARKED: Final = 6  # every 64th element is marked in a piece that is looked into again
+_BETWEEN_MARKS: Final = (1 << _MARKED) - 1
 ALONE: Final = -1  # the size of a node that is one string, and no listpack
 
 
@@ -78,6 +80,8 @@ class Row:
         self.pieces: list[bytes] = [piece]
         self.starts = vec[i64]([0])
         self.sizes = vec[i64]([size])
+        self._seen = b""  # the piece that an index led into last
+        self._marks = vec[i64]()  # the places of every 64th element there, as far as known
 
     def copy(self) -> Row:
         """An equal row, which shares the pieces."""
@@ -325,6 +329,27 @@ class Row:
 
     # Reading
 
+    def _at(self, piece: bytes, number: i64) -> i64:
+        """The place of an element in a piece."""
+        mark = number >> _MARKED
+        if not mark:
+            return next_at(piece, 0, number)
+        if piece is not self._seen:
+            self._seen = piece
+            self._marks = vec[i64]()
+            return next_at(piece, 0, number)
+        marks = self._marks
+        known: i64 = len(marks)
+        if known <= mark:
+            at = marks[known - 1] if known else 0
+            if not known:
+                marks = append(marks, 0)
+            while len(marks) <= mark:
+                at = next_at(piece, at, _BETWEEN_MARKS + 1)
+                marks = append(marks, at)
+            self._marks = marks
+        return next_at(piece, marks[mark], number & _BETWEEN_MARKS)
+
     def get(self, index: i64) -> bytes:
         """The element with ``index`` elements before it."""
         left = self.left
@@ -339,7 +364,7 @@ class Row:
         position = self.base + index
         place = self._place_of(position)
         piece = self.pieces[place]
-        return string_at(piece, next_at(piece, 0, position - self._piece_start(place)))
+        return string_at(piece, self._at(piece, position - self._piece_start(place)))
 
     def packed(self, index: i64, count: i64) -> list[bytes]:
         """``count`` elements from ``index`` on, packed, in one or more pieces.
@@ -383,7 +408,7 @@ class Row:
             stop = self._end(place)
             if place + 1 == len(self.pieces):
                 stop -= len(self.right)
-            low = next_at(piece, 0, skipped) if skipped else 0
+            low = self._at(piece, skipped) if skipped else 0
             if end < stop:
                 found.append(piece[low : next_at(piece, low, end - position)])
                 return

@@ -65,6 +65,19 @@ def pushed_left(small: bytes, strings: list[bytes], first: i64) -> bytes:
     return out.getvalue()
 
 
+def popped_left(small: bytes) -> tuple[bytes, bytes]:
+    """The first element, and what is left without it."""
+    at = next_at(small, START)
+    return string_at(small, START), _COUNTS[count_of(small) - 1] + small[at:]
+
+
+def popped_right(small: bytes) -> tuple[bytes, bytes]:
+    """The last element, and what is left without it."""
+    left = count_of(small) - 1
+    at = next_at(small, START, left)
+    return string_at(small, at), _COUNTS[left] + small[START:at]
+
+
 def get(small: bytes, index: i64) -> bytes:
     """The element with ``index`` elements before it."""
     return string_at(small, next_at(small, START, index))

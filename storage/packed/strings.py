@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, read_i64_le, write_i16_le, write_i32_le
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i16_le, write_i32_le
 from mypy_extensions import i16, i32, i64
 
 NOWHERE: Final = -1
@@ -121,7 +121,15 @@ def next_at(piece: bytes, at: i64, count: i64 = 1) -> i64:
     Behind the last one that is the end of the piece.
     """
     while count > 0:
-        at += packed_bytes(length_at(piece, at))
+        head = i64(read_i32_le(piece, at))  # no string takes fewer bytes
+        first = (head >> 8 & 0xFF) - _ZERO
+        second = head >> 16 & 0xFF
+        if second == _RETURN:
+            at += first + _END_BYTES + 4
+        elif head >> 24 == _RETURN:
+            at += 10 * first + second - _ZERO + _END_BYTES + 5
+        else:
+            at += packed_bytes(length_at(piece, at))
         count -= 1
     return at
 

@@ -14,6 +14,8 @@ pytestmark = pytest.mark.judge
 KEYS = ["a", "a", "b", "c", "text", "none"]
 WRONG = ["", "x", "1.0", " 1", "9223372036854775808", "-9223372036854775808", "0x1"]
 SIDES = ["LEFT", "RIGHT", "left", "Right"]
+SORTED_BY = ["w_*", "w_*", "nosort", "#", "*", "w_*x", "w_*->f", "h_*->f"]
+FOUND = ["#", "w_*", "w_1", "*", "w_*->f", "h_*->g", "h_*->", "h_*"]
 FILLS = [-2, -1, -5, 0, 1, 4, 32]
 
 
@@ -188,6 +190,10 @@ def test_order_of_checks_of_those_that_wait(pair: Pair) -> None:
 @pytest.mark.since(8, 10)
 def test_sorting_by_chance(pair: Pair) -> None:
     chance = Random(5)
+    for name in ("1", "2", "10"):
+        pair.both("HSET", f"h_{name}", "f", f"-{name}", "g", "text")
+    pair.both("HSET", "h_3", "f", "7")
+    pair.both("HPEXPIRE", "h_3", 1, "FIELDS", 1, "f")
     numbers = ["1", "2", "10", "-5", "1.5", "1e2", "0x10", "inf", "3", "3.0"]
     for number in range(300):
         pair.both("DEL", "l", "s", "z", "t")
@@ -198,11 +204,17 @@ def test_sorting_by_chance(pair: Pair) -> None:
         pair.both("SET", f"w_{chance.choice(numbers)}", chance.choice([*numbers, "abc"]))
         words: list[str] = []
         if chance.random() < 0.5:
-            words += ["BY", chance.choice(["w_*", "w_*", "nosort", "#", "*", "w_*x", "w_*->f"])]
+            words += [
+                "BY",
+                chance.choice(SORTED_BY),
+            ]
         if chance.random() < 0.5:
             words += ["LIMIT", str(chance.randrange(-2, 9)), str(chance.randrange(-2, 9))]
         for _ in range(chance.choice([0, 0, 1, 2])):
-            words += ["GET", chance.choice(["#", "w_*", "w_1", "*", "w_*->f"])]
+            words += [
+                "GET",
+                chance.choice(["#", "w_*", "w_1", "*", "w_*->f", "h_*->g", "h_*->", "h_*"]),
+            ]
         words += chance.choice([[], ["DESC"], ["ASC"]])
         if chance.random() < 0.4:
             words.append("ALPHA")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.server.dispatch.call import Call
+from headrace.storage.hash.hash import Hash
+from headrace.storage.hash.timed import has_passed
 from headrace.storage.string.string import string_bytes
 
 _ARROW: Final = b"->"
@@ -37,6 +39,10 @@ class Pattern:
         value = call.lookup(self._before + element + self._after)
         if value is None:
             return None
-        if self._field:
+        if not self._field:
+            return string_bytes(value)
+        if not isinstance(value, Hash):
             return None
-        return string_bytes(value)
+        if call.db.expire_enabled and has_passed(value.deadline_ms(self._field), call.now_ms):
+            return None
+        return value.get(self._field)

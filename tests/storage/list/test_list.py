@@ -245,3 +245,18 @@ def test_the_memory_it_says(size: int) -> None:
     used = made.used_bytes(0)
     assert 50_000 * (size + 7) <= used <= 50_000 * (size + 9)
     assert abs(made.used_bytes(5) - used) < used // 20
+
+
+def test_an_index_is_found_again_in_a_piece_that_changes() -> None:
+    """Places in a piece are remembered, and forgotten with it."""
+    limits = NodeLimits(-2)
+    chance = Random(3)
+    model = [b"%d" % chance.randrange(10 ** chance.randrange(1, 12)) for _ in range(3000)]
+    made = list_of(model, limits)
+    for _ in range(3000):
+        index = chance.randrange(len(model))
+        for near in (index, max(0, index - 70), min(len(model) - 1, index + 200)):
+            assert made.get(near) == model[near]
+        if chance.random() < 0.1:
+            model[index] = b"x" * chance.randrange(20)
+            made.set(index, model[index], limits)
