@@ -59,6 +59,19 @@ def test_a_scan_of_a_large_set_writes_17_digits(pair: Pair) -> None:
     pair.both("CONFIG", "SET", "zset-max-listpack-entries", 128)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "zrange z 0 1 rev rev", "zrange z 0 1 byscore bylex", "zrange z 0 1 limit 0 -1 limit 1 1",
+        "zrange z 0 1 withscores withscores", "zrevrange z 0 1 rev", "zrangebyscore z 0 1 byscore",
+        "zrange z 1 2 limit 0 1 byscore withscores", "zrange z - + bylex withscores",
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit(pair: Pair, line: str) -> None:
+    pair.both("ZADD", "z", 1, "a", 2, "b")
+    pair.both(*line.split())
+
+
 EVENTFUL = [
     "zadd z 1 a 2 b", "zadd z 1 a", "zadd z 5 a", "zadd z incr 1 a", "zadd z nx 1 a",
     "zincrby z 2 b", "zadd z xx 1 none", "zrem z none", "zrem z a none",

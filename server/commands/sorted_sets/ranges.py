@@ -47,7 +47,6 @@ class Range:
         self.scores = False
         self._offset: i64 = 0
         self._limit: i64 = _NO_LIMIT
-        free = direction == _ANY
         args = Args(argv, at + 3)
         while args.left:
             option = args.option()
@@ -56,7 +55,7 @@ class Range:
             elif option == b"LIMIT" and args.left >= 2:
                 self._offset = args.integer()
                 self._limit = args.integer()
-            elif option == b"REV" and free:
+            elif option == b"REV" and direction == _ANY:
                 direction = _REVERSE
             elif option == b"BYLEX" and kind == _ANY:
                 kind = BY_NAME
