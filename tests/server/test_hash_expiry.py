@@ -71,8 +71,6 @@ def test_they_stay_while_nothing_expires(fresh_server: Factory) -> None:
         client.call("HSET", "h", "a", 1, "b", 2)
         client.call("HPEXPIRE", "h", 1, "FIELDS", 1, "a")
         wait_until(lambda: client.call("HTTL", "h", "FIELDS", 1, "a") == b"*1\r\n:-2\r\n")
-        ticks = int(server.info("debug").get("eventloop_cycles_with_clients_processing", "0"))
-        assert ticks >= 0
         wait_until(lambda: client.call_parsed("HGETALL", "h") == [b"b", b"2"])
         assert client.call("HLEN", "h") == b":2\r\n"
         client.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
@@ -162,7 +160,7 @@ def test_no_deadline_is_left_behind(fresh_server: Factory, words: str) -> None:
         assert subexpiry(server) == 0
 
 
-def test_watched_keys_break(client: RawClient, fresh_server: Factory) -> None:
+def test_watched_keys_break(fresh_server: Factory) -> None:
     """A field that is swept breaks a WATCH of its hash, as any change does."""
     server = fresh_server()
     with server.client() as one, server.client() as other:
