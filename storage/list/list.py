@@ -109,6 +109,16 @@ class List(Collection):
         for string in self.strings():
             digest.mix(string)
 
+    def quicklist(self) -> tuple[int, int, int]:
+        """How many nodes Redis has, by which ``fill``, and their bytes; no nodes: a listpack."""
+        rep = self.rep
+        if not isinstance(rep, Row) or rep.is_listpack:
+            return 0, 0, 0
+        size = 0
+        for place in range(int(rep.low), len(rep.pieces)):
+            size += rep.node_bytes(place)
+        return rep.nodes(), rep.limits.fill, size
+
     # Reading
 
     def strings(self) -> list[bytes]:

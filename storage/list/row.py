@@ -102,6 +102,11 @@ class Row:
         """How many nodes Redis has."""
         return len(self.pieces) - int(self.low)
 
+    def node_bytes(self, place: i64) -> int:
+        """What Redis's node takes, of a string that is alone its length."""
+        size = self.sizes[place]
+        return int(size) if size != ALONE else len(self.get(self._start(place) - self.base))
+
     def node_count(self, place: i64) -> int:
         """How many elements a node has."""
         return int(self._end(place) - self._start(place))

@@ -234,3 +234,13 @@ def test_sorting_by_chance(pair: Pair) -> None:
     pair.both("SORT", "w_1", "BY", "nosort")
     pair.both("SORT", "none", "STORE", "t")
     pair.both("EXISTS", "t")
+
+
+@pytest.mark.since(8, 10)
+def test_what_debug_object_tells_of_nodes(pair: Pair) -> None:
+    pair.both("RPUSH", "a", *["x" * 300] * 100)
+    pair.both("LSET", "a", 3, "y" * 9000)
+    told = [client.call("DEBUG", "OBJECT", "a") for client in (pair.ours, pair.real)]
+    ours, real = [reply.partition(b" ql_nodes:")[2] for reply in told]
+    assert ours == real
+    assert ours

@@ -36,6 +36,7 @@ from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.list.limits import PLAIN_THRESHOLD
+from headrace.storage.list.list import List
 from headrace.storage.string.string import string_bytes
 
 log: Final = logging.getLogger("headrace")
@@ -131,15 +132,26 @@ def _object(call: Call) -> object:
     found = _entry(call, call.argv[2])
     text = string_bytes(found.value)
     idle_s = max(0, call.now_ms - found.access_ms) // 1000
-    return Status(
-        b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
-        % (
-            id(found.value),
-            face(found.value).encoding(found.key),
-            face(found.value).used_bytes(0) if text is None else len(text) + 1,
-            found.access_ms // 1000 & _LRU_MASK,
-            idle_s,
-        )
+    line = b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d" % (
+        id(found.value),
+        face(found.value).encoding(found.key),
+        face(found.value).used_bytes(0) if text is None else len(text) + 1,
+        found.access_ms // 1000 & _LRU_MASK,
+        idle_s,
+    )
+    if isinstance(found.value, List):
+        line += _quicklist(call, found.value)
+    return Status(line)
+
+
+def _quicklist(call: Call, value: List) -> bytes:
+    nodes, fill, size = value.quicklist()
+    if not nodes:
+        return b""
+    depth = call.server.config.text(b"list-compress-depth")
+    return (
+        b" ql_nodes:%d ql_avg_node:%.2f ql_listpack_max:%d ql_compressed:%d ql_uncompressed_size:%d"
+        % (nodes, value.size() / nodes, fill, depth != b"0", size)
     )
 
 
