@@ -40,6 +40,7 @@ from headrace.server.dispatch.slicing import begin
 from headrace.server.gate import MONITORED
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import Parked
+from headrace.storage.key_table import MOST_AHEAD
 
 OUTPUT_PAUSE_BYTES: Final = 1024 * 1024  # of answers in hand at which running requests pauses
 
@@ -143,12 +144,11 @@ def run(
     """
     server = dispatcher.server
     call = dispatcher.call
-    call.session = session
-    call.db = session.db
-    call.now_ms = server.clock.now_ns // 1_000_000
-    call.may_block = not session.special & IN_MULTI
+    _begin_call(server, call, session)
     handler = row.run_alike
     until = at
+    ahead = at  # the keys of the requests up to here were looked at ahead
+    looks_ahead = row.begins_with_key and end - at > 1 and call.db.table.is_scattered()
     out = session.out
     ready = server.blocking.ready
     while True:
@@ -161,6 +161,8 @@ def run(
                     return at + count
                 if count == NONE_ALIKE:
                     handler = None
+        if looks_ahead and at >= ahead:
+            ahead = _look_ahead(call, requests, at, end)
         argv = requests[at]
         pieces = len(out)
         reply = invoke(call, row, argv)
@@ -186,6 +188,22 @@ def run(
         if session.answered_bytes > OUTPUT_PAUSE_BYTES:
             return at
         call.now_ms = server.clock.now_ns // 1_000_000
+
+
+def _begin_call(server: Server, call: Call, session: Session) -> None:
+    """Have the next commands run for a session, now."""
+    call.session = session
+    call.db = session.db
+    call.now_ms = server.clock.now_ns // 1_000_000
+    call.may_block = not session.special & IN_MULTI
+
+
+def _look_ahead(call: Call, requests: list[list[bytes]], at: int, end: int) -> int:
+    """Look ahead at the keys of requests that are of one command; where these end."""
+    until = alike_until(requests, at, min(end, at + MOST_AHEAD), True)
+    if until > at + 1:
+        call.db.table.look_ahead(requests, at, until)
+    return until
 
 
 def _answer_alike(

@@ -123,6 +123,7 @@ class Command(CallCounters):
         self.find_keys: Final = find_keys  # indexes of the keys where ``keys`` cannot say
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
+        self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed

@@ -313,6 +313,8 @@ def test_many_keys_are_looked_at_ahead() -> None:
     wanted = b"".join([b"$%d\r\n%b\r\n" % (len(name) - 4, name[4:]) for name in names])
     assert side.run([[b"GET", name] for name in names]) == wanted
     assert side.run([[b"GET", b"n" + name] for name in names]) == b"$-1\r\n" * len(names)
+    wanted = b"".join([b":%d\r\n" % (number + 1) for number in range(len(names))])
+    assert side.run([[b"INCR", name] for name in names]) == wanted
 
 
 def test_a_transaction_adds_its_entries_at_once() -> None:
