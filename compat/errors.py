@@ -283,6 +283,19 @@ BUSY_KEY: Final = b"BUSYKEY Target key name already exists."
 INVALID_TTL: Final = b"ERR Invalid TTL value, must be >= 0"
 INVALID_IDLE_TIME: Final = b"ERR Invalid IDLETIME value, must be >= 0"
 INVALID_FREQ: Final = b"ERR Invalid FREQ value, must be >= 0 and <= 255"
+KEYS_BESIDE_A_KEY: Final = (
+    b"ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
+)
+PEER_NOT_CONNECTED: Final = b"IOERR error or timeout connecting to the client"
+PEER_NOT_WRITTEN: Final = b"IOERR error or timeout writing to target instance"
+PEER_NOT_READ: Final = b"IOERR error or timeout reading to target instance"
+
+
+def target_replied(error: bytes) -> bytes:
+    """For MIGRATE that another server has refused."""
+    return b"ERR Target instance replied with error: " + error
+
+
 BAD_DUMP_FOOTER: Final = b"ERR DUMP payload version or checksum are wrong"
 BAD_DATA_FORMAT: Final = b"ERR Bad data format"
 

@@ -44,7 +44,6 @@ MISSING: Final[dict[str, str]] = {
     "trimslots": "there is no cluster",
     "hotkeys": "not there",
     "backup": "the files of snapshots and of the append-only file can be copied at any time",
-    "migrate": "DUMP and RESTORE do what it does",
 }
 NOT_YET: Final = "not there yet"
 

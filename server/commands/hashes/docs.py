@@ -149,7 +149,10 @@ DOCS: Final[dict[str, Doc]] = {
         " FIELDS=fields(numfields:integer data(field value)...)",
     ),
     "himport": Doc(
-        _GROUP, "8.10.0", "", "Makes many hashes with the same fields, which are named once."
+        _GROUP,
+        "8.10.0",
+        "Depends on subcommand.",
+        "Makes many hashes with the same fields, which are named once.",
     ),
     "himport|prepare": Doc(
         _GROUP,

@@ -81,6 +81,22 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "object|refcount": Doc(_GROUP, "2.2.3", "O(1)", "Counts the references to a value.", "key"),
     "persist": Doc(_GROUP, "2.2.0", "O(1)", "Takes the expiry off a key.", "key"),
+    "migrate": Doc(
+        _GROUP,
+        "2.6.0",
+        "O(N) for values of N bytes, which are sent and checked",
+        "Moves keys to another server.",
+        "host port:integer key-selector(key | ''=empty-string) destination-db:integer"
+        " timeout:integer [COPY@3.0.0] [REPLACE@3.0.0]"
+        " [authentication(AUTH=auth<password>@4.0.7 | AUTH2=auth2(username password)@6.0.0)]"
+        " [KEYS=keys:key#1<key>...@3.0.6]",
+        history=(
+            ("3.0.0", "COPY and REPLACE options."),
+            ("3.0.6", "KEYS option."),
+            ("4.0.7", "AUTH option."),
+            ("6.0.0", "AUTH2 option."),
+        ),
+    ),
     "pexpire": Doc(
         _GROUP,
         "2.6.0",

@@ -5,6 +5,7 @@ from headrace.server.commands.keys import (  # noqa: F401
     dump,
     expire,
     keys,
+    migrate,
     scan,
 )
 

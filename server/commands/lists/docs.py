@@ -63,7 +63,7 @@ DOCS: Final[dict[str, Doc]] = {
         "source:key destination:key#1 timeout:double",
         history=_FRACTION,
         deprecated_since="6.2.0",
-        replaced_by="BLMOVE from RIGHT to LEFT",
+        replaced_by="`BLMOVE` with the `RIGHT` and `LEFT` arguments",
     ),
     "lindex": Doc(
         _GROUP,
@@ -175,7 +175,7 @@ DOCS: Final[dict[str, Doc]] = {
         "Moves the last element of a list to the front of another.",
         "source:key destination:key#1",
         deprecated_since="6.2.0",
-        replaced_by="LMOVE from RIGHT to LEFT",
+        replaced_by="`LMOVE` with the `RIGHT` and `LEFT` arguments",
     ),
     "rpush": Doc(
         _GROUP,

@@ -355,7 +355,7 @@ def _argument(argument: Argument) -> Map:
         pairs.append((b"display_text", argument.display.encode()))
     if argument.key_spec >= 0:
         pairs.append((b"key_spec_index", argument.key_spec))
-    if argument.token:
+    if argument.token or argument.kind == "pure-token":
         pairs.append((b"token", argument.token.encode()))
     if argument.since:
         pairs.append((b"since", argument.since.encode()))
