@@ -88,6 +88,46 @@ def test_nothing_is_removed_while_writes_are_paused(client: RawClient) -> None:
     wait_until(lambda: client.call("HLEN", "h") == b":1\r\n")
 
 
+@pytest.mark.parametrize(("size", "left"), [(1, -2), (1500, 0)])
+def test_the_last_millisecond(
+    fresh_server: Factory, settable_clock: Clock, size: int, left: int
+) -> None:
+    """A field lives to its end; only a small hash tells its time as over, as in Redis."""
+    server = fresh_server(environment=settable_clock.environment)
+    deadline_ms = settable_clock.now_ms + 5000
+    with server.client() as client:
+        client.call("HSET", "h", *[word for at in range(size) for word in (f"f{at}", "v")])
+        client.call("HPEXPIREAT", "h", deadline_ms, "FIELDS", 1, "f0")
+        settable_clock.set(deadline_ms)
+        assert client.call_parsed("HPTTL", "h", "FIELDS", 1, "f0") == [left]
+        assert client.call_parsed("HTTL", "h", "FIELDS", 1, "f0") == [left]
+        told = [deadline_ms if left == 0 else left]
+        assert client.call_parsed("HPEXPIRETIME", "h", "FIELDS", 1, "f0") == told
+        assert client.call("HGET", "h", "f0") == b"$1\r\nv\r\n"
+        settable_clock.set(deadline_ms + 1)
+        assert client.call_parsed("HPTTL", "h", "FIELDS", 1, "f0") == [-2]
+        assert client.call("HGET", "h", "f0") == b"$-1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("XX GT FIELDS 1 a", "Multiple condition flags specified"),
+        ("FIELDS 1 a LT NX", "Multiple condition flags specified"),
+        ("XX GT COUNT", "unknown argument: COUNT"),
+        ("XX GT XX", "missing FIELDS argument"),
+        ("XX GT FIELDS 0 a", "Parameter `numFields` should be greater than 0"),
+        ("XX GT FIELDS 3 a", "wrong number of arguments"),
+        ("XX GT FIELDS 1 a FIELDS 1 b", "FIELDS keyword specified multiple times"),
+    ],
+)
+def test_two_conditions_are_the_last_mistake(client: RawClient, words: str, error: str) -> None:
+    client.call("HSET", "h", "a", 1)
+    for name in ("HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HPEXPIREAT"):
+        assert client.call(name, "h", 4102444800, *words.split()) == f"-ERR {error}\r\n".encode()
+    assert client.call_parsed("HTTL", "h", "FIELDS", 1, "a") == [-1]
+
+
 @pytest.mark.parametrize("preamble", ["yes", "no"])
 def test_what_expired_while_it_was_down(
     fresh_server: Factory, settable_clock: Clock, preamble: str

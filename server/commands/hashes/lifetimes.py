@@ -124,16 +124,19 @@ def report_deadlines(
 
 
 def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
-    """``[NX|XX|GT|LT] FIELDS n field ...``, in any order."""
+    """``[NX|XX|GT|LT] FIELDS n field ...``, in any order.
+
+    Two conditions are the last mistake to be reported.
+    """
     condition = b""
+    two = False
     fields: list[bytes] = []
     args = Args(argv, 3)
     while args.left:
         word = args.word()
         option = word.upper()
         if option in _CONDITIONS:
-            if condition and condition != option:
-                raise CommandError(TWO_CONDITIONS)
+            two = two or (condition != b"" and condition != option)
             condition = option
         elif option == b"FIELDS":
             if fields:
@@ -150,6 +153,8 @@ def _condition_and_fields(argv: list[bytes]) -> tuple[bytes, list[bytes]]:
             raise CommandError(unknown_argument(word))
     if not fields:
         raise CommandError(FIELDS_MISSING_AFTER_TIME)
+    if two:
+        raise CommandError(TWO_CONDITIONS)
     return condition, fields
 
 
@@ -169,6 +174,9 @@ def _is_met(condition: bytes, old_ms: int, new_ms: int) -> bool:
 def _ask(call: Call, answer: Callable[[int, int], int]) -> object:
     """``key FIELDS n field ...``: for each field -2 without it, -1 without a deadline.
 
+    In the last millisecond of a field's life, a small hash says -2; a large one answers, as in
+    Redis.
+
     Args:
         answer: what to say to a deadline, and the time now.
     """
@@ -176,10 +184,11 @@ def _ask(call: Call, answer: Callable[[int, int], int]) -> object:
     fields = counted_fields(call, 2)
     if value is None:
         return [NO_FIELD] * len(fields)
+    over_ms = call.now_ms if value.is_small() else call.now_ms - 1
     replies: list[object] = []
     for field in fields:
         deadline_ms = value.deadline_ms(field)
-        if value.length(field) < 0 or 0 < deadline_ms <= call.now_ms:
+        if value.length(field) < 0 or 0 < deadline_ms <= over_ms:
             replies.append(NO_FIELD)
         elif deadline_ms == NEVER:
             replies.append(NO_DEADLINE)
