@@ -11,15 +11,17 @@ from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 
 _DEFAULT_COUNT: Final = 10
+_COUNT_MOST: Final = 1 << 40  # no collection has as many elements
+_CURSOR_BITS: Final = (1 << 32) - 1  # of a table; the others are ignored, as in Redis
 EMPTY_SCAN: Final[list[object]] = [b"0", []]  # the reply where there is no key
 
 
 def scan_cursor(call: Call) -> int:
-    """The cursor of the request; it is looked at before the key."""
+    """The cursor of the request as tables have it; it is looked at before the key."""
     cursor = parse_unsigned(call.argv[2])
     if cursor is None:
         raise CommandError(INVALID_CURSOR)
-    return cursor
+    return cursor & _CURSOR_BITS
 
 
 class ElementScan:
@@ -47,6 +49,7 @@ class ElementScan:
                 self.count = args.integer()
                 if self.count < 1:
                     raise CommandError(SYNTAX)
+                self.count = min(self.count, _COUNT_MOST)
             elif option == b"MATCH" and args.left:
                 self._pattern = args.word()
             elif option == b"NOVALUES":

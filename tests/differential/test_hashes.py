@@ -183,6 +183,7 @@ def test_by_chance(duel: Duel, seed: int, longer: bool) -> None:
         *("HTTL h FIELDS 0 a", "HTTL h FIELDS 2 a", "HTTL h FOO 1 a", "HTTL h FIELDS x a"),
         *("HGETEX h FIELDS 1 a EX 100", "HGETEX h FIELDS 1 a EX", "HGETEX h EX 1 PX 1 FIELDS 1 a"),
         *("HGETEX h EX 10 FIELDS", "HGETEX h PERSIST FIELDS 1", "HGETEX h EX 10 PX"),
+        *("HIMPORT SET h none a", "HSCAN h 18446744073709551615 COUNT 9223372036854775807"),
         *("HGETEX h EX x FOO", "HGETEX h EX 1 FOO 1 a", "HGETEX h FIELDS 1 a FIELDS 1 a"),
         *("HGETEX h FIELDS 2147483648 a", "HGETDEL h FIELDS 2147483648 a", "HGETEX h EX -1 F 1 a"),
         *("HSETEX h FNX FXX FIELDS 1 a 1", "HSETEX h EX 1 KEEPTTL FIELDS 1 a 1"),

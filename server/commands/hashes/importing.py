@@ -38,12 +38,12 @@ def himport_set(call: Call) -> object:
     """Make a hash of named fields, in the place of one that is there. Reply: OK."""
     argv = call.argv
     key = argv[2]
+    old = changeable(call, key)
     fields = call.session.fieldsets.get(argv[3])
     if fields is None:
         raise CommandError(NO_SUCH_FIELDSET)
     if len(fields) != len(argv) - 4:
         raise CommandError(VALUE_COUNT_MISMATCH)
-    old = changeable(call, key)
     pairs = sorted(zip(fields, argv[4:], strict=True), key=_rank)
     words = [word for pair in pairs for word in pair]
     limits = call.server.data.hash_limits

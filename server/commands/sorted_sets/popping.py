@@ -157,8 +157,8 @@ def zmpop(call: Call) -> object:
 )
 def bzmpop(call: Call) -> object:
     """As ZMPOP, once there is such a key."""
-    deadline_ms = deadline_of_seconds(call.argv[1], call.now_ms)
     wanted = _Wanted(call.argv, 2)
+    deadline_ms = deadline_of_seconds(call.argv[1], call.now_ms)  # the last that Redis looks at
     reply = wanted.pop(call)
     return _wait(call, wanted.keys, deadline_ms) if reply is None else reply
 
