@@ -22,6 +22,33 @@ def client(tested: Process) -> Iterator[RawClient]:
         yield connection
 
 
+# What ARSET is given in turn, from the lowest index up, and what ARINFO FULL tells then: how many
+# slices are dense and sparse, how large and how full dense ones are, how large sparse ones.
+SLICES = [
+    ([(0, 1)], [0, 1, b"0", b"0", b"4"]),
+    ([(7, 5)], [0, 1, b"0", b"0", b"8"]),
+    ([(1000, 9)], [0, 1, b"0", b"0", b"10"]),
+    ([(0, 9), (4096, 1)], [0, 2, b"0", b"0", b"7"]),
+    ([(4000, 11)], [1, 0, b"16", b"0.6875", b"0"]),
+    ([(15, 17)], [1, 0, b"32", b"0.53125", b"0"]),
+    ([(100, 9), (300, 4)], [1, 0, b"256", b"0.05078125", b"0"]),
+    ([(0, 11), (4095, 1), (8192, 16), (12288, 3)], [2, 1, b"2056", b"0.006809338521400778", b"4"]),
+]
+
+
+@pytest.mark.parametrize(("runs", "told"), SLICES)
+def test_slices(client: RawClient, runs: list[tuple[int, int]], told: list[object]) -> None:
+    for index, count in runs:
+        client.call("ARSET", "a", index, *["v"] * count)
+    info = client.call_parsed("ARINFO", "a", "FULL")
+    assert isinstance(info, list)
+    assert info[-10::2] == [
+        *(b"dense-slices", b"sparse-slices"),
+        *(b"avg-dense-size", b"avg-dense-fill", b"avg-sparse-size"),
+    ]
+    assert info[-9::2] == told
+
+
 def test_elements(client: RawClient) -> None:
     assert client.call_parsed("ARSET", "a", 5, "v", "w") == 2
     assert client.call_parsed("ARSET", "a", 6, "x", "y") == 1

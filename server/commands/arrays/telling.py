@@ -14,6 +14,7 @@ from headrace.storage.array.array import GREATEST, Array, Walk
 _SLICE: Final = 4096
 _SLICE_BITS: Final = 12
 _SPARSE: Final = 10  # elements up to which a slice of Redis is sparse
+_LEAST_SPARSE: Final = 4  # elements that a sparse one has room for; the room doubles
 _LEAST_DENSE: Final = 16  # slots of a dense one
 _DIRECTORY: Final = 2048  # slices beyond which Redis has a directory of directories
 
@@ -64,35 +65,37 @@ def arinfo(call: Call) -> object:
 
 
 class _Slices:
-    """How Redis would keep the slices of an array."""
+    """How Redis keeps the slices of an array whose elements have come from the lowest up."""
 
     def __init__(self, array: Array) -> None:
         self._dense = 0
         self._dense_slots = 0
         self._dense_elements = 0
         self._sparse = 0
-        self._sparse_elements = 0
+        self._sparse_room = 0
         walk = Walk(array, 0, GREATEST, False)
         at = -1
         count = 0
+        first = 0
         last = 0
         while walk.step():
             if walk.base >> _SLICE_BITS != at:
-                self._add(count, last)
+                self._add(count, last - first + 1)
                 at = walk.base >> _SLICE_BITS
                 count = 0
+                first = walk.base + (walk.mask & -walk.mask).bit_length() - 1
             count += walk.mask.bit_count()
-            last = (walk.base & (_SLICE - 1)) + walk.mask.bit_length()
-        self._add(count, last)
+            last = walk.base + walk.mask.bit_length() - 1
+        self._add(count, last - first + 1)
 
-    def _add(self, count: int, last: int) -> None:
+    def _add(self, count: int, span: int) -> None:
         if count > _SPARSE:
             self._dense += 1
             self._dense_elements += count
-            self._dense_slots += max(_LEAST_DENSE, 1 << (last - 1).bit_length())
+            self._dense_slots += max(_LEAST_DENSE, _power_of_two(span))
         elif count:
             self._sparse += 1
-            self._sparse_elements += count
+            self._sparse_room += min(_SPARSE, max(_LEAST_SPARSE, _power_of_two(count)))
 
     def shown(self) -> list[tuple[object, object]]:
         """The pairs of ARINFO FULL."""
@@ -101,5 +104,10 @@ class _Slices:
             (b"sparse-slices", self._sparse),
             (b"avg-dense-size", self._dense_slots / self._dense if self._dense else 0.0),
             (b"avg-dense-fill", self._dense_elements / self._dense_slots if self._dense else 0.0),
-            (b"avg-sparse-size", self._sparse_elements / self._sparse if self._sparse else 0.0),
+            (b"avg-sparse-size", self._sparse_room / self._sparse if self._sparse else 0.0),
         ]
+
+
+def _power_of_two(least: int) -> int:
+    """The lowest power of two that is not below a number."""
+    return 1 << (least - 1).bit_length()

@@ -124,6 +124,11 @@ def turns_large(words: tuple[bytes, ...]) -> bool:
     return name == b"CONFIG" and not limits.isdisjoint(families.LIMITS)
 
 
+def _takes_nearest(upper: list[bytes]) -> bool:
+    """Whether so many members of a sorted set are taken, by their distance."""
+    return upper[0].startswith(b"GEO") and b"COUNT" in upper and b"ANY" not in upper
+
+
 def avoided(words: tuple[bytes, ...]) -> str | None:
     """Why this call is not made, or None."""
     if not words:
@@ -135,6 +140,9 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
     chosen = {b"LIMIT", b"STORE"} & set(upper)
     if sorts_by and chosen and (b"ALPHA" in upper or not words[1].startswith(b"l")):
         return "in which order equal elements come is nobody's promise"
+    stored = upper[0] == b"GEOSEARCHSTORE" or not {b"STORE", b"STOREDIST"}.isdisjoint(upper)
+    if stored and _takes_nearest(upper):
+        return "which ones of those that are equally far are taken is nobody's promise"
     if b"GET" in upper[3:] and any(word in (b"IFDEQ", b"IFDNE") for word in upper[3:]):
         return "8.10.2 sends two replies to SET with IFDEQ and GET on a string"
     if upper[0] == b"XACK" and len(words) > 4 and parse_id(words[3]) is None:
@@ -226,6 +234,18 @@ def _same_without(*names: bytes) -> Callable[[tuple[bytes, ...], object, object]
         return words[0].upper() == b"XINFO" and _without(ours, hidden) == _without(real, hidden)
 
     return meant
+
+
+_ALLOCATED: Final = {
+    b"directory-size", b"super-dir-entries", b"dense-slices", b"sparse-slices", b"avg-dense-size",
+    b"avg-dense-fill", b"avg-sparse-size",
+}  # fmt: skip
+
+
+def _allocated(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """Whether all is the same that does not depend on how an array came about."""
+    asked = words[0].upper() == b"ARINFO"
+    return asked and _without(ours, _ALLOCATED) == _without(real, _ALLOCATED)
 
 
 def _template(words: tuple[bytes, ...], ours: object, real: object) -> bool:
@@ -351,6 +371,16 @@ def _same_in_no_order(words: tuple[bytes, ...], ours: object, real: object) -> b
     return (tied or upper[0] in (b"SUNION", b"SDIFF")) and _same_items(ours, real)
 
 
+def _equally_far(words: tuple[bytes, ...], ours: object, real: object) -> bool:
+    """As many members, of the same kinds, and with the same distances."""
+    upper = [word.upper() for word in words]
+    if not _takes_nearest(upper) or _outline(ours) != _outline(real):
+        return False
+    if b"WITHDIST" not in upper or not (isinstance(ours, list) and isinstance(real, list)):
+        return True
+    return [each[1] for each in ours] == [each[1] for each in real]
+
+
 # Only in sessions in which a collection may have turned large.
 LARGE: Final = Known("the order of large collections is each server's own", _same_elements)
 
@@ -366,11 +396,13 @@ KNOWN: Final = (
         "the order of unions, of what is left, and of equals changes from run to run",
         _same_in_no_order,
     ),
+    Known("COUNT takes one or another of members that are equally far", _equally_far),
     Known("a transaction holds its words until its end, which REFCOUNT counts", _references),
     Known("a node of deleted entries in front goes when MINID trims", _fewer_nodes),
     Known("an XADD that is refused leaves no producer behind", _exhausted),
     Known("errors, and names of clients, end at a NUL in Redis", _behind_a_nul),
     Known("a hash that HIMPORT has made shares its fields with others in Redis", _template),
+    Known("what was removed from an array, and in which order it grew, shows in Redis", _allocated),
     Known("the order of channels is each server's own", _same_channels),
     Known("raw or embstr depends on the key's length, too", _same_encoding),
     Known("the order of KEYS is each server's own", _same_keys),
