@@ -161,7 +161,7 @@ def test_the_tools_that_are_shown(
     fresh_redis: Callable[..., RedisProcess],
     tmp_path: Path,
 ) -> None:
-    """Each line as it stands; only the folders are the test's own."""
+    """Each line as it stands, in a folder of its own; what it reads are the test's own data."""
     ours = fresh_server("--appendonly", "yes")
     real = fresh_redis("--appendonly", "yes")
     for server in (ours, real):
@@ -171,18 +171,16 @@ def test_the_tools_that_are_shown(
     shown = tools_shown("docs/operations.md") + tools_shown("docs/from-redis.md")
     assert {words[0] for words in shown} == set(TOOLS)
     for number, words in enumerate(shown):
-        here = {
-            "new": str(tmp_path / f"new-{number}"),
-            "out": str(tmp_path / f"out-{number}"),
-        }
+        here = tmp_path / str(number)
+        here.mkdir()
         for old, folder in (("/srv/headrace", ours.directory), ("/var/lib/redis", real.directory)):
             words = [word.replace(old, str(folder)) for word in words]
         if "|" in words:
             words = words[: words.index("|")]
-        done = tool(*[here.get(word, word) for word in words])
+        done = tool(*words, folder=here)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         if words[0] == "import":
-            again = fresh_server("--appendonly", "yes", directory=Path(here["new"]))
+            again = fresh_server("--appendonly", "yes", directory=here / "new")
             assert again.call("XLEN", "rides") == 1
 
 
