@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from math import inf
 
 import pytest
@@ -44,10 +45,9 @@ def random_spelling(chance: random.Random) -> str:
 
 @pytest.mark.judge
 @pytest.mark.since(8, 10)
-def test_scores_and_bounds_are_read_as_by_redis(redis_server: RedisProcess) -> None:
+def test_scores_and_bounds_are_read_as_by_redis(fresh_redis: Callable[..., RedisProcess]) -> None:
     chance = random.Random(3)
-    with redis_server.client() as client:
-        client.call("CONFIG", "SET", "zset-max-listpack-entries", 0)
+    with fresh_redis("--zset-max-listpack-entries", "0").client() as client:
         for text in [*SPELLINGS, *(random_spelling(chance) for _ in range(3000))]:
             client.call("DEL", "z")
             client.call("ZADD", "z", text, "m")

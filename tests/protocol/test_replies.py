@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -188,11 +189,10 @@ def any_double(chance: random.Random) -> float:
 
 @pytest.mark.judge
 @pytest.mark.since(8, 0)  # older ones write 17 digits, or read no hexadecimal ones
-def test_doubles_as_the_real_redis(redis_server: RedisProcess) -> None:
+def test_doubles_as_the_real_redis(fresh_redis: Callable[..., RedisProcess]) -> None:
     """Scores of a sorted set are what Redis answers as doubles."""
-    with redis_server.client(resp3=True) as client:
+    with fresh_redis("--zset-max-listpack-entries", "0").client(resp3=True) as client:
         chance = random.Random(1)
-        client.call("CONFIG", "SET", "zset-max-listpack-entries", 0)
         values = [0.1, 1 / 3, 2.0**70, 5e-324, 4.0, 12345678901234567.0, 0.3, 123456.789, -0.0]
         values += [digits * 10.0**power for power in range(-25, 25) for digits in (1, -1.5, 123)]
         values += [any_double(chance) for _ in range(5000)]
