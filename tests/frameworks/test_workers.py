@@ -38,7 +38,7 @@ class Workplace:
             **os.environ,
             "HEADRACE_PORT": str(port),
             "HEADRACE_TOLD": str(told),
-            "PYTHONPATH": "",
+            "PYTHONPATH": str(FOLDER / "programs"),  # and nothing of ours
         }
         told.touch()
 
