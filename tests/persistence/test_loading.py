@@ -13,6 +13,7 @@ from conftest import Factory
 from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
 from headrace.protocol.outgoing import request
 from support.client import RawClient
+from support.interchange import module_value, rdb
 from support.process import Process
 from support.snapshots import databases, make_stream, odd_databases, plain, snapshot
 from support.waiting import wait_until
@@ -125,7 +126,7 @@ def test_damage_stops_the_start(fresh_server: Factory, tmp_path: Path, form: str
         (b"", "offset 0: expected the rest of the preamble"),
         (data + b"x", f"offset {len(data)}: expected"),
         (request([b"SET", b"k", b"v"]), "does not start with HEADRACE"),
-        (b"REDIS0010" + data[9:], "headrace import"),
+        (rdb(10, module_value(b"k")), "headrace import"),
     ):
         path.write_bytes(damaged)
         log = refused_start(server)

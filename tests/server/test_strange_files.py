@@ -16,7 +16,7 @@ from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import FRAME_HEAD, PREAMBLE
 from headrace.protocol.outgoing import request
 from support import build
-from support.interchange import rdb, string
+from support.interchange import module_value, rdb
 from support.snapshots import databases, odd_databases, snapshot
 from support.tools import tool
 
@@ -99,10 +99,10 @@ def test_words_that_are_no_text(tmp_path: Path) -> None:
     done = tool("check-snapshot", path)
     assert done.returncode == 0, done.stderr
     assert rb"written by Headrace \xff\x1b[2J, state of 584556019-04-03 14:25:52 UTC" in done.stdout
-    Path(path).write_bytes(rdb(9, b"\x01" + string(b"\xff\x1b[2J") + b"\0"))
+    Path(path).write_bytes(rdb(9, module_value(b"\xff\x1b[2J")))
     done = tool("import", path, "--dir", str(tmp_path / "new"))
     assert done.returncode == 1
-    assert rb"1 x list: \xff\x1b[2J" in done.stderr
+    assert rb"1 x value of the module AAAAAAAAA: \xff\x1b[2J" in done.stderr
     Path(path).write_bytes(b"*0\r\n")
     assert tool("check-aof", path).returncode == 1
 

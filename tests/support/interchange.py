@@ -106,6 +106,11 @@ def rdb(version: int, *records: bytes) -> bytes:
     return b"REDIS%04d\xfe\x00" % version + b"".join(records) + b"\xff" + bytes(8)
 
 
+def module_value(key: bytes) -> bytes:
+    """An empty value of the module AAAAAAAAA, of which nobody knows more than where it ends."""
+    return b"\x07" + string(key) + b"\x81" + bytes(8) + length(0)
+
+
 def stream(kind: int, key: bytes) -> bytes:
     """A stream of three entries and a deleted one, with a group, in one of its forms."""
     node: list[bytes | int]
