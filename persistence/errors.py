@@ -104,3 +104,10 @@ class CorruptRDB(PersistenceError):
         self.file = file
         self.offset = offset
         self.expected = expected
+
+
+class EmptyValue(CorruptRDB):
+    """A snapshot holds a key with nothing in it, as faults of older servers have left it behind.
+
+    The value has been read to its end, so whoever reads the file can go on behind it.
+    """

@@ -30,7 +30,7 @@ from headrace.persistence.rdb.kinds import (
     SHAPED_HASH_PACKED_ALONE,
     VALKEY_HASH,
 )
-from headrace.persistence.rdb.parts import AT_ONCE, strings, unpacked
+from headrace.persistence.rdb.parts import AT_ONCE, some_unpacked, strings, unpacked
 from headrace.persistence.rdb.source import RdbSource
 
 DEADLINE_MAX_MS: Final = 2**46 - 1
@@ -52,7 +52,6 @@ HASH_KINDS: Final = (
 _NAMES_LISTPACK: Final = 0
 _NAMES_STRINGS: Final = 1
 _PACKED: Final[dict[int, tuple[Callable[[bytes], list[bytes]], str]]] = {
-    HASH_ZIPMAP: (zipmap.texts, "zipmap"),
     HASH_ZIPLIST: (ziplist.texts, "ziplist"),
     HASH_LISTPACK: (listpack.texts, "listpack"),
 }
@@ -76,10 +75,15 @@ def hash_parts(source: RdbSource, kind: int) -> Iterator[HashPart]:
 
     Raises:
         CorruptRDB: there is none.
+        EmptyValue: it has no fields.
     """
-    if kind in _PACKED:
+    if kind == HASH_ZIPMAP:
+        yield HashPart(some_unpacked(source, zipmap.texts, "zipmap"), [])
+    elif kind in _PACKED:
         read, what = _PACKED[kind]
         pairs = unpacked(source, read, what)
+        if not pairs:
+            raise source.empty("hash")
         if len(pairs) % 2:
             raise source.damage("a value for each field")
         yield HashPart(pairs, [])
@@ -105,19 +109,27 @@ def read_shape(source: RdbSource) -> None:
         CorruptRDB: there are none.
     """
     number = source.length()
-    count = _count(source, 1)
-    source.shapes[number] = [source.string() for _ in range(count)]
+    source.shapes[number] = _names(source)
+
+
+def _names(source: RdbSource) -> list[bytes]:
+    count = source.many(1)
+    if not count:
+        raise source.damage("names of fields")
+    return [source.string() for _ in range(count)]
 
 
 def _count(source: RdbSource, least_bytes: int) -> int:
     count = source.many(least_bytes)
     if not count:
-        raise source.damage("a hash that holds something")
+        raise source.empty("hash")
     return count
 
 
 def _packed_with_deadlines(source: RdbSource) -> HashPart:
     triples = unpacked(source, listpack.texts, "listpack")
+    if not triples:
+        raise source.empty("hash")
     if len(triples) % 3:
         raise source.damage("a value and a deadline for each field")
     pairs: list[bytes] = []
@@ -173,10 +185,9 @@ def _shaped(source: RdbSource, kind: int) -> list[bytes]:
     if kind in (SHAPED_HASH_ALONE, SHAPED_HASH_PACKED_ALONE):
         form = source.length()
         if form == _NAMES_LISTPACK:
-            names = unpacked(source, listpack.texts, "listpack")
+            names = some_unpacked(source, listpack.texts, "listpack")
         elif form == _NAMES_STRINGS:
-            count = _count(source, 1)
-            names = [source.string() for _ in range(count)]
+            names = _names(source)
         else:
             raise source.damage("names of fields")
     elif kind == SHAPED_HASH:
@@ -184,7 +195,7 @@ def _shaped(source: RdbSource, kind: int) -> list[bytes]:
     else:
         names = None
     if kind in (SHAPED_HASH_PACKED, SHAPED_HASH_PACKED_ALONE):
-        number, *values = unpacked(source, listpack.texts, "listpack")
+        number, *values = some_unpacked(source, listpack.texts, "listpack")
         if names is None and number.isdigit():
             names = source.shapes.get(int(number))
     elif names is not None:

@@ -49,16 +49,27 @@ _SCORE_MOST: Final = 128  # bytes of a score's text that anybody writes
 
 
 def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str) -> list[bytes]:
-    """What the string that comes next holds.
+    """What the string that comes next holds, maybe nothing.
+
+    Raises:
+        CorruptRDB: it is no ``what``.
+    """
+    packed = source.string()
+    try:
+        return read(packed)
+    except (Broken, IndexError) as error:
+        raise source.damage(f"a sound {what}") from error
+
+
+def some_unpacked(
+    source: RdbSource, read: Callable[[bytes], list[bytes]], what: str
+) -> list[bytes]:
+    """What the string that comes next holds, which no server ever left empty.
 
     Raises:
         CorruptRDB: it is no ``what``, or an empty one.
     """
-    packed = source.string()
-    try:
-        found = read(packed)
-    except (Broken, IndexError) as error:
-        raise source.damage(f"a sound {what}") from error
+    found = unpacked(source, read, what)
     if not found:
         raise source.damage(f"a {what} that holds something")
     return found
@@ -75,29 +86,36 @@ def strings(source: RdbSource, count: int) -> Iterator[list[bytes]]:
 def list_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
     """The elements of the list of this type that comes next, from the left.
 
+    Nodes that are empty are passed.
+
     Raises:
         CorruptRDB: there is none.
+        EmptyValue: it has no elements.
     """
-    if kind == LIST_ZIPLIST:
-        yield unpacked(source, ziplist.texts, "ziplist")
-        return
-    count = source.many(1)
-    if not count:
-        raise source.damage("a list that holds something")
-    if kind == LIST:
+    count = 1 if kind == LIST_ZIPLIST else source.many(1)
+    if kind == LIST and count:
         yield from strings(source, count)
         return
+    found = False
     for _ in range(count):
-        if kind == LIST_QUICKLIST:
-            yield unpacked(source, ziplist.texts, "ziplist")
-            continue
-        container = source.length()
-        if container == _PLAIN_NODE:
-            yield [source.string()]
-        elif container == _PACKED_NODE:
-            yield unpacked(source, listpack.texts, "listpack")
-        else:
-            raise source.damage("a node of a list")
+        node = _node(source, kind)
+        if node:
+            found = True
+            yield node
+    if not found:
+        raise source.empty("list")
+
+
+def _node(source: RdbSource, kind: int) -> list[bytes]:
+    """The elements of the node of a list that comes next."""
+    if kind != LIST_QUICKLIST_2:
+        return unpacked(source, ziplist.texts, "ziplist")
+    container = source.length()
+    if container == _PLAIN_NODE:
+        return [source.string()]
+    if container == _PACKED_NODE:
+        return unpacked(source, listpack.texts, "listpack")
+    raise source.damage("a node of a list")
 
 
 def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
@@ -105,15 +123,19 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
 
     Raises:
         CorruptRDB: there is none.
+        EmptyValue: it has no members.
     """
     if kind == SET_INTSET:
-        yield unpacked(source, _spelled, "intset")
+        yield some_unpacked(source, _spelled, "intset")
     elif kind == SET_LISTPACK:
-        yield unpacked(source, listpack.texts, "listpack")
+        members = unpacked(source, listpack.texts, "listpack")
+        if not members:
+            raise source.empty("set")
+        yield members
     else:
         count = source.many(1)
         if not count:
-            raise source.damage("a set that holds something")
+            raise source.empty("set")
         yield from strings(source, count)
 
 
@@ -128,6 +150,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
 
     Raises:
         CorruptRDB: there is none.
+        EmptyValue: it has no members.
     """
     if kind in (SORTED_SET_ZIPLIST, SORTED_SET_LISTPACK):
         read, what = (
@@ -136,13 +159,15 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
             else (listpack.texts, "listpack")
         )
         both = unpacked(source, read, what)
+        if not both:
+            raise source.empty("sorted set")
         if len(both) % 2:
             raise source.damage("a score for each member")
         yield both[::2], [_score(source, text) for text in both[1::2]]
         return
     count = source.many(2)
     if not count:
-        raise source.damage("a sorted set that holds something")
+        raise source.empty("sorted set")
     while count > 0:
         most = min(count, AT_ONCE)
         members: list[bytes] = []

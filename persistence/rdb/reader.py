@@ -1,7 +1,8 @@
 """Takes over an RDB file, of Redis up to 8.10 and of Valkey up to 9.1.
 
 Values of types that are not known here are skipped, and reported by name, because whoever takes
-data over has to know what is left behind.
+data over has to know what is left behind. Keys that hold nothing are skipped and counted, as Redis
+does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from headrace.persistence.errors import CorruptRDB, PersistenceError, os_refusal, shown
+from headrace.persistence.errors import (
+    CorruptRDB,
+    EmptyValue,
+    PersistenceError,
+    os_refusal,
+    shown,
+)
 from headrace.persistence.rdb.hashes import read_shape
 from headrace.persistence.rdb.head import (
     HEAD_BYTES,
@@ -78,6 +85,7 @@ class RdbReader:
 
     Attributes:
         keys: how many were taken over.
+        empty: how many were skipped because they held nothing.
         left: what was left behind, by the name of its type.
         writer: the server that wrote the file, such as ``Valkey 9.1.2``.
         end: after the last step, where the file goes on with commands, or its length.
@@ -95,6 +103,7 @@ class RdbReader:
         now_ms: int,
     ) -> None:
         self.keys = 0
+        self.empty = 0
         self.left: dict[str, Left] = {}
         self.end = 0
         self._databases: Final = databases
@@ -236,7 +245,11 @@ class RdbReader:
                 )
             self._leave(name, key)
             return
-        value = known.read_rdb(source, number, self._defaults)
+        try:
+            value = known.read_rdb(source, number, self._defaults)
+        except EmptyValue:
+            self.empty += 1
+            return
         self.keys += 1
         if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
             raise source.damage(f"each key once, but {shown(key)} is there already")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from headrace.persistence.errors import CorruptRDB
+from headrace.persistence.errors import CorruptRDB, EmptyValue
 from headrace.persistence.files import open_to_read
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.lzf import MOST, expand
@@ -60,6 +60,10 @@ class RdbSource:
     def damage(self, expected: str) -> CorruptRDB:
         """What to raise for damage right here."""
         return CorruptRDB(self.name, self.offset, expected)
+
+    def empty(self, what: str) -> EmptyValue:
+        """What to raise behind a value without elements; servers leave no such key."""
+        return EmptyValue(self.name, self.offset, f"a {what} that holds something")
 
     def raw(self, size: int) -> bytes:
         """The next ``size`` bytes."""

@@ -159,6 +159,8 @@ class Loader:
         rdb.close()
         path = self._files[0]
         _tell_what_is_left(path, rdb.left)
+        if rdb.empty:
+            log.warning("%s: skipped %d keys that hold nothing", os.fsdecode(path), rdb.empty)
         if rdb.end < rdb.size_bytes:  # commands follow
             self.start = rdb.end
             return

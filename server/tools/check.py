@@ -119,6 +119,8 @@ def _check_rdb(path: bytes) -> int:
         progress.close()
         reader.close()
     print(f"{os.fsdecode(path)}: valid snapshot of {reader.writer}, {reader.end} bytes")
+    if reader.empty:
+        print(f"  {reader.empty} keys hold nothing; loading skips them")
     return reader.end
 
 

@@ -156,6 +156,8 @@ def _print_totals(workspace: Workspace, out: bytes) -> None:
             count = sum([form.part_counts(value)[0] for value in values])
             totals.append(f"{count} {names[0]} of {form.plural()}")
     print(f"{', '.join(totals)}: {os.fsdecode(out)}", file=sys.stderr)
+    if workspace.empty:
+        print(f"Skipped {workspace.empty} keys that hold nothing.", file=sys.stderr)
 
 
 def _print_left(workspace: Workspace) -> None:

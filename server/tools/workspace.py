@@ -58,6 +58,7 @@ class Workspace:
     Attributes:
         server: holds the databases.
         left: what could not be taken over, by type or by command.
+        empty: how many keys of a snapshot of Redis were skipped because they held nothing.
 
     Raises:
         PersistenceError: a file cannot be read.
@@ -77,6 +78,7 @@ class Workspace:
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
         self.left: dict[str, Left] = {}
+        self.empty = 0
         self.keys = 0
         self.entries = 0
 
@@ -133,6 +135,7 @@ class Workspace:
         finally:
             reader.close()
         self.left.update(reader.left)
+        self.empty = reader.empty
         return reader.end
 
     def values_of(self, form: Form) -> list[object]:

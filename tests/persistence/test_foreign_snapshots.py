@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
-from support.client import Argument, RawClient
+from headrace.persistence.rdb import kinds
+from support.client import Argument, RawClient, WireError
 from support.interchange import (
     delivery_times,
     fill_groups,
@@ -21,6 +22,7 @@ from support.interchange import (
     string,
 )
 from support.process import Process
+from support.rdb_forms import payload, sealed, ziplist, zipmap
 from support.tools import tool
 from support.writers import NAMES, Writer
 
@@ -205,7 +207,7 @@ def test_idempotent_ids_and_released_entries(
 # Files made by hand, with a real server to say what they mean
 
 
-def hash_of(kind: int, key: bytes, body: bytes) -> bytes:
+def holding(kind: int, key: bytes, body: bytes) -> bytes:
     return bytes([kind]) + string(key) + body
 
 
@@ -216,7 +218,7 @@ def test_forms_of_versions_between(newest: Writer, fresh_server: Factory, tmp_pa
     early += string(b"b") + string(b"2")
     idmp = length(60) + length(50) + length(1) + string(b"p") + length(1) + string(b"i")
     idmp += length(4_000_000_000_000) + length(0) + length(3) + length(1)
-    file = rdb(13, hash_of(22, b"h", early), stream(26, b"s") + idmp, b"\0" + string(b"k") * 2)
+    file = rdb(13, holding(22, b"h", early), stream(26, b"s") + idmp, b"\0" + string(b"k") * 2)
     newest.kill()
     (newest.directory / "dump.rdb").write_bytes(file)
     newest.options = ()
@@ -264,6 +266,86 @@ def test_what_cannot_be_taken_over_names_its_writer(tmp_path: Path, data: bytes,
     assert done.returncode == 1
     assert told in done.stderr.decode(), done.stderr
     assert not (tmp_path / "new").exists()
+
+
+NO_ELEMENTS = length(0)
+FIRST_MS = struct.pack("<q", 4_102_444_800_000)
+EMPTY_LISTPACK = string(struct.pack("<IH", 7, 0) + b"\xff")
+EMPTY_ZIPLIST = string(ziplist([]))
+EMPTY = {
+    **dict.fromkeys((kinds.LIST, kinds.LIST_QUICKLIST, kinds.LIST_QUICKLIST_2), NO_ELEMENTS),
+    **dict.fromkeys((kinds.SET, kinds.SORTED_SET_TEXT, kinds.SORTED_SET, kinds.HASH), NO_ELEMENTS),
+    **dict.fromkeys((kinds.LIST_ZIPLIST, kinds.SORTED_SET_ZIPLIST), EMPTY_ZIPLIST),
+    kinds.HASH_ZIPLIST: EMPTY_ZIPLIST,
+    **dict.fromkeys((kinds.SET_LISTPACK, kinds.SORTED_SET_LISTPACK), EMPTY_LISTPACK),
+    kinds.HASH_LISTPACK: EMPTY_LISTPACK,
+    kinds.MORTAL_HASH: FIRST_MS + NO_ELEMENTS,
+    kinds.MORTAL_HASH_EARLY: NO_ELEMENTS,
+    kinds.MORTAL_HASH_PACKED: FIRST_MS + EMPTY_LISTPACK,
+    kinds.MORTAL_HASH_PACKED_EARLY: EMPTY_LISTPACK,
+}
+EMPTY_NODES = {
+    kinds.LIST_QUICKLIST: EMPTY_ZIPLIST,
+    kinds.LIST_QUICKLIST_2: length(2) + EMPTY_LISTPACK,
+}
+FULL_NODES = {
+    kinds.LIST_QUICKLIST: string(ziplist([b"a", b"b"])),
+    kinds.LIST_QUICKLIST_2: length(1) + string(b"a") + length(1) + string(b"b"),
+}
+
+
+def test_keys_that_hold_nothing_are_skipped(fresh_server: Factory, tmp_path: Path) -> None:
+    """Older servers have left such keys behind; Redis skips them, too, and empty nodes of lists."""
+    deadline = b"\xfc" + struct.pack("<q", 4_000_000_000_000)
+    data = b"REDIS0012\xfe\0" + holding(kinds.STRING, b"first", string(b"1"))
+    for kind, body in EMPTY.items():
+        data += deadline + holding(kind, b"empty %d" % kind, body)
+    for kind, node in EMPTY_NODES.items():
+        data += holding(kind, b"nodes %d" % kind, length(2) + node + node)
+        full = FULL_NODES[kind]
+        nodes = length(3 if kind == kinds.LIST_QUICKLIST else 4)
+        data += holding(kind, b"list %d" % kind, nodes + node + full + node)
+    data += holding(kinds.STRING, b"last", string(b"2"))
+    (tmp_path / "dump.rdb").write_bytes(sealed(data + b"\xff"))
+    skipped = len(EMPTY) + len(EMPTY_NODES)
+    servers = [fresh_server(directory=tmp_path)]
+    assert f"skipped {skipped} keys that hold nothing" in servers[0].log()
+    checked = tool("check-aof", str(tmp_path / "dump.rdb"))
+    assert f"{skipped} keys hold nothing" in checked.stdout.decode(), checked
+    new = tmp_path / "new"
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(new))
+    assert done.returncode == 0, done.stderr
+    assert f"Skipped {skipped} keys that hold nothing." in done.stderr.decode()
+    servers.append(fresh_server(*AOF, directory=new))
+    for server in servers:
+        keys = server.call("KEYS", "*")
+        assert isinstance(keys, list)
+        assert sorted(keys) == [b"first", b"last", b"list 14", b"list 18"]
+        assert server.call("LRANGE", "list 14", 0, -1) == [b"a", b"b"]
+        assert server.call("LRANGE", "list 18", 0, -1) == [b"a", b"b"]
+        assert server.call("PTTL", "last") == -1
+        with server.client() as client:
+            for kind, body in EMPTY.items():
+                refused = client.call_parsed("RESTORE", "k", 0, payload(kind, body, 12))
+                assert refused == WireError(b"ERR Bad data format"), kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (kinds.SET_INTSET, string(struct.pack("<II", 2, 0))),
+        (kinds.HASH_ZIPMAP, string(zipmap([]))),
+        (kinds.ARRAY, NO_ELEMENTS * 2),
+        (kinds.SHAPED_HASH_ALONE, length(1) + NO_ELEMENTS),
+        (kinds.SHAPED_HASH_PACKED_ALONE, length(0) + EMPTY_LISTPACK * 2),
+    ],
+)
+def test_what_no_server_left_empty_is_damage(tmp_path: Path, kind: int, body: bytes) -> None:
+    data = b"REDIS%04d\xfe\0" % kinds.VERSION + holding(kind, b"k", body) + b"\xff"
+    (tmp_path / "dump.rdb").write_bytes(sealed(data))
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 1
+    assert b"is damaged at offset" in done.stderr
 
 
 def test_notes_that_carry_no_keys_are_passed(fresh_server: Factory, tmp_path: Path) -> None:
