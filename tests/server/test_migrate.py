@@ -150,6 +150,10 @@ def test_keys_move_between_ours_and_a_real_server(server: Process, redis_server:
             ours.call_parsed(*words)
         held = [ours.call_parsed("DUMP", key) for key in KEYS]
         there: tuple[Argument, ...] = ("127.0.0.1", redis_server.port, "", 0, 5000, "KEYS", *KEYS)
+        for client in (ours, real):
+            client.call_parsed("CONFIG", "RESETSTAT")
+            assert client.call("MIGRATE", "127.0.0.1", 1, "none", 0, 5000) == b"+NOKEY\r\n"
+            assert b"keyspace_misses:1\r\n" in client.call("INFO", "stats")
         assert ours.call("MIGRATE", *there) == b"+OK\r\n"
         assert ours.call_parsed("DBSIZE") == 0
         assert real.call_parsed("DBSIZE") == len(KEYS)

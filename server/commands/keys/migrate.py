@@ -94,7 +94,7 @@ def migrate(call: Call) -> object:
     """
     argv = call.argv
     wanted = _Request(argv)
-    there = [key for key in wanted.keys if call.db.entry(key, call.now_ms) is not None]
+    there = [key for key in wanted.keys if call.counted_entry(key) is not None]
     if not there:
         return _NO_KEY
     commands: list[list[bytes]] = [wanted.login] if wanted.login else []

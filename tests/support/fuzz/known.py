@@ -32,6 +32,7 @@ SPARED: Final[dict[str, str]] = {
     "function|flush": "the judge takes a client's number for itself",
     "client|kill": "whom it meets depends on connections that only look on; sessions kill by ID",
     "monitor": "one client does that all the time",
+    "migrate": "asks whatever server its words name; it has tests of its own",
     "dump": "encodings are each server's own",
     "restore": "encodings are each server's own",
 }
