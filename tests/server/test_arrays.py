@@ -82,6 +82,9 @@ def test_cursor(client: RawClient) -> None:
     assert client.call_parsed("ARINSERT", "a", "v", "w") == WireError(b"ERR insert index overflow")
     assert client.call_parsed("ARINSERT", "a", "v") == b"18446744073709551614"
     assert client.call_parsed("ARNEXT", "a") is None
+    info = client.call_parsed("ARINFO", "a")
+    assert isinstance(info, list)
+    assert info[4:6] == [b"next-insert-index", 0]
     assert client.call_parsed("ARSEEK", "none", 5) == 0
 
 

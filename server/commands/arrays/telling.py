@@ -9,7 +9,7 @@ from headrace.protocol.replies import Map
 from headrace.server.commands.arrays.values import ACL, READ_KEY, array_at, number
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, command
-from headrace.storage.array.array import GREATEST, Array, Walk
+from headrace.storage.array.array import EXHAUSTED, GREATEST, Array, Walk
 
 _SLICE: Final = 4096
 _SLICE_BITS: Final = 12
@@ -53,7 +53,7 @@ def arinfo(call: Call) -> object:
     pairs: list[tuple[object, object]] = [
         (b"count", array.size()),
         (b"len", number(array.length())),
-        (b"next-insert-index", number(array.cursor)),
+        (b"next-insert-index", 0 if array.cursor == EXHAUSTED else number(array.cursor)),
         (b"slices", len(slices)),
         (b"directory-size", size),
         (b"super-dir-entries", blocks if beyond else 0),
