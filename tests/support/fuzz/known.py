@@ -141,6 +141,8 @@ def avoided(words: tuple[bytes, ...]) -> str | None:
     chosen = {b"LIMIT", b"STORE"} & set(upper)
     if sorts_by and chosen and (b"ALPHA" in upper or not words[1].startswith(b"l")):
         return "in which order equal elements come is nobody's promise"
+    if upper[:2] == [b"HIMPORT", b"SET"] and turns_large(words):
+        return "Redis looks at the limits of a hash that HIMPORT has made only when it changes form"
     stored = upper[0] == b"GEOSEARCHSTORE" or not {b"STORE", b"STOREDIST"}.isdisjoint(upper)
     if stored and _takes_nearest(upper):
         return "which ones of those that are equally far are taken is nobody's promise"
