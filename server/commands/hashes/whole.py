@@ -19,6 +19,7 @@ from headrace.protocol.replies import Packed
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
 from headrace.server.commands.hashes.values import READ_KEY, hash_at, report_expired
+from headrace.server.commands.randomness import generator
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
@@ -202,10 +203,8 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
     elif count >= value.size():
         chosen = value.elements()
     elif value.is_small() or count * _WALKED_BELOW > value.size():
-        from random import sample  # late: few ask
-
         chosen = value.elements()
-        chosen = [chosen[at] for at in sorted(sample(range(len(chosen)), count))]
+        chosen = [chosen[at] for at in sorted(generator().sample(range(len(chosen)), count))]
     else:
         met: dict[bytes, None] = {}
         while len(met) < count:
@@ -225,6 +224,4 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
 
 
 def _bits() -> int:
-    from random import getrandbits  # late: few ask
-
-    return getrandbits(SEED_BITS)
+    return generator().getrandbits(SEED_BITS)

@@ -7,6 +7,7 @@ from typing import Final
 from headrace.compat.errors import INVALID_CURSOR, NOVALUES_NOT_HERE, SYNTAX, CommandError
 from headrace.compat.glob import matches
 from headrace.compat.numbers import parse_unsigned
+from headrace.server.commands.randomness import generator
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
@@ -97,11 +98,9 @@ def keys(call: Call) -> object:
 )
 def randomkey(call: Call) -> object:
     """Reply: a key, each as likely as the other, or nil in an empty database."""
-    from random import randrange  # late: few ask
-
     db = call.db
     while len(db):
-        key = db.at(randrange(len(db))).key
+        key = db.at(generator().randrange(len(db))).key
         if call.db.entry(key, call.now_ms) is not None:
             return key
     return None

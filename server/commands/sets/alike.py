@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from random import getrandbits
-
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.server.commands.randomness import generator
 from headrace.server.commands.sets import chance, members  # noqa: F401  (the rows)
 from headrace.server.commands.sets.values import set_limits
 from headrace.server.dispatch.call import Call
@@ -103,8 +102,9 @@ def srandmember_alike(
     if len(requests[first]) > 2 or not isinstance(value, Set):
         return NONE_ALIKE, NO_REPLIES
     out = Packer(call.session.resp3)
+    numbers = generator()
     for _ in range(first, end):
-        out.text(value.random(getrandbits(SEED_BITS)))
+        out.text(value.random(numbers.getrandbits(SEED_BITS)))
     call.note_hits(key, end - first)
     return end - first, out.replies()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import randrange, sample
 from typing import Final
 
 from headrace.compat.errors import (
@@ -15,6 +14,7 @@ from headrace.compat.numbers import INT64_MAX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
+from headrace.server.commands.randomness import generator
 from headrace.server.commands.sorted_set_keys import sorted_set_at
 from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
@@ -33,7 +33,7 @@ def zrandmember(call: Call) -> object:
     argv = call.argv
     if len(argv) == 2:
         value = sorted_set_at(call, argv[1])
-        return None if value is None else _pair(value, randrange(value.size()))[0]
+        return None if value is None else _pair(value, generator().randrange(value.size()))[0]
     args = Args(argv, 2)
     count = args.integer()
     if count < -INT64_MAX:
@@ -52,8 +52,9 @@ def zrandmember(call: Call) -> object:
     if count >= size:
         return members_reply(call.session.resp3, value.runs(0, size), size, False, scores)
     if count > 0:
-        return _members(call, value, sample(range(size), count), scores)
-    return _members(call, value, [randrange(size) for _ in range(-count)], scores)
+        return _members(call, value, generator().sample(range(size), count), scores)
+    numbers = generator()
+    return _members(call, value, [numbers.randrange(size) for _ in range(-count)], scores)
 
 
 def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
