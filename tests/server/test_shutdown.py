@@ -16,6 +16,7 @@ from support.waiting import wait_until
 
 SAVING = ("--save", "3600 1", "--appendonly", "no")
 RECORDING = ("--save", "", "--appendonly", "yes", "--appendfsync")
+KEYS_TO_LOAD = 500_000  # half a second, or a little less
 SLOWLY = ("CONFIG", "SET", "rdb-key-save-delay", "10000000")  # ten seconds for each key
 
 
@@ -109,31 +110,34 @@ def all_clients(server: Process) -> bytes:
 @pytest.mark.parametrize("how", ["SIGTERM", "SHUTDOWN", "SHUTDOWN SAVE"])
 def test_an_end_while_loading_leaves_the_snapshot_as_it_is(fresh_server: Factory, how: str) -> None:
     server = fresh_server(*SAVING)
+    pairs = [word for number in range(KEYS_TO_LOAD) for word in (f"k{number}", "v")]
     with server.client() as client:
-        client.call("SET", "small", 1)
-        client.pipeline(*[("SET", f"k{number}", "v" * 400_000) for number in range(500)])
+        for first in range(0, len(pairs), 10_000):
+            assert client.call("MSET", *pairs[first : first + 10_000]) == b"+OK\r\n"
         client.call("SAVE")
     server.kill()
     snapshot = server.directory / "dump.hrs"
     before = snapshot.stat()
     server.spawn()
-    wait_until(lambda: is_loading(server))
-    if how == "SIGTERM":
-        server.signal(signal.SIGTERM)
-    else:
-        with server.client() as client:
-            client.send_command(*how.split())
-            assert client.rest_until_close() == b""
+    wait_until(lambda: is_listening(server))
+    with server.client() as client:
+        if how == "SIGTERM":
+            assert client.call("GET", "k0").startswith(b"-LOADING")
+            server.signal(signal.SIGTERM)
+        else:  # together, so that no loading can end between them
+            client.send(encode("GET", "k0") + encode(*how.split()))
+            assert client.read().startswith(b"-LOADING")
+        assert client.rest_until_close() == b""
     assert server.wait() == 0
     after = snapshot.stat()
     assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
     assert server.log().count("Ready to accept connections") == 1
 
 
-def is_loading(server: Process) -> bool:
+def is_listening(server: Process) -> bool:
     try:
-        with server.client() as client:
-            return client.call("GET", "small").startswith(b"-LOADING")
+        with server.client():
+            return True
     except OSError:
         return False
 
