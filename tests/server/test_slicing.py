@@ -12,7 +12,7 @@ from support.client import RawClient, encode
 from support.process import ServerProcess
 
 Start = Callable[..., ServerProcess]
-MANY = 24 * LENGTHY_WORDS
+MANY = 48 * LENGTHY_WORDS  # some 30 slices, so that a busy machine lets us see a few
 KEYS = [b"key:%d" % number for number in range(MANY)]
 SOME = (KEYS[0], KEYS[MANY // 2], KEYS[-1])
 NEW = [word for key in KEYS for word in (key, b"new")]
@@ -78,7 +78,7 @@ def test_all_or_nothing(
             assert other.read() in [b"*2\r\n" + 2 * bulk(value) for value in (b"old", after)]
             count = int(other.read()[1:])
             assert count in (0, 1, MANY, MANY + 1)
-        assert turns > 3
+        assert turns > 2  # in one piece it were one, or two with one before it
         assert client.read() == reply
         assert client.read() == bulk(b"done")
         assert other.call("MGET", *SOME) == whole[1]
@@ -221,7 +221,7 @@ def test_watch_and_events(fresh_server: Start) -> None:
 def test_a_pipeline_that_waited_makes_way_for_others(fresh_server: Start) -> None:
     """What piled up behind a blocked request is run in order, and others are served meanwhile."""
     server = fresh_server()
-    count = 140_000
+    count = 280_000
     with server.client(timeout_s=PATIENCE_S) as client, server.client() as other:
         requests = [encode("XREAD", "BLOCK", 0, "STREAMS", "wake", "$")]
         requests += [
