@@ -45,6 +45,13 @@ RUNS_ONCE = (
     "CPyExec_*",
     "PyInit_*",
     "exec_*",
+    "find_keyword",
+    "import_librt_*",
+    "init_subclass",
+    "intern_strings",
+    "parser_init*",
+    "update_bases",
+    "vgetargskeywordsfast_impl*",
 )
 
 # Modules that stay Python in the compiled build, by reason. What a request runs through is compiled
@@ -203,6 +210,12 @@ def compiles(text: str, *how: str) -> bool:
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
+def runs(text: str, *how: str) -> bool:
+    """Whether a C program can be made in this way, runs here, and ends well."""
+    program = Path(build_dir, "probe.c.o")
+    return compiles(text, *how) and subprocess.run([program], check=False).returncode == 0
+
+
 def missing_compiler() -> str:
     """What stands in the way of compiling, or an empty string."""
     include = sysconfig.get_path("include")
@@ -234,6 +247,18 @@ def link_order() -> list[str]:
     order = f"-Wl,-T,{script}"
     how = ["-shared", "-fPIC", "-ffunction-sections", *shlex.split(os.environ.get("LDFLAGS", ""))]
     return [order] if compiles("int probe(void) { return 0; }\n", *how, order) else []
+
+
+def packed_relocations() -> list[str]:
+    """Flags that have the linker write down shortly which addresses the loader has to adjust.
+
+    All that it reads of the library stays in memory, and this is 1 MiB less. Old loaders cannot
+    read it, and a linker that knows no such form may say no word: so a program of the kind is run.
+    """
+    program = "static int at; static int *volatile to[] = {&at}; int main(void) { return *to[0]; }"
+    how = ["-Wl,-z,pack-relative-relocs"]
+    linking = [*how, "-fPIE", "-pie", *shlex.split(os.environ.get("LDFLAGS", ""))]
+    return how if runs(program, *linking) else []
 
 
 def c_names(lines: list[str], modules: list[str]) -> list[str]:
@@ -292,7 +317,7 @@ def extensions() -> list[Any]:
             *(["-ffunction-sections"] if ordered else []),
         ]
     library = built[0]
-    library.extra_link_args = [*library.extra_link_args, *ordered]
+    library.extra_link_args = [*library.extra_link_args, *ordered, *packed_relocations()]
     library.include_dirs.append(f"{build_dir}/c/headrace")  # headers named for the library
     return built
 

@@ -21,6 +21,7 @@ import argparse
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -41,6 +42,7 @@ HEADER: Final = """\
 # setup.py has the linker put them side by side.
 """
 AT_START: Final = "# What a start runs besides.\n"
+IDLE_S: Final = 3.0  # what is done now and then has been done
 KINDS: Final = ("CPyDef_", "CPyPy_")  # a function as compiled code calls it, and as Python does
 _RUN: Final = re.compile(r"^c?fn=\(\d+\) (\w+)$", re.MULTILINE)  # a name, in callgrind's files
 _EACH_HAS: Final = re.compile(r"__top_level__$|_setup$|_traverse$|^CPy(Exec|Init|InitOnly)_")
@@ -56,12 +58,16 @@ def functions(script: str) -> set[str]:
 
 
 def run_at_start(command: str) -> set[str]:
-    """The functions that a server runs until it has answered, those of libraries among them."""
+    """The functions that a server runs until it has answered, and while nobody asks it anything.
+
+    Those of libraries are among them.
+    """
     with tempfile.TemporaryDirectory(prefix="headrace-link-order-") as folder:
         out = Path(folder, "callgrind.out")
         tool = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={out}")
         peer = ours(command)
         with Server(Peer(peer.name, (*tool, *peer.command))) as server:
+            time.sleep(IDLE_S)
             subprocess.run(
                 ["callgrind_control", "--dump", str(server.pid)],
                 check=True,
