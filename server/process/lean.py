@@ -3,9 +3,9 @@
 asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms of the start and
 4 MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
 names, and uses these for such connections only. msgspec takes the types of values that no block
-holds. So both get modules whose names stand for nothing, and whoever imports these modules later
-gets the true ones. msgspec copes without ``typing_extensions``, which is only there if a tool has
-brought it.
+holds, and a module that tells of types. So both get modules whose names stand for nothing, and
+whoever imports these modules later gets the true ones. msgspec copes without
+``typing_extensions``, which is only there if a tool has brought it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def import_libraries() -> None:
     _import_with("asyncio", {"ssl": None})
     with contextlib.suppress(ImportError):  # where it is missing, asyncio has a loop of its own
         _import_with("uvloop", {"ssl": _SSL})
-    _import_with("msgspec", {"decimal": _DECIMAL, "typing_extensions": None, "uuid": _UUID})
+    _import_with(
+        "msgspec",
+        {"decimal": _DECIMAL, "msgspec.inspect": {}, "typing_extensions": None, "uuid": _UUID},
+    )
 
 
 def _import_with(library: str, needless: Mapping[str, Mapping[str, object] | None]) -> None:
@@ -72,11 +75,13 @@ def _stand_in(module: str, names: Mapping[str, object]) -> ModuleType:
     """A module of these names; another name, of another version's, is that of the true module."""
 
     def from_the_true_one(name: str) -> object:
-        stand_in = sys.modules.pop(module)
+        if sys.modules.get(module) is not made:  # the library has been imported
+            return getattr(import_module(module), name)
+        del sys.modules[module]
         try:
             return getattr(import_module(module), name)
         finally:
-            sys.modules[module] = stand_in
+            sys.modules[module] = made
 
     made = ModuleType(module)
     vars(made).update(names, __getattr__=from_the_true_one)

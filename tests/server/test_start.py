@@ -33,6 +33,7 @@ LATE = {
     "headrace.server.tools.cli": "another program, in a way",
     "importlib.metadata": "the version is known without it",
     "logging.handlers": "only a log file that is moved away wants it",
+    "msgspec.inspect": "nobody asks msgspec about types",
     "random": "few ask for a key by chance",
     "syslog": "few want it",
     "tempfile": "CONFIG REWRITE makes a file by chance",
@@ -121,6 +122,15 @@ context = ssl.create_default_context()
 print(asyncio.__name__, type(context).__name__, ssl.SSL_ERROR_WANT_READ, sys.modules["ssl"] is ssl)
 """
     assert run(code) == "asyncio SSLContext 2 True"
+
+
+def test_a_library_can_use_what_it_has_of_a_module_that_was_kept_out() -> None:
+    code = """
+lean.import_libraries()
+import msgspec
+print(type(msgspec.inspect.type_info(int)).__name__, type(msgspec.inspect.type_info(str)).__name__)
+"""
+    assert run(code) == "IntType StrType"
 
 
 def test_a_uvloop_that_wants_more_of_ssl_gets_it(tmp_path: Path) -> None:
