@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Factory
 
+from headrace.server.build import build_kind
 from support import build
 from support.process import ServerProcess
 
@@ -86,11 +87,12 @@ def test_what_an_emergency_needs_is_imported_early(imported: set[str], module: s
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells what is resident")
 def test_an_empty_server_is_small(fresh_server: Factory) -> None:
-    """Wider than the goal of 28 MiB, because Python and the machine have a part in it."""
+    """Python and the machine have a part in it; a pure build holds Python code of all modules."""
     server = fresh_server()
     told = Path(f"/proc/{server.pid}/status").read_text()
     (resident_kib,) = (line.split()[1] for line in told.splitlines() if line.startswith("VmRSS"))
-    assert int(resident_kib) < 32 * 1024
+    most_mib = 32 if build_kind() == "compiled" else 34
+    assert int(resident_kib) < most_mib * 1024
 
 
 # Libraries without what they import for others
