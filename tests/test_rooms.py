@@ -53,7 +53,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server.commands": [
         *("documentation", "help", "deadlines", "storing", "collections"),
-        *("string_keys", "sorted_set_keys", "element_scan"),
+        *("string_keys", "sorted_set_keys", "element_scan", "randomness"),
         *FAMILIES,
         "families",
         "manual",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from conftest import Factory
 
 from support.client import Argument
-from support.process import Pair
+from support.process import Pair, RedisProcess
 
 pytestmark = pytest.mark.judge
 
@@ -115,21 +116,25 @@ class Lists:
 @pytest.mark.since(8, 10)  # 8.0 takes the least integer as an index of LSET for 0
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("fill", FILLS)
-def test_requests_by_chance(pair: Pair, fill: int, seed: int) -> None:
+def test_requests_by_chance(
+    fresh_server: Factory, fresh_redis: Factory, fill: int, seed: int
+) -> None:
+    """On servers of its own, because encodings depend on what other tests may have set."""
     lists = Lists(1000 * seed + fill)
-    pair.both("CONFIG", "SET", "list-max-listpack-size", fill)
-    try:
-        pair.both("SET", "text", "some text")
-        for number in range(400):
-            request = lists.request()
-            pair.both(*request)
-            for key in {key for key in request[1:3] if key in KEYS}:
-                pair.both("OBJECT", "ENCODING", key)
-            if not number % 40:
-                for key in ("a", "b", "c"):
-                    pair.both("LRANGE", key, 0, -1)
-    finally:
-        pair.both("CONFIG", "SET", "list-max-listpack-size", -2)
+    option = ("--list-max-listpack-size", str(fill))
+    real = fresh_redis(*option)
+    assert isinstance(real, RedisProcess)
+    both = Pair.of(fresh_server(*option), real)
+    both.both("SET", "text", "some text")
+    for number in range(400):
+        request = lists.request()
+        both.both(*request)
+        for key in {key for key in request[1:3] if key in KEYS}:
+            both.both("OBJECT", "ENCODING", key)
+        if not number % 40:
+            for key in ("a", "b", "c"):
+                both.both("LRANGE", key, 0, -1)
+    both.close()
 
 
 @pytest.mark.parametrize("same", [False, True])
