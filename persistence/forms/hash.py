@@ -1,7 +1,4 @@
-"""Hashes outside memory: rows of small ones in one record, and the tables of large ones.
-
-Pieces and buckets stand in a record as they stand in memory. Nothing is hashed to read them.
-"""
+"""Hashes outside memory: rows of small ones in one record, and the tables of large ones."""
 
 from __future__ import annotations
 
@@ -9,6 +6,12 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
+from headrace.persistence.forms.buckets import (
+    TABLE_NUMBERS,
+    BucketsWalk,
+    TableIntake,
+    numbers_of,
+)
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.hash_rdb import HashRdb, hash_type, hash_version, read_hash
@@ -23,16 +26,15 @@ from headrace.storage.hash.hash import HASH, Hash
 from headrace.storage.hash.small import HEAD
 from headrace.storage.hash.timed import NEVER, TimedPiece
 from headrace.storage.hash.timed_table import TimedTable, table_with_times
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import next_at, string_at
-from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table, table_of
+from headrace.storage.packed.table import DIRECTORY, PAIRS, SCORES, Table
 
 SMALL: Final = 24  # rows: length of the key, length of the piece, deadline
 SMALL_TIMED: Final = 25  # likewise, with deadlines of fields
 LARGE: Final = 26  # key; deadline; then four numbers for each of its tables
 BUCKETS: Final = 27  # lengths of buckets
 _ROW: Final = 3
-_TABLE_NUMBERS: Final = 4
+_WHAT: Final = "a hash"  # in messages
 _FIELDS_AT_ONCE: Final = 64  # in a command
 
 
@@ -60,9 +62,10 @@ class HashWriter(Writer):
         head.add(key)
         head.table.append(expire_ms)
         for table in tables:
-            head.table += [table.seed, table.count, table.fullest, table.buckets]
+            head.table += numbers_of(table)
         self.records.put(head)
-        return _Buckets(self.records, [each for table in tables for each in table.directories])
+        directories = [each for table in tables for each in table.directories]
+        return BucketsWalk(self.records, BUCKETS, directories)
 
     def _add_row(self, record: Record, key: bytes, piece: bytes, expire_ms: int) -> None:
         record.add(key)
@@ -77,22 +80,6 @@ class HashWriter(Writer):
         self.records.put(self._timed)
 
 
-class _Buckets(Walk):
-    """The directories of a large hash, one after the other."""
-
-    def __init__(self, records: Records, directories: list[list[bytes]]) -> None:
-        self._records: Final = records
-        self._left: Final = directories[::-1]
-
-    def step(self) -> bool:
-        """See ``Walk``."""
-        record = Record(BUCKETS)
-        for bucket in self._left.pop():
-            record.add(bucket)
-        self._records.put(record)
-        return bool(self._left)
-
-
 class HashReader(Reader):
     """Reads rows of small hashes, and large ones in pieces."""
 
@@ -100,9 +87,7 @@ class HashReader(Reader):
         super().__init__(intake)
         self._key = b""
         self._expire_ms = NO_DEADLINE
-        self._numbers: list[int] = []  # of the tables of a large hash that is being read
-        self._directories: list[list[list[bytes]]] = []  # of each of these tables
-        self._left = 0  # buckets of the last one that are still to come
+        self._tables: list[TableIntake] = []  # of a large hash that is being read
 
     def read(self, kind: int, table: list[int]) -> None:
         """See ``Reader``."""
@@ -115,7 +100,7 @@ class HashReader(Reader):
 
     def goes_on(self, kind: int) -> bool:
         """See ``Reader``."""
-        return kind == BUCKETS and bool(self._numbers)
+        return kind == BUCKETS and bool(self._tables)
 
     def _rows(self, table: list[int], timed: bool) -> None:
         intake = self.intake
@@ -131,46 +116,29 @@ class HashReader(Reader):
     def _begin(self, table: list[int]) -> None:
         self._key = self.intake.cut(table[0])
         self._expire_ms = table[1]
-        self._numbers = table[2:]
-        if len(self._numbers) not in (_TABLE_NUMBERS, 2 * _TABLE_NUMBERS):
+        numbers = table[2:]
+        if len(numbers) not in (TABLE_NUMBERS, 2 * TABLE_NUMBERS):
             raise self.intake.malformed("one table or two")
-        if min(self._numbers) < 0 or max(self._numbers) >= 1 << SEED_BITS:
-            raise self.intake.malformed("numbers of a table")
-        self._directories = []
-        self._begin_table()
+        self._tables = [TableIntake(self.intake, PAIRS, numbers[:TABLE_NUMBERS], _WHAT)]
+        if len(numbers) > TABLE_NUMBERS:
+            self._tables.append(TableIntake(self.intake, SCORES, numbers[TABLE_NUMBERS:], _WHAT))
 
-    def _begin_table(self) -> None:
-        self._left = self._numbers[_TABLE_NUMBERS * len(self._directories) + 3]
-        self._directories.append([])
-
-    def _take_buckets(self, table: list[int]) -> None:
-        intake = self.intake
-        if not self._numbers:
-            raise intake.malformed("buckets of a hash")
-        if not self._left and len(self._numbers) > _TABLE_NUMBERS * len(self._directories):
-            self._begin_table()
-        if len(table) != min(DIRECTORY, self._left):
-            raise intake.malformed("as many buckets as were said")
-        self._left -= len(table)
-        self._directories[-1].append([intake.cut(size) for size in table])
+    def _take_buckets(self, sizes: list[int]) -> None:
+        if not self._tables:
+            raise self.intake.malformed(f"buckets of {_WHAT}")
+        table = self._tables[0]
+        if not table.left:
+            table = self._tables[-1]
+        if len(sizes) != min(DIRECTORY, table.left):
+            raise self.intake.malformed("as many buckets as were said")
+        table.take(sizes)
 
     def finish(self) -> None:
         """See ``Reader``."""
-        numbers = self._numbers
-        if not numbers:
+        if not self._tables:
             return
-        self._numbers = []
-        malformed = self.intake.malformed("all buckets of a hash")
-        if self._left or len(numbers) != _TABLE_NUMBERS * len(self._directories):
-            raise malformed
-        tables: list[Table] = []
-        for at, directories in enumerate(self._directories):
-            seed, count, fullest, _ = numbers[_TABLE_NUMBERS * at : _TABLE_NUMBERS * (at + 1)]
-            table = table_of(SCORES if at else PAIRS, seed, count, fullest, directories)
-            if table is None:
-                raise malformed
-            tables.append(table)
-        self._directories = []
+        tables = [each.table() for each in self._tables]
+        self._tables = []
         value = Hash()
         value.rep = tables[0] if len(tables) == 1 else table_with_times(tables[0], tables[1])
         self.intake.place(self._key, value, self._expire_ms)

@@ -1,25 +1,27 @@
-"""Sets outside memory: rows of small ones in one record, the buckets of large ones, and SADD.
-
-Small sets and buckets stand in a record as they stand in memory. Nothing is hashed to read them.
-"""
+"""Sets outside memory: rows of small ones in one record, the buckets of large ones, and SADD."""
 
 from __future__ import annotations
 
 from typing import Final, cast
 
+from headrace.persistence.forms.buckets import (
+    TABLE_NUMBERS,
+    BucketsWalk,
+    TableIntake,
+    numbers_of,
+)
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
 from headrace.persistence.forms.set_rdb import SetRdb, read_set
 from headrace.persistence.rdb.kinds import SET as RDB_SET
 from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import SET_KINDS
 from headrace.persistence.rdb.source import RdbSource
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import unpack
-from headrace.storage.packed.table import DIRECTORY, MEMBERS, Table, table_of
+from headrace.storage.packed.table import MEMBERS, Table
 from headrace.storage.set.set import SET, Set, flaw_of
 from headrace.storage.set.small import HEAD
 
@@ -28,7 +30,7 @@ LARGE: Final = 29
 BUCKETS: Final = 30
 
 _ROW: Final = 3  # numbers for a small one: lengths of the key and of what it is, and the deadline
-_NUMBERS: Final = 6  # of a large one
+_NUMBERS: Final = 2 + TABLE_NUMBERS  # of a large one
 _MEMBERS_AT_ONCE: Final = 64  # in an SADD
 
 
@@ -46,10 +48,9 @@ class SetWriter(Writer):
         if isinstance(rep, Table):
             head = Record(LARGE)
             head.add(key)
-            head.table.append(expire_ms)
-            head.table += [rep.seed, rep.count, rep.fullest, rep.buckets]
+            head.table += [expire_ms, *numbers_of(rep)]
             self.records.put(head)
-            return _Buckets(self.records, rep)
+            return BucketsWalk(self.records, BUCKETS, rep.directories)
         record = self._small
         record.add(key)
         record.add(rep)
@@ -63,40 +64,18 @@ class SetWriter(Writer):
         self.records.put(self._small)
 
 
-class _Buckets(Walk):
-    """Writes the buckets of a large set, a directory at a time."""
-
-    def __init__(self, records: Records, table: Table) -> None:
-        self._records: Final = records
-        self._left: Final = table.directories[::-1]
-        self._record: Final = Record(BUCKETS)
-
-    def step(self) -> bool:
-        """See ``Walk``."""
-        record = self._record
-        for bucket in self._left.pop():
-            record.add(bucket)
-            if record.is_full():
-                self._records.put(record)
-        if self._left:
-            return True
-        self._records.put(record)
-        return False
-
-
 class SetReader(Reader):
     """Reads rows of small sets, and the buckets of large ones."""
 
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
         self._key = b""
-        self._numbers: list[int] = []  # of a large one whose buckets follow
-        self._directories: list[list[bytes]] = []
-        self._left = 0  # buckets that are still to come
+        self._expire_ms = NO_DEADLINE
+        self._table: TableIntake | None = None  # of a large one whose buckets follow
 
     def goes_on(self, kind: int) -> bool:
         """See ``Reader``."""
-        return kind == BUCKETS and bool(self._numbers)
+        return kind == BUCKETS and self._table is not None
 
     def read(self, kind: int, table: list[int]) -> None:
         """See ``Reader``."""
@@ -104,8 +83,10 @@ class SetReader(Reader):
             self._read_small(table)
         elif kind == LARGE:
             self._begin(table)
+        elif self._table is None:
+            raise self.intake.malformed("a set before its buckets")
         else:
-            self._read_buckets(table)
+            self._table.take(table)
 
     def _read_small(self, table: list[int]) -> None:
         intake = self.intake
@@ -120,35 +101,18 @@ class SetReader(Reader):
         if len(table) != _NUMBERS:
             raise self.intake.malformed("the six numbers of a set")
         self._key = self.intake.cut(table[0])
-        self._numbers = table
-        self._directories = []
-        self._left = table[-1]
-        if not 0 <= table[2] < 1 << SEED_BITS:
-            raise self.intake.malformed("a seed")
-
-    def _read_buckets(self, table: list[int]) -> None:
-        if not self._numbers:
-            raise self.intake.malformed("a set before its buckets")
-        directories = self._directories
-        self._left -= len(table)
-        for size in table:
-            bucket = self.intake.cut(size)
-            if directories and len(directories[-1]) < DIRECTORY:
-                directories[-1].append(bucket)
-            else:
-                directories.append([bucket])
+        self._expire_ms = table[1]
+        self._table = TableIntake(self.intake, MEMBERS, table[2:], "a set")
 
     def finish(self) -> None:
         """A large one is complete; see ``Reader``."""
-        if not self._numbers:
+        if self._table is None:
             return
-        _, expire_ms, seed, count, fullest, _ = self._numbers
-        table = table_of(MEMBERS, seed, count, fullest, self._directories)
-        self._numbers = []
-        self._directories = []
-        if table is None or self._left or not count:
-            raise self.intake.malformed("all buckets of a set")
-        self.intake.place(self._key, Set(table), expire_ms)
+        table = self._table.table()
+        self._table = None
+        if not table.count:
+            raise self.intake.malformed("a set with members")
+        self.intake.place(self._key, Set(table), self._expire_ms)
 
 
 class _Rewrite(Walk):
@@ -158,7 +122,7 @@ class _Rewrite(Walk):
         self._commands: Final = commands
         self._key: Final = key
         self._left: Final = value.pieces()[::-1]
-        self._members: list[bytes] = []  # of the piece at hand, in order
+        self._members: list[bytes] = []  # of the pieces so far that no SADD has named
 
     def step(self) -> bool:
         """See ``Walk``."""

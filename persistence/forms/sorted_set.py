@@ -6,10 +6,16 @@ from typing import Final, cast
 
 from mypy_extensions import i64
 
+from headrace.persistence.forms.buckets import (
+    TABLE_NUMBERS,
+    BucketsWalk,
+    TableIntake,
+    numbers_of,
+)
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.records import Record, Records
+from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
 from headrace.persistence.forms.sorted_set_rdb import SortedSetRdb, read_sorted_set
 from headrace.persistence.rdb.kinds import SORTED_SET as RDB_SORTED_SET
 from headrace.persistence.rdb.kinds import VERSION_MIN
@@ -17,7 +23,7 @@ from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import SORTED_SET_KINDS
 from headrace.persistence.rdb.source import RdbSource
 from headrace.protocol.doubles import double
-from headrace.storage.packed.table import DIRECTORY, SCORES, table_of
+from headrace.storage.packed.table import SCORES
 from headrace.storage.sorted_set.large import Large
 from headrace.storage.sorted_set.runs import is_sound_run, member_at, place_of, score_at, size_of
 from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_of
@@ -29,7 +35,7 @@ BUCKETS: Final = 34
 RUNS: Final = 35
 
 _ROW: Final = 3  # numbers for a small one: lengths of the key and of the run, and the deadline
-_HEAD: Final = 6  # numbers of a large one
+_HEAD: Final = 2 + TABLE_NUMBERS  # numbers of a large one
 MEMBERS_AT_ONCE: Final = 64  # in a ZADD
 
 
@@ -47,14 +53,7 @@ class SortedSetWriter(Writer):
         if isinstance(rep, Large):
             head = Record(LARGE)
             head.add(key)
-            table = rep.table
-            head.table += [
-                expire_ms,
-                int(table.seed),
-                int(table.count),
-                int(table.fullest),
-                int(table.buckets),
-            ]
+            head.table += [expire_ms, *numbers_of(rep.table)]
             self.records.put(head)
             return LargeWalk(self.records, rep)
         assert isinstance(rep, bytes)
@@ -76,35 +75,22 @@ class LargeWalk(Walk):
 
     def __init__(self, records: Records, large: Large) -> None:
         self._records: Final = records
-        self._large: Final = large
-        self._buckets: Final = Record(BUCKETS)
+        self._buckets: BucketsWalk | None = BucketsWalk(records, BUCKETS, large.table.directories)
+        self._nodes: Final = large.tree.nodes[::-1]
         self._runs: Final = Record(RUNS)
-        self._at = 0
 
     def step(self) -> bool:
         """A directory or a node; see ``Walk``."""
-        directories = self._large.table.directories
-        nodes = self._large.tree.nodes
-        at = self._at
-        self._at += 1
-        if at < len(directories):
-            self._add(self._buckets, directories[at])
-            if at + 1 == len(directories):
-                self._records.put(self._buckets)
+        if self._buckets is not None:
+            if not self._buckets.step():
+                self._buckets = None
             return True
-        at -= len(directories)
-        if at < len(nodes):
-            self._add(self._runs, nodes[at].runs)
-            if at + 1 < len(nodes):
-                return True
-        self._records.put(self._runs)
-        return False
-
-    def _add(self, record: Record, pieces: list[bytes]) -> None:
-        for piece in pieces:
-            record.add(piece)
-        if record.is_full():
-            self._records.put(record)
+        if self._nodes:
+            for run in self._nodes.pop().runs:
+                self._runs.add(run)
+        if not self._nodes or self._runs.is_full():
+            self._records.put(self._runs)
+        return bool(self._nodes)
 
 
 class SortedSetReader(Reader):
@@ -113,14 +99,13 @@ class SortedSetReader(Reader):
     def __init__(self, intake: Intake) -> None:
         super().__init__(intake)
         self._key = b""
-        self._head: list[int] | None = None  # of a large one whose pieces follow
-        self._directories: list[list[bytes]] = []
-        self._buckets_left = 0
+        self._expire_ms = NO_DEADLINE
+        self._table: TableIntake | None = None  # of a large one whose pieces follow
         self._tree = Tree()
 
     def goes_on(self, kind: int) -> bool:
         """See ``Reader``."""
-        return self._head is not None and kind in (BUCKETS, RUNS)
+        return self._table is not None and kind in (BUCKETS, RUNS)
 
     def read(self, kind: int, table: list[int]) -> None:
         """See ``Reader``."""
@@ -128,10 +113,10 @@ class SortedSetReader(Reader):
             self._small(table)
         elif kind == LARGE:
             self._begin(table)
-        elif self._head is None:
+        elif self._table is None:
             raise self.intake.malformed("a sorted set before its pieces")
         elif kind == BUCKETS:
-            self._buckets(table)
+            self._table.take(table)
         else:
             self._runs(table)
 
@@ -151,22 +136,9 @@ class SortedSetReader(Reader):
         if len(table) != _HEAD:
             raise self.intake.malformed("the six numbers of a sorted set")
         self._key = self.intake.cut(table[0])
-        self._head = table
-        self._directories = []
-        self._buckets_left = table[5]
+        self._expire_ms = table[1]
+        self._table = TableIntake(self.intake, SCORES, table[2:], "a sorted set")
         self._tree = Tree()
-
-    def _buckets(self, table: list[int]) -> None:
-        directories = self._directories
-        self._buckets_left -= len(table)
-        if self._buckets_left < 0:
-            raise self.intake.malformed("as many buckets as were said")
-        for size in table:
-            bucket = self.intake.cut(size)
-            if directories and len(directories[-1]) < DIRECTORY:
-                directories[-1].append(bucket)
-            else:
-                directories.append([bucket])
 
     def _runs(self, table: list[int]) -> None:
         for size in table:
@@ -177,22 +149,19 @@ class SortedSetReader(Reader):
 
     def finish(self) -> None:
         """A large one is complete; see ``Reader``."""
-        head = self._head
-        if head is None:
+        if self._table is None:
             return
-        self._head = None
-        _, expire_ms, seed, count, fullest, _ = head
-        table = table_of(SCORES, seed, count, fullest, self._directories)
-        if table is None or self._buckets_left or self._tree.size != count or not count:
+        table = self._table.table()
+        self._table = None
+        if self._tree.size != table.count or not table.count:
             raise self.intake.malformed("all pieces of a sorted set")
         large = Large()
         large.table = table
         large.tree = self._tree
         value = SortedSet()
         value.rep = large
-        self._directories = []
         self._tree = Tree()
-        self.intake.place(self._key, value, expire_ms)
+        self.intake.place(self._key, value, self._expire_ms)
 
 
 class SortedSetRewrite(Walk):
