@@ -148,6 +148,28 @@ class Call:
             self.db.index, key
         )
 
+    def concerns_only_logs(self) -> bool:
+        """Whether a change of any key concerns only the logs, and nothing stands in its way."""
+        server = self.server
+        alone = self.nobody_listens() and not self.db.hides and not server.blocking.key_count
+        return alone and server.data.region is None
+
+    def reports_misses(self) -> bool:
+        """Whether a key that was not found is to be reported: it has expired, or somebody asks."""
+        server = self.server
+        return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
+
+    def count_reads(self, hits: int, misses: int) -> None:
+        """Count reads of commands that are run at once."""
+        self.server.statistics.keyspace_hits += hits
+        self.server.statistics.keyspace_misses += misses
+
+    def changed_alike(self, records: list[list[bytes]], first: int, end: int, changes: int) -> None:
+        """Record ``records[first:end]``, if anybody takes records, and count the changes."""
+        if end > first and self.recorded:
+            self.record_alike(records[first:end])
+        self.count(changes)
+
     def count(self, changes: int) -> None:
         """Count changes of commands that are run at once."""
         self.server.changes.dirty += changes

@@ -94,6 +94,7 @@ class KeySpec:
 
 Handler = Callable[[Call], object]
 NONE_ALIKE: Final = -1
+ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
 AlikeHandler = Callable[[Call, list[list[bytes]], int, int], tuple[int, PackedReplies]]
 LengthyMaker = Callable[[Call], Lengthy | None]
 KeyFinder = Callable[[list[bytes]], list[int]]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.changes.events import MISSED
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.hashes import counting, fields, whole  # noqa: F401  (the rows)
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import HEAD, count_of
-
-ALIKE_BYTES: Final = 64 * 1024  # of replies, about, that are made at once
 
 
 @alike("HGET", of_any_key=True)
@@ -23,7 +18,6 @@ def hget_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single fields of hashes of which no field expires."""
-    server = call.server
     db = call.db
     touches = not call.session.special & NO_TOUCH
     out = Packer(call.session.resp3)
@@ -35,7 +29,7 @@ def hget_alike(
         key = words[1]
         value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
         if value is None:
-            if server.changes.expired or server.key_events.flags & MISSED.kind:
+            if call.reports_misses():
                 break
             out.null()
         else:
@@ -52,8 +46,7 @@ def hget_alike(
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
             break
-    server.statistics.keyspace_hits += hits
-    server.statistics.keyspace_misses += at - first - hits
+    call.count_reads(hits, at - first - hits)
     return at - first, out.replies()
 
 
@@ -62,7 +55,6 @@ def hgetall_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Small hashes of which no field expires."""
-    server = call.server
     db = call.db
     touches = not call.session.special & NO_TOUCH
     out = Packer(call.session.resp3)
@@ -72,7 +64,7 @@ def hgetall_alike(
         key = requests[at][1]
         value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
         if value is None:
-            if server.changes.expired or server.key_events.flags & MISSED.kind:
+            if call.reports_misses():
                 break
             out.map(0)
         else:
@@ -87,8 +79,7 @@ def hgetall_alike(
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
             break
-    server.statistics.keyspace_hits += hits
-    server.statistics.keyspace_misses += at - first - hits
+    call.count_reads(hits, at - first - hits)
     return at - first, out.replies()
 
 
@@ -100,7 +91,7 @@ def hset_alike(
     server = call.server
     db = call.db
     width = len(requests[first])
-    if width % 2 or not _may_change(call):
+    if width % 2 or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = server.data.hash_limits
     out = Packer(call.session.resp3)
@@ -126,7 +117,7 @@ def hset_alike(
                 added += 1
         out.number(added)
         at += 1
-    _record(call, requests, first, at, width // 2 - 1)
+    call.changed_alike(requests, first, at, (width // 2 - 1) * (at - first))
     return at - first, out.replies()
 
 
@@ -135,7 +126,7 @@ def hincrby_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Numbers in hashes that are there, of which no field expires."""
-    if not _may_change(call):
+    if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
     out = Packer(call.session.resp3)
@@ -156,15 +147,8 @@ def hincrby_alike(
         value.put(words[2], b"%d" % total, limits)
         out.number(total)
         at += 1
-    _record(call, requests, first, at, 1)
+    call.changed_alike(requests, first, at, at - first)
     return at - first, out.replies()
-
-
-def _may_change(call: Call) -> bool:
-    """Whether a change concerns only the logs."""
-    server = call.server
-    alone = call.nobody_listens() and not call.db.hides and not server.blocking.key_count
-    return alone and server.data.region is None
 
 
 def _look_ahead(value: Hash, requests: list[list[bytes]], first: int, end: int) -> int:
@@ -178,11 +162,3 @@ def _look_ahead(value: Hash, requests: list[list[bytes]], first: int, end: int) 
         at += 1
     value.look_ahead([words[2] for words in requests[first:at]])
     return at
-
-
-def _record(call: Call, requests: list[list[bytes]], first: int, end: int, each: int) -> None:
-    """Record what was changed, and count the changes."""
-    if end > first:
-        if call.recorded:
-            call.record_alike(requests[first:end])
-        call.count(each * (end - first))

@@ -40,7 +40,7 @@ def sadd_alike(
         if added:
             total += added
             records.append(words)
-    _record(call, records, total)
+    call.changed_alike(records, 0, len(records), total)
     return end - first, out.replies()
 
 
@@ -71,7 +71,7 @@ def srem_alike(
             total += removed
             records.append(words)
         at += 1
-    _record(call, records, total)
+    call.changed_alike(records, 0, len(records), total)
     return at - first, out.replies()
 
 
@@ -113,10 +113,3 @@ def _look_ahead(value: Set, requests: list[list[bytes]], first: int, end: int) -
     """Have what a large set holds of the members of some requests brought into the caches."""
     if value.is_scattered():
         value.look_ahead([words[2] for words in requests[first:end]])
-
-
-def _record(call: Call, records: list[list[bytes]], total: int) -> None:
-    """Record what was changed, and count the changes."""
-    if records and call.recorded:
-        call.record_alike(records)
-    call.count(total)

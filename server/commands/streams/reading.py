@@ -47,6 +47,7 @@ from headrace.server.commands.streams.waiting import EntryAfter
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import xread_keys
 from headrace.server.dispatch.rows import (
+    ALIKE_BYTES,
     BLOCKING,
     FAST,
     MOVABLEKEYS,
@@ -64,7 +65,6 @@ from headrace.storage.stream.stream import Stream
 
 LEAST: Final = (0, 0)
 GREATEST: Final = (ID_MAX, ID_MAX)
-ALIKE_BYTES: Final = 64 * 1024  # of replies that are written into one buffer, about
 AHEAD: Final = 16  # ranges whose entries are looked for together
 _LOOKS_AHEAD: Final = build_kind() == "compiled"  # as Python it takes longer than memory does
 

@@ -7,14 +7,12 @@ from typing import Final
 from headrace.compat.numbers import encode_string
 from headrace.protocol.packing import Packer, repeated
 from headrace.protocol.replies import NO_REPLIES, OK, PackedReplies
-from headrace.server.changes.events import MISSED
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.string.string import string_bytes
 
-ALIKE_BYTES: Final = 64 * 1024  # of replies, about, that are made at once
 _SET_WORDS: Final = 3  # without options
 
 
@@ -23,7 +21,6 @@ def get_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Values of strings, written into one buffer."""
-    server = call.server
     db = call.db
     table = db.table
     now_ms = call.now_ms
@@ -44,7 +41,7 @@ def get_alike(
             table.find_ahead(key, at - began)
         value = db.get(key, now_ms) if touches else db.value_of(key, now_ms)
         if value is None:
-            if server.changes.expired or server.key_events.flags & MISSED.kind:
+            if call.reports_misses():
                 break
             out.null()
         else:
@@ -56,8 +53,7 @@ def get_alike(
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
             break
-    server.statistics.keyspace_hits += hits
-    server.statistics.keyspace_misses += at - first - hits
+    call.count_reads(hits, at - first - hits)
     return at - first, out.replies()
 
 
@@ -66,11 +62,8 @@ def set_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Values of keys that hold strings or are not there."""
-    server = call.server
     db = call.db
-    if len(requests[first]) != _SET_WORDS or not call.nobody_listens() or db.hides:
-        return NONE_ALIKE, NO_REPLIES
-    if server.blocking.key_count or server.data.region is not None:
+    if len(requests[first]) != _SET_WORDS or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     table = db.table
     now_ms = call.now_ms
@@ -89,7 +82,7 @@ def set_alike(
             table.find_ahead(key, at - began)
         old = db.value_of(key, now_ms)
         if old is None:
-            if server.changes.expired:
+            if call.server.changes.expired:
                 break
             db.put(key, encode_string(words[2]), now_ms)
         elif isinstance(old, (bytes, int)):
@@ -100,8 +93,5 @@ def set_alike(
             break
         at += 1
     done = at - first
-    if done:
-        if call.recorded:
-            call.record_alike(requests[first:at])
-        call.count(done)
+    call.changed_alike(requests, first, at, done)
     return done, repeated(OK, done)
