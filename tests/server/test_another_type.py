@@ -19,6 +19,7 @@ from xxhash import xxh3_64_intdigest
 from headrace.persistence.forms.records import CHECKSUM, VERSION, Records
 from support.build import ROOT
 from support.client import RawClient
+from support.figures import done, info
 from support.process import ServerProcess
 from support.tally.form import TallyForm
 from support.tally.value import FrozenTally, Tally
@@ -60,13 +61,6 @@ def client(tally_server: TallyServer) -> Iterator[RawClient]:
     with tally_server.client() as client:
         client.call("FLUSHALL")
         yield client
-
-
-def info(client: RawClient, name: str) -> int:
-    text = client.call_parsed("INFO", "everything")
-    assert isinstance(text, bytes)
-    lines = dict(line.split(b":", 1) for line in text.splitlines() if b":" in line)
-    return int(lines[name.encode()])
 
 
 def facts(client: RawClient) -> list[bytes]:
@@ -212,7 +206,7 @@ def test_it_is_freed_in_slices(client: RawClient) -> None:
         client.call(*words)
         assert client.call("EXISTS", "many") == b":0\r\n"
         wait_until(partial(was_freed, client, freed))
-        wait_until(lambda: info(client, "lazyfree_pending_objects") == 0)
+        done(client, "lazyfree_pending_objects")
 
 
 def test_it_expires(client: RawClient) -> None:
@@ -237,10 +231,6 @@ def start() -> Iterator[Factory]:
     factory = Factory(TallyServer)
     yield factory
     factory.finish()
-
-
-def done(client: RawClient, name: str) -> None:
-    wait_until(lambda: info(client, name) == 0)
 
 
 def test_a_snapshot_brings_it_back(start: Factory) -> None:

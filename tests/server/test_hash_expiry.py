@@ -7,15 +7,11 @@ from conftest import Factory
 
 from support.client import RawClient
 from support.clock import Clock
-from support.process import Process
+from support.process import Process, incr
 from support.waiting import wait_until
 
 DEBUG = ("--enable-debug-command", "yes")
 AOF = ("--appendonly", "yes", *DEBUG)
-
-
-def incr(server: Process) -> bytes:
-    return next((server.directory / "appendonlydir").glob("*.incr.*")).read_bytes()
 
 
 def subexpiry(server: Process, database: int = 0) -> int:

@@ -10,7 +10,8 @@ import pytest
 from conftest import Factory
 
 from support.client import RawClient
-from support.process import Process
+from support.figures import done, info
+from support.process import Process, incr
 from support.scene import Scene
 from support.waiting import wait_until
 
@@ -28,21 +29,10 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     scene.close()
 
 
-def incr(server: Process) -> bytes:
-    return next(Path(server.directory, "appendonlydir").glob("*.incr.*")).read_bytes()
-
-
 def wire(*words: str) -> bytes:
     return b"*%d\r\n" % len(words) + b"".join(
         b"$%d\r\n%b\r\n" % (len(word), word.encode()) for word in words
     )
-
-
-def info(client: RawClient, name: str) -> int:
-    for line in client.call("INFO").split(b"\r\n"):
-        if line.startswith(name.encode() + b":"):
-            return int(line.partition(b":")[2])
-    raise KeyError(name)
 
 
 # Waiting
@@ -228,8 +218,8 @@ def test_an_append_only_folder_brings_lists_back(fresh_server: Factory, preamble
     with server.client() as client:
         assert facts(client) == before
         client.call("BGREWRITEAOF")
-        wait_until(lambda: info(client, "aof_rewrite_in_progress") == 0)
-        wait_until(lambda: info(client, "aof_rewrite_scheduled") == 0)
+        done(client, "aof_rewrite_in_progress")
+        done(client, "aof_rewrite_scheduled")
         client.call("RPUSH", "large", "late")
         before = facts(client)
     base = next(Path(server.directory, "appendonlydir").glob("*.base.*")).read_bytes()
@@ -256,7 +246,7 @@ def test_a_snapshot_holds_what_there_was_when_it_began(fresh_server: Factory) ->
         client.call("LTRIM", "large", 1000, 2000)
         assert info(client, "rdb_bgsave_in_progress") == 1, "it was over before the changes"
         client.call("CONFIG", "SET", "rdb-key-save-delay", 0)
-        wait_until(lambda: info(client, "rdb_bgsave_in_progress") == 0)
+        done(client, "rdb_bgsave_in_progress")
     server.restart(crash=True)
     with server.client() as client:
         assert client.call("DEBUG", "DIGEST") == before

@@ -10,7 +10,8 @@ from conftest import Factory
 
 from headrace.server.commands.sets.chance import _REMOVED_AT_ONCE
 from support.client import Argument, RawClient, parse
-from support.process import Process
+from support.figures import done, info
+from support.process import incr
 from support.waiting import wait_until
 
 DEBUG = ("--enable-debug-command", "yes")
@@ -179,17 +180,6 @@ def facts(client: RawClient) -> list[bytes]:
     return [*found, client.call("PEXPIRETIME", "mortal")]
 
 
-def info(client: RawClient, name: str) -> int:
-    for line in client.call("INFO").split(b"\r\n"):
-        if line.startswith(name.encode() + b":"):
-            return int(line.partition(b":")[2])
-    raise KeyError(name)
-
-
-def done(client: RawClient, name: str) -> None:
-    wait_until(lambda: info(client, name) == 0)
-
-
 def test_a_snapshot_brings_sets_back(fresh_server: Factory) -> None:
     server = fresh_server(*DEBUG)
     with server.client() as client:
@@ -227,10 +217,6 @@ def test_an_append_only_folder_brings_sets_back(fresh_server: Factory, preamble:
     server.restart(crash=True)
     with server.client() as client:
         assert facts(client) == before
-
-
-def incr(server: Process) -> bytes:
-    return next((server.directory / "appendonlydir").glob("*.incr.*")).read_bytes()
 
 
 def test_what_chance_took_is_recorded_as_removed(fresh_server: Factory) -> None:

@@ -9,7 +9,8 @@ import pytest
 from conftest import Factory
 
 from support.client import RawClient
-from support.process import Process
+from support.figures import done, info
+from support.process import incr
 from support.scene import Scene
 from support.waiting import wait_until
 
@@ -160,10 +161,6 @@ def test_a_wait_ends(scene: Scene) -> None:
 # What is recorded, and what is left
 
 
-def incr(server: Process) -> bytes:
-    return next((server.directory / "appendonlydir").glob("*.incr.*")).read_bytes()
-
-
 def test_results_are_recorded(fresh_server: Factory) -> None:
     """What depends on sums of doubles, on time or on who waits is recorded as what came of it."""
     server = fresh_server(*AOF)
@@ -224,17 +221,6 @@ def facts(client: RawClient) -> list[bytes]:
         found += [client.call("ZRANGE", key, 0, 5, "REV", "WITHSCORES")]
     found.append(client.call("ZRANK", "large", "member:20000", "WITHSCORE"))
     return [*found, client.call("PEXPIRETIME", "mortal")]
-
-
-def info(client: RawClient, name: str) -> int:
-    for line in client.call("INFO").split(b"\r\n"):
-        if line.startswith(name.encode() + b":"):
-            return int(line.partition(b":")[2])
-    raise KeyError(name)
-
-
-def done(client: RawClient, name: str) -> None:
-    wait_until(lambda: info(client, name) == 0)
 
 
 def test_a_snapshot_brings_them_back(fresh_server: Factory) -> None:

@@ -282,6 +282,12 @@ class Process:
         return {name: value for name, _, value in lines}
 
 
+def incr(server: Process) -> bytes:
+    """The incr file of the append-only folder of a server, of which there is one."""
+    [path] = (server.directory / "appendonlydir").glob("*.incr.*")
+    return path.read_bytes()
+
+
 class ServerProcess(Process):
     """Our server, in the build under test, with asyncio's debug mode and warnings as errors.
 
