@@ -1,8 +1,8 @@
 """Values of Redis's types, read from RDB in parts of some hundred elements.
 
-A small value is one packed string and one part. The elements are as they stand there: whether one
-is there twice is up to whoever puts them into a value. Nothing is reserved by what a length says,
-so a length that lies costs nothing.
+A small value is one packed string and one part. The elements come as they stand in the file. Who
+puts them into a value sees whether one is there twice. No memory is reserved because of a length
+in the file, so a false length costs nothing.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ class Walk:
         reverse: the last one first.
 
     Attributes:
-        base: the index of the first slot of the piece at hand.
-        piece: the piece.
+        piece: the piece that the walk has reached.
+        base: the index of its first slot.
         mask: its elements that lie within the range.
     """
 

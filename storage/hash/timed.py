@@ -1,7 +1,8 @@
 """Hashes of which fields expire, and the small form of them.
 
-A field lives to the end of the millisecond that is its deadline. One that has expired is still a
-field until it is removed: whoever meets it decides. ``NEVER`` is no deadline.
+A field lives to the end of the millisecond that is its deadline. One that has expired stays until
+it is removed. Methods that are given the time leave it out, the others show it. ``NEVER`` is no
+deadline.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A small one is a run (``runs``). A large one is a table from members to scores b
 has them in order (``large``). It turns large where Redis turns to a skiplist, and never back.
 
 A range is one of ranks, whatever it was asked for by: bounds become ranks first. What it holds is
-given as runs. Nothing that comes out depends on the form but for two things, as in Redis: a small
-one forgets the sign of 0, and where members of different scores are asked for by name, it answers
-by what comes first.
+given as runs. Both forms answer alike, except in two cases, as in Redis. A small one forgets the
+sign of 0. Where members of different scores are asked for by name, it takes those from the first
+that lies within the range up to the next that does not.
 """
 
 from __future__ import annotations

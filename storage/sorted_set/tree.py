@@ -42,7 +42,7 @@ from headrace.storage.sorted_set.runs import (
 RUN_MEMBERS: Final[i64] = 64
 RUN_BYTES: Final[i64] = 4096  # of a run of more than one member
 NODE_RUNS: Final[i64] = 128
-_FULL_NODE: Final[i64] = 96  # runs of a node that is made with all its runs at hand
+_FULL_NODE: Final[i64] = 96  # runs of a node, where all runs are known when it is made
 _FEW_MEMBERS: Final[i64] = 16  # a run of fewer is joined with the next one, if that is not large
 _FEW_RUNS: Final[i64] = 24
 _NODE_BYTES: Final = 300

@@ -35,10 +35,7 @@ def arcount(call: Call) -> object:
 
 @command("ARINFO", arity=-2, flags=READONLY, keys=READ_KEY, acl=ACL)
 def arinfo(call: Call) -> object:
-    """What Redis would have allocated is told as well as it can be from what is there.
-
-    Reply: a map.
-    """
+    """Reply: a map, with what Redis would have allocated for the elements that are there."""
     argv = call.argv
     full = len(argv) == 3 and argv[2].upper() == b"FULL"
     if len(argv) > 2 and not full:
