@@ -169,10 +169,6 @@ DEBUG DIGEST-VALUE
 DEBUG DIGEST-VALUE a b
 DEBUG CHANGE-REPL-ID
 DEBUG CHANGE-REPL-ID x
-DEBUG QUICKLIST-PACKED-THRESHOLD 100b
-DEBUG QUICKLIST-PACKED-THRESHOLD abc
-DEBUG QUICKLIST-PACKED-THRESHOLD 5gb
-DEBUG QUICKLIST-PACKED-THRESHOLD 0
 DEBUG REPLYBUFFER PEAK-RESET-TIME never
 DEBUG REPLYBUFFER PEAK-RESET-TIME abc
 DEBUG RELOAD FOO
@@ -305,6 +301,23 @@ def test_slow_commands_are_kept_as_redis_keeps_them(pair: Pair) -> None:
         assert shown[0] == shown[1]
     finally:
         pair.both(*defaults)
+
+
+@pytest.mark.since(8, 10)
+def test_the_size_from_which_a_string_stands_alone_in_a_list(pair: Pair) -> None:
+    """It holds for the whole process, so a later test would meet what is left of it."""
+    try:
+        for size in ("100b", "abc", "5gb"):
+            pair.both("DEBUG", "QUICKLIST-PACKED-THRESHOLD", size)
+        pair.both("RPUSH", "a", *["x" * 300] * 100)
+        nodes = [client.call("DEBUG", "OBJECT", "a") for client in (pair.ours, pair.real)]
+        assert all(b" ql_nodes:100 " in reply for reply in nodes), nodes
+    finally:
+        pair.both("DEBUG", "QUICKLIST-PACKED-THRESHOLD", "0")
+    pair.both("DEL", "a")
+    pair.both("RPUSH", "a", *["x" * 300] * 100)
+    nodes = [client.call("DEBUG", "OBJECT", "a") for client in (pair.ours, pair.real)]
+    assert all(b" ql_nodes:4 " in reply for reply in nodes), nodes
 
 
 @pytest.mark.parametrize("kind", PROTOCOL_TYPES)
