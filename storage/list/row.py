@@ -27,6 +27,7 @@ from librt.vecs import append, extend, pop, vec
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.list.limits import NodeLimits
+from headrace.storage.list.marks import UNKNOWN, place_of
 from headrace.storage.list.piece import (
     listpack_bytes,
     numbers_of,
@@ -43,8 +44,6 @@ _SEALED: Final = 192  # so many of them
 _OPENED: Final = 64  # elements that are unpacked at once
 _SEALED_TO_READ: Final = 24  # elements of an open end: asked for so many, it is packed first
 _SPARE_PLACES: Final = 32
-_MARKED: Final = 6  # every 64th element is marked in a piece that is looked into again
-_BETWEEN_MARKS: Final = (1 << _MARKED) - 1
 ALONE: Final = -1  # the size of a node that is one string, and no listpack
 
 
@@ -80,8 +79,7 @@ class Row:
         self.pieces: list[bytes] = [piece]
         self.starts = vec[i64]([0])
         self.sizes = vec[i64]([size])
-        self._seen = b""  # the piece that an index led into last
-        self._marks = vec[i64]()  # the places of every 64th element there, as far as known
+        self._marks: list[bytes] | None = None  # of pieces that were looked into by index
 
     def copy(self) -> Row:
         """An equal row, which shares the pieces."""
@@ -136,6 +134,7 @@ class Row:
         elif self.count:
             self._seal_right()
             self.pieces.append(b"")
+            last += 1
             self.starts = append(self.starts, self.base + self.count)
             self.sizes = append(self.sizes, self._size_of_first(string))
         else:
@@ -144,7 +143,7 @@ class Row:
         right.append(string)
         self.count += 1
         if len(right) >= _OPEN_MAX:
-            self.pieces[-1] += pack(right[:_SEALED])
+            self._set_piece(last, self.pieces[last] + pack(right[:_SEALED]))
             del right[:_SEALED]
 
     def push_left(self, string: bytes) -> None:
@@ -168,7 +167,7 @@ class Row:
         self.base -= 1
         self.count += 1
         if len(left) >= _OPEN_MAX:
-            self.pieces[low] = reversed_pack(left[:_SEALED]) + self.pieces[low]
+            self._set_piece(low, reversed_pack(left[:_SEALED]) + self.pieces[low])
             del left[:_SEALED]
 
     def pop_right(self) -> bytes:
@@ -240,11 +239,11 @@ class Row:
         there = self.base + self.count - self._piece_start(last)
         if there <= _OPENED:
             self.right = unpack(piece)
-            self.pieces[last] = b""
+            self._set_piece(last, b"")
         else:
             at = next_at(piece, 0, there - _OPENED)
             self.right = unpack(piece[at:])
-            self.pieces[last] = piece[:at]
+            self._set_piece(last, piece[:at])
 
     def _open_left(self) -> None:
         low = self.low
@@ -261,34 +260,43 @@ class Row:
             there -= len(self.right)
         if there <= _OPENED:
             self.left = unpack(piece)
-            self.pieces[low] = b""
+            self._set_piece(low, b"")
         else:
             at = next_at(piece, 0, _OPENED)
             self.left = unpack(piece[:at])
-            self.pieces[low] = piece[at:]
+            self._set_piece(low, piece[at:])
         self.left.reverse()
 
     def _seal_right(self) -> None:
         if self.right:
-            self.pieces[-1] += pack(self.right)
+            last: i64 = len(self.pieces) - 1
+            self._set_piece(last, self.pieces[last] + pack(self.right))
             self.right = []
 
     def _seal_left(self) -> None:
         if self.left:
-            self.pieces[self.low] = reversed_pack(self.left) + self.pieces[self.low]
+            self._set_piece(self.low, reversed_pack(self.left) + self.pieces[self.low])
             self.left = []
 
     # Places
 
+    def _set_piece(self, place: i64, piece: bytes) -> None:
+        """Put another piece in the place of one."""
+        self.pieces[place] = piece
+        marks = self._marks
+        if marks is not None and place < len(marks):
+            marks[place] = UNKNOWN
+
     def _drop_last(self) -> None:
         """The last node has become empty, and there are others."""
+        self._set_piece(len(self.pieces) - 1, b"")
         self.pieces.pop()
         self.starts, _ = pop(self.starts)
         self.sizes, _ = pop(self.sizes)
 
     def _drop_first(self) -> None:
         """The first node has become empty, and there are others."""
-        self.pieces[self.low] = b""
+        self._set_piece(self.low, b"")
         self.low += 1
         if self.low > _SPARE_PLACES and 2 * self.low > len(self.pieces):
             self._tighten()
@@ -297,6 +305,7 @@ class Row:
         """Give up the places before the first node."""
         low = self.low
         del self.pieces[:low]
+        self._marks = None
         self.starts = self.starts[low:]
         self.sizes = self.sizes[low:]
         self.low = 0
@@ -305,6 +314,7 @@ class Row:
         """Make room for nodes before the first."""
         more = len(self.pieces) // 2 + 1
         self.pieces = [b""] * more + self.pieces
+        self._marks = None
         none = [0] * more
         self.starts = extend(vec[i64](none), self.starts)
         self.sizes = extend(vec[i64](none), self.sizes)
@@ -316,6 +326,7 @@ class Row:
         self.left = []
         self.right = []
         self.pieces = [b""]
+        self._marks = None
         self.starts = vec[i64]([0])
         self.sizes = vec[i64]([EMPTY_BYTES])
 
@@ -334,26 +345,12 @@ class Row:
 
     # Reading
 
-    def _at(self, piece: bytes, number: i64) -> i64:
-        """The place of an element in a piece."""
-        mark = number >> _MARKED
-        if not mark:
-            return next_at(piece, 0, number)
-        if piece is not self._seen:
-            self._seen = piece
-            self._marks = vec[i64]()
-            return next_at(piece, 0, number)
+    def _at(self, place: i64, number: i64) -> i64:
+        """The place of an element in the piece at a place."""
         marks = self._marks
-        known: i64 = len(marks)
-        if known <= mark:
-            at = marks[known - 1] if known else 0
-            if not known:
-                marks = append(marks, 0)
-            while len(marks) <= mark:
-                at = next_at(piece, at, _BETWEEN_MARKS + 1)
-                marks = append(marks, at)
-            self._marks = marks
-        return next_at(piece, marks[mark], number & _BETWEEN_MARKS)
+        if marks is None:
+            marks = self._marks = []
+        return place_of(marks, place, self.pieces[place], number)
 
     def get(self, index: i64) -> bytes:
         """The element with ``index`` elements before it."""
@@ -369,7 +366,7 @@ class Row:
         position = self.base + index
         place = self._place_of(position)
         piece = self.pieces[place]
-        return string_at(piece, self._at(piece, position - self._piece_start(place)))
+        return string_at(piece, self._at(place, position - self._piece_start(place)))
 
     def packed(self, index: i64, count: i64) -> list[bytes]:
         """``count`` elements from ``index`` on, packed, in one or more pieces.
@@ -413,9 +410,9 @@ class Row:
             stop = self._end(place)
             if place + 1 == len(self.pieces):
                 stop -= len(self.right)
-            low = self._at(piece, skipped) if skipped else 0
+            low = self._at(place, skipped) if skipped else 0
             if end < stop:
-                found.append(piece[low : next_at(piece, low, end - position)])
+                found.append(piece[low : self._at(place, skipped + end - position)])
                 return
             found.append(piece[low:] if low else piece)
             position = stop
@@ -489,7 +486,11 @@ class Row:
             piece = self.pieces[place]
             at = next_at(piece, 0, self.base + index - self._piece_start(place))
             old = string_at(piece, at)
-            self.pieces[place] = with_other(piece, at, string)
+            changed = with_other(piece, at, string)
+            if len(changed) == len(piece):  # all others stand where they stood
+                self.pieces[place] = changed
+            else:
+                self._set_piece(place, changed)
         if not alone:
             self.sizes[place] += text_bytes(string) - text_bytes(old)
 
@@ -513,7 +514,7 @@ class Row:
         piece = self.pieces[place]
         at = next_at(piece, 0, offset)
         self.sizes[place] -= text_bytes(string_at(piece, at))
-        self.pieces[place] = piece[:at]
+        self._set_piece(place, piece[:at])
         self._move(place + 1, -1)
         self.count -= 1
         self._merge_around(place + 1)
@@ -556,7 +557,7 @@ class Row:
     def _insert_into(self, place: i64, position: i64, string: bytes) -> None:
         piece = self.pieces[place]
         at = next_at(piece, 0, position - self.starts[place])
-        self.pieces[place] = with_string(piece, at, string)
+        self._set_piece(place, with_string(piece, at, string))
         self.sizes[place] += text_bytes(string)
         self._move(place + 1, 1)
         self.count += 1
@@ -568,6 +569,7 @@ class Row:
 
     def _add_node(self, place: i64, piece: bytes, start: i64, size: i64) -> None:
         self.pieces.insert(place, piece)
+        self._marks = None
         starts = append(self.starts[:place], start)
         self.starts = extend(starts, self.starts[place:])
         sizes = append(self.sizes[:place], size)
@@ -582,6 +584,7 @@ class Row:
 
     def _remove_place(self, place: i64) -> None:
         self.pieces.pop(place)
+        self._marks = None
         self.starts, _ = pop(self.starts, place)
         self.sizes, _ = pop(self.sizes, place)
 
@@ -598,7 +601,7 @@ class Row:
         piece = self.pieces[place]
         at = next_at(piece, 0, offset)
         size = listpack_bytes(unpack(piece[at:]))
-        self.pieces[place] = piece[:at]
+        self._set_piece(place, piece[:at])
         self.sizes[place] -= size - EMPTY_BYTES
         self._add_node(place + 1, piece[at:], self.starts[place] + offset, size)
 
@@ -621,7 +624,7 @@ class Row:
             return False
         if not self.limits.let_merge(size, other_size, self._end(place + 1) - self.starts[place]):
             return False
-        self.pieces[place] += self.pieces[place + 1]
+        self._set_piece(place, self.pieces[place] + self.pieces[place + 1])
         self.sizes[place] += other_size - EMPTY_BYTES
         self._remove_place(place + 1)
         return True
@@ -649,7 +652,8 @@ class Row:
             gone: i64 = len(numbers)
             if gone:
                 removed += gone
-                self.pieces[place] = without(self.pieces[place], 0, len(string), numbers)
+                piece = without(self.pieces[place], 0, len(string), numbers)
+                self._set_piece(place, piece)
                 if self.sizes[place] != ALONE:
                     self.sizes[place] -= gone * element_bytes
                 self._move(place + 1, -gone)
@@ -668,6 +672,7 @@ class Row:
             self._forget_nodes()
         elif len(kept) < len(self.pieces):
             self.pieces = [self.pieces[number] for number in kept]
+            self._marks = None
             self.starts = vec[i64]([self.starts[number] for number in kept])
             self.sizes = vec[i64]([self.sizes[number] for number in kept])
             self.low = 0
@@ -697,7 +702,7 @@ class Row:
         at = next_at(piece, 0, base - self.starts[place])
         if at and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[:at])) - EMPTY_BYTES
-        self.pieces[place] = piece[at:]
+        self._set_piece(place, piece[at:])
         self.base = base
         self.count -= gone
         self.low = place
@@ -711,9 +716,10 @@ class Row:
         at = next_at(piece, 0, end - self._start(place))
         if at < len(piece) and self.sizes[place] != ALONE:
             self.sizes[place] -= listpack_bytes(unpack(piece[at:])) - EMPTY_BYTES
-        self.pieces[place] = piece[:at]
+        self._set_piece(place, piece[:at])
         stop = place + 1
         del self.pieces[stop:]
+        self._marks = None
         self.starts = self.starts[:stop]
         self.sizes = self.sizes[:stop]
 

@@ -250,13 +250,24 @@ def test_the_memory_it_says(size: int) -> None:
 def test_an_index_is_found_again_in_a_piece_that_changes() -> None:
     """Places in a piece are remembered, and forgotten with it."""
     limits = NodeLimits(-2)
-    chance = Random(3)
-    model = [b"%d" % chance.randrange(10 ** chance.randrange(1, 12)) for _ in range(3000)]
-    made = list_of(model, limits)
+    twin = Twin(Random(3), -2)
+    chance = twin.chance
+    twin.pool = [b"%d" % chance.randrange(10 ** chance.randrange(1, 12)) for _ in range(40)]
+    twin.model = [chance.choice(twin.pool) for _ in range(3000)]
+    twin.made = made = list_of(twin.model, limits)
+    at_ends = [twin.push_right, twin.push_left, twin.pop_right, twin.pop_left]
+    within = [twin.set, twin.insert, twin.remove, twin.pop_some]
     for _ in range(3000):
-        index = chance.randrange(len(model))
-        for near in (index, max(0, index - 70), min(len(model) - 1, index + 200)):
-            assert made.get(near) == model[near]
+        index = chance.randrange(len(twin.model))
+        for near in (index, max(0, index - 70), min(len(twin.model) - 1, index + 200)):
+            assert made.get(near) == twin.model[near]
         if chance.random() < 0.1:
-            model[index] = b"x" * chance.randrange(20)
-            made.set(index, model[index], limits)
+            twin.model[index] = chance.randbytes(len(twin.model[index]))
+            made.set(index, twin.model[index], limits)
+        elif chance.random() < 0.2:
+            chance.choice(at_ends if len(twin.model) > 2000 else [twin.push_left])()
+        elif chance.random() < 0.1:
+            chance.choice(within)()
+    rep = made.rep
+    assert isinstance(rep, Row)
+    assert rep.nodes() > 3
