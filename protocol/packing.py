@@ -244,6 +244,29 @@ class PackedArray:
         return Packed(b"".join(self._pieces))
 
 
+class ArraysOfStrings:
+    """Makes several replies, each an array of strings that are kept one behind the other.
+
+    Attributes:
+        wire_bytes: how long they are so far.
+    """
+
+    def __init__(self) -> None:
+        self.wire_bytes = 0
+        self._pieces: Final[list[bytes]] = []
+
+    def add(self, count: int, pieces: list[bytes]) -> None:
+        """Add an array; see ``packed_strings``."""
+        self._pieces.append(array_header(count))
+        for piece in pieces:
+            self._pieces.append(piece)
+            self.wire_bytes += len(piece)
+
+    def replies(self) -> PackedReplies:
+        """The replies that were made."""
+        return PackedReplies(b"".join(self._pieces))
+
+
 def packed_strings(count: int, pieces: list[bytes]) -> Packed:
     """An array of strings that are kept one behind the other, each as it is sent.
 

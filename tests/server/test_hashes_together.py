@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from conftest import Factory
 
-from support.client import encode
+from support.pipelines import check_at_once
 from support.process import Process
 
 
@@ -44,23 +44,4 @@ def begin(server: Process) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_pipeline_is_as_one_by_one(fresh_server: Factory, seed: int) -> None:
-    options = ("--appendonly", "yes", "--enable-debug-command", "yes")
-    at_once, one_by_one = fresh_server(*options), fresh_server(*options)
-    calls = requests_of(Random(seed), 600)
-    for server in (at_once, one_by_one):
-        begin(server)
-    with at_once.client() as client, one_by_one.client() as other:
-        client.send(b"".join(encode(*words) for words in calls))
-        replies = [client.read() for _ in calls]
-        for words, reply in zip(calls, replies, strict=True):
-            assert reply == other.call(*words), words
-    digests = [server.call("DEBUG", "DIGEST") for server in (at_once, one_by_one)]
-    assert digests[0] == digests[1]
-    counted = [
-        {name: server.info("all")[name] for name in ("keyspace_hits", "keyspace_misses")}
-        | {"changes": server.info("persistence")["rdb_changes_since_last_save"]}
-        for server in (at_once, one_by_one)
-    ]
-    assert counted[0] == counted[1]
-    at_once.restart(crash=True)
-    assert at_once.call("DEBUG", "DIGEST") == digests[0]
+    check_at_once(fresh_server, begin, requests_of(Random(seed), 600))

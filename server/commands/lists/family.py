@@ -8,6 +8,7 @@ from headrace.server.commands.lists import (  # noqa: F401
     popping,
     pushing,
     reading,
+    together,
 )
 
 documented_in("headrace.server.commands.lists.docs")

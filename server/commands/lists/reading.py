@@ -8,7 +8,7 @@ from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, not_bet
 from headrace.compat.list_errors import COUNT_BELOW_ZERO, MAXLEN_BELOW_ZERO, RANK_ZERO
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import packed_strings
-from headrace.server.commands.lists.values import list_at
+from headrace.server.commands.lists.values import list_at, range_of
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, KeySpec, command
@@ -51,16 +51,8 @@ def lrange(call: Call) -> object:
     value = list_at(call, call.argv[1])
     if value is None:
         return []
-    size = value.size()
-    if first < 0:
-        first = max(0, first + size)
-    if last < 0:
-        last += size
-    last = min(last, size - 1)
-    if first > last:
-        return []
-    count = last - first + 1
-    return packed_strings(count, value.packed(first, count))
+    start, count = range_of(first, last, value.size())
+    return packed_strings(count, value.packed(start, count)) if count else []
 
 
 @command("LPOS", arity=-3, flags=READONLY, keys=_READ, acl=("list",))

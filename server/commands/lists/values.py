@@ -34,6 +34,18 @@ def list_to_change(call: Call, key: bytes) -> List | None:
     raise CommandError(WRONGTYPE)
 
 
+def range_of(first: int, last: int, size: int) -> tuple[int, int]:
+    """Where the elements from ``first`` to ``last`` begin, and how many of ``size`` they are.
+
+    Both are included; negative ones are counted from the end.
+    """
+    if first < 0:
+        first = max(0, first + size)
+    if last < 0:
+        last += size
+    return first, max(0, min(last, size - 1) - first + 1)
+
+
 def limits(call: Call) -> NodeLimits:
     """How large a node of Redis's may become."""
     return call.server.data.list_limits

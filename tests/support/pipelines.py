@@ -1,0 +1,45 @@
+"""The same requests in one pipeline and one by one: what has to be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from conftest import Factory
+
+from support.client import encode
+from support.process import Process
+
+_COUNTED: Final = ("keyspace_hits", "keyspace_misses", "rdb_changes_since_last_save")
+
+
+def check_at_once(
+    fresh_server: Factory, begin: Callable[[Process], None], calls: list[tuple[bytes, ...]]
+) -> None:
+    """Replies, data and counts are the same, and the append-only file brings the data back.
+
+    Args:
+        begin: fills a server before.
+    """
+    options = ("--appendonly", "yes", "--enable-debug-command", "yes")
+    at_once, one_by_one = fresh_server(*options), fresh_server(*options)
+    for server in (at_once, one_by_one):
+        begin(server)
+    with at_once.client() as client, one_by_one.client() as other:
+        client.send(b"".join(encode(*words) for words in calls))
+        replies = [client.read() for _ in calls]
+        for words, reply in zip(calls, replies, strict=True):
+            assert reply == other.call(*words), words
+    digests = [server.call("DEBUG", "DIGEST") for server in (at_once, one_by_one)]
+    assert digests[0] == digests[1]
+    assert _counts(at_once) == _counts(one_by_one)
+    at_once.restart(crash=True)
+    assert at_once.call("DEBUG", "DIGEST") == digests[0]
+
+
+def _counts(server: Process) -> dict[str, str]:
+    """What INFO counts: keys that were found, changes, and calls of each command."""
+    found = {name: server.info()[name] for name in _COUNTED}
+    for name, text in server.info("commandstats").items():
+        found[name] = text.partition(",")[0]
+    return found
