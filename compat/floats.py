@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from math import inf, isinf
+from math import inf, isinf, isnan, nan
 from typing import Final
 
 from mypy_extensions import i64
 
-_EXACT_DIGITS: Final = 15  # integers of so many digits are doubles
-_DECIMAL: Final = b"0123456789.eE+-"
+_EXACT_DIGITS: Final[i64] = 15  # so many, as an integer, are a double
+_TENS: Final = [float(10**power) for power in range(16)]  # all of them exact
+_POINT: Final[i64] = 0x2E
+_MINUS: Final[i64] = 0x2D
+_PLUS: Final[i64] = 0x2B
+_EXPONENT: Final[i64] = 0x65
+_LOWER: Final[i64] = 0x20
+_ZERO: Final[i64] = 0x30
+_NINE: Final[i64] = 0x39
 _HEXADECIMAL: Final = b"0123456789abcdefABCDEF.pPxX+-"
 _INFINITE: Final = (b"INF", b"INFINITY")
 _SPACE: Final = b" \t\n\v\f\r"
@@ -19,56 +26,100 @@ _LEAST_POWER: Final = -342
 _GREATEST_POWER: Final = 308
 
 
-def parse_double(word: bytes) -> float | None:
-    """The number that ``word`` spells, infinite ones included, or None.
+def parse_double(word: bytes) -> float:
+    """The number that ``word`` spells, infinite ones included; not a number where it spells none.
 
     It may be written in decimal or, behind ``0x``, in hexadecimal.
     """
-    size: i64 = len(word)
-    if 0 < size <= _EXACT_DIGITS:
-        number: i64 = 0
-        at: i64 = 0
-        while at < size:
-            char: i64 = word[at]
-            if char < 0x30 or char > 0x39:
-                break
-            number = number * 10 + char - 0x30
-            at += 1
-        if at == size:
-            return float(number)
+    value = _plain(word, 0)
+    if not isnan(value):
+        return value
     value = _spelled(word)
-    if value is None:
-        return None
-    if value == 0 or isinf(value):
-        return value if _is_in_range(word, value) else None
+    if (value == 0 or isinf(value)) and not _is_in_range(word, value):
+        return nan
     return value
 
 
-def parse_bound(word: bytes) -> float | None:
+def parse_bound(word: bytes, start: int = 0) -> float:
     """As ``parse_double``, as C's strtod reads a text: the bound of a range of scores.
 
     White space in front is skipped, and nothing is read from a NUL on. No text is 0. What is out of
     range is infinite or 0.
+
+    Args:
+        start: where the number begins.
     """
-    if 0 in word:
-        word = word.partition(b"\0")[0]
+    value = _plain(word, start)
+    if not isnan(value):
+        return value
+    word = word[start:].partition(b"\0")[0]
     return _spelled(word.lstrip(_SPACE)) if word else 0.0
 
 
-def _spelled(word: bytes) -> float | None:
+def _plain(word: bytes, at: i64) -> float:
+    """The number in a word from a place on, if it has few digits and no exponent, as most have.
+
+    Digits that make an exact double, divided by an exact power of ten, are rounded once, and so as
+    they should be.
+    """
+    size: i64 = len(word)
+    negative = at < size and i64(word[at]) == _MINUS
+    if negative:
+        at += 1
+    digits = size - at
+    if digits > _EXACT_DIGITS + 1:
+        return nan
+    number: i64 = 0
+    fraction: i64 = -1  # how many digits it has
+    while at < size:
+        char: i64 = word[at]
+        if _ZERO <= char <= _NINE:
+            number = number * 10 + char - _ZERO
+        elif char == _POINT and fraction < 0:
+            fraction = size - at - 1
+            digits -= 1
+        else:
+            return nan
+        at += 1
+    if digits > _EXACT_DIGITS or digits <= 0:
+        return nan
+    value = float(number)
+    if fraction > 0:
+        value /= _TENS[fraction]
+    return -value if negative else value
+
+
+def _spelled(word: bytes) -> float:
     try:
-        if not word.translate(None, _DECIMAL):
+        if _is_decimal(word):
             return float(word)
         digits = word[1:] if word[:1] in (b"+", b"-") else word
         if digits[:2] in (b"0x", b"0X"):
             if digits[2:].translate(None, _HEXADECIMAL):
-                return None
+                return nan
             return _hexadecimal(word.decode())
     except ValueError:
-        return None
+        return nan
     if digits.upper() in _INFINITE:
         return -inf if word[0] == 0x2D else inf
-    return None
+    return nan
+
+
+def _is_decimal(word: bytes) -> bool:
+    """Whether nothing is in it but what a decimal number may have."""
+    at: i64 = 0
+    size: i64 = len(word)
+    while at < size:
+        char: i64 = word[at]
+        is_digit = _ZERO <= char <= _NINE
+        if not is_digit and char != _POINT and not _is_of_exponent(char):
+            return False
+        at += 1
+    return True
+
+
+def _is_of_exponent(char: i64) -> bool:
+    return char in (_MINUS, _PLUS) or char | _LOWER == _EXPONENT
 
 
 def _hexadecimal(text: str) -> float:

@@ -24,15 +24,18 @@ def parse_integer(word: bytes) -> int | None:
     size: i64 = len(word)
     if 0 < size <= _PLAIN_DIGITS:
         number: i64 = 0
-        at: i64 = 0
+        negative = word[0] == 0x2D
+        first: i64 = 1 if negative else 0
+        at = first
         while at < size:
             char: i64 = word[at]
             if char < 0x30 or char > 0x39:
-                break
+                return None
             number = number * 10 + char - 0x30
             at += 1
-        if at == size:
-            return None if size > 1 and word[0] == 0x30 else int(number)
+        if at == first or (word[first] == 0x30 and size > 1):
+            return None
+        return int(-number if negative else number)
     if not 0 < size <= _LONGEST:
         return None
     digits = word[1:] if word[0] == 0x2D else word

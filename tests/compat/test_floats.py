@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from math import inf
+from math import copysign, inf, isnan
 
 import pytest
 from hypothesis import given
@@ -27,6 +27,8 @@ SPELLINGS = [
     "1e-0", "++1", "+-1", "0b1", "1,5", "1 2", "1d", "nan(1)", "123456789012345678901234567890e290",
     "999999999999999", "9999999999999999", "99999999999999999", "9007199254740993", "1\0", "1\0a",
     "12345678901234567890123", "\t7", "-12", "- 1", "1-", "0x1p", "0x-1", "1e1e1", "1.5.5",
+    "-0", "-0.0", "-.5", "-1.", "0.000001", "13.361389", "-122.419416", "12345678901234.5",
+    "123456789012345.6", ".123456789012345", ".1234567890123456", "0.0000000000000001", "-.",
 ]  # fmt: skip
 
 
@@ -53,14 +55,14 @@ def test_scores_and_bounds_are_read_as_by_redis(fresh_redis: Callable[..., Redis
             client.call("ZADD", "z", text, "m")
             expected = client.call_parsed("ZSCORE", "z", "m")
             score = parse_double(text.encode())
-            found = None if score is None else double(score)
+            found = None if isnan(score) else double(score)
             assert found == expected, text
             # Where two bounds stand, all between them is counted.
             bound = parse_bound(text.encode())
-            if bound is not None:
+            if not isnan(bound):
                 client.call("ZADD", "z", double(bound), "m")
             counted = client.call("ZCOUNT", "z", text, text)
-            assert counted == (b":1\r\n" if bound is not None else NO_BOUND), text
+            assert counted == (b":1\r\n" if not isnan(bound) else NO_BOUND), text
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,8 @@ def test_scores_and_bounds_are_read_as_by_redis(fresh_redis: Callable[..., Redis
     ],
 )  # fmt: skip
 def test_bounds(text: str, value: float | None) -> None:
-    assert parse_bound(text.encode()) == value
+    for bound in (parse_bound(text.encode()), parse_bound(b"(" + text.encode(), 1)):
+        assert (None if isnan(bound) else bound) == value
 
 
 @given(st.floats(allow_nan=False))
@@ -79,3 +82,13 @@ def test_every_double_is_read(value: float) -> None:
     assert parse_double(repr(value).encode()) == value
     assert parse_double(value.hex().encode()) == value
     assert parse_double(double(value)) == value
+
+
+@given(st.integers(-(10**16), 10**16), st.integers(0, 17))
+def test_every_short_number_is_read(number: int, point: int) -> None:
+    digits = f"{abs(number):0{point + 1}d}"
+    whole = len(digits) - point
+    text = f"{'-' if number < 0 else ''}{digits[:whole]}.{digits[whole:]}"
+    value = parse_double(text.encode())
+    assert value == float(text)
+    assert copysign(1.0, value) == copysign(1.0, float(text))

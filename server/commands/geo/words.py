@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Final
 
 from headrace.compat.errors import NOT_A_FLOAT, CommandError
@@ -23,8 +24,8 @@ def metres_in(unit: bytes) -> float:
 def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
     """The place that two words spell; raises CommandError where there is none."""
     east = parse_double(longitude)
-    north = parse_double(latitude) if east is not None else None
-    if east is None or north is None:
+    north = parse_double(latitude)
+    if isnan(east) or isnan(north):
         raise CommandError(NOT_A_FLOAT)
     if abs(east) > LONGITUDE_MAX or abs(north) > LATITUDE_MAX:
         raise CommandError(bad_place(east, north))
@@ -34,7 +35,7 @@ def coordinates(longitude: bytes, latitude: bytes) -> tuple[float, float]:
 def distance(word: bytes, error: bytes) -> float:
     """The number that a word spells; raises ``error`` where there is none."""
     value = parse_double(word)
-    if value is None:
+    if isnan(value):
         raise CommandError(error)
     return value
 

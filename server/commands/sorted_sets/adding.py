@@ -75,7 +75,7 @@ def zadd(call: Call) -> object:
     adding = Adding(argv[1], options)
     while at < count:
         score = parse_double(argv[at])
-        if score is None:
+        if isnan(score):
             raise CommandError(NOT_A_FLOAT)
         adding.add_pair(score, argv[at + 1])
         at += 2
@@ -97,7 +97,7 @@ def zadd(call: Call) -> object:
 def zincrby(call: Call) -> object:
     """Reply: the score."""
     score = parse_double(call.argv[2])
-    if score is None:
+    if isnan(score):
         raise CommandError(NOT_A_FLOAT)
     adding = Adding(call.argv[1], INCR)
     adding.add_pair(score, call.argv[3])
@@ -108,7 +108,7 @@ def zincrby(call: Call) -> object:
 def _add_one(call: Call, argv: list[bytes]) -> int:
     """ZADD of one member without options, which most are."""
     score = parse_double(argv[2])
-    if score is None:
+    if isnan(score):
         raise CommandError(NOT_A_FLOAT)
     key = argv[1]
     value = sorted_set_to_change(call, key)

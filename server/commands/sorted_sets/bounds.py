@@ -17,6 +17,7 @@ from headrace.storage.sorted_set.sorted_set import SortedSet
 BY_RANK: Final = 0
 BY_SCORE: Final = 1
 BY_NAME: Final = 2
+_PARENTHESIS: Final = 0x28
 
 
 class Bounds:
@@ -49,8 +50,8 @@ class Bounds:
             self._first = first
             self._last = last
         elif kind == BY_SCORE:
-            self._without_low = low.startswith(b"(")
-            self._without_high = high.startswith(b"(")
+            self._without_low = _is_exclusive(low)
+            self._without_high = _is_exclusive(high)
             self._low = _score(low)
             self._high = _score(high)
         else:
@@ -96,9 +97,13 @@ class Bounds:
         return first, last + 1
 
 
+def _is_exclusive(word: bytes) -> bool:
+    return len(word) > 0 and word[0] == _PARENTHESIS
+
+
 def _score(word: bytes) -> float:
-    value = parse_bound(word[1:] if word.startswith(b"(") else word)
-    if value is None or isnan(value):
+    value = parse_bound(word, 1 if _is_exclusive(word) else 0)
+    if isnan(value):
         raise CommandError(BOUND_NOT_A_FLOAT)
     return value
 

@@ -136,7 +136,7 @@ class Combining:
     def _take_weights(self, args: Args) -> None:
         for source in self._sources:
             weight = parse_double(args.word())
-            if weight is None:
+            if isnan(weight):
                 raise CommandError(WEIGHT_NOT_A_FLOAT)
             source.weight = weight
 

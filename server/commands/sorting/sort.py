@@ -129,7 +129,7 @@ class _Request:
         for element in elements:
             text = element if self.by is None else self.by.of(call, element)
             score = 0.0 if text is None else parse_double(text)
-            if score is None or isnan(score):
+            if isnan(score):
                 flawed = True
             else:
                 keys.append((score, element))
