@@ -177,7 +177,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             YesNo("activerehashing", True),
             Integer("list-compress-depth", 0, 0, INT_MAX),
             YesNo("lazyexpire-nested-arbitrary-keys", True),
-            YesNo("key-memory-histograms", False),
         ),
     ),
     (

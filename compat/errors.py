@@ -428,6 +428,11 @@ DEBUG_NOT_ALLOWED: Final = (
 BAD_PACKED_THRESHOLD: Final = (
     b"ERR argument must be a memory value bigger than 1 and smaller than 4gb"
 )
+NOT_A_LISTPACK: Final = b"ERR Not a listpack encoded object."
+NOT_A_QUICKLIST: Final = b"ERR Not a quicklist encoded object."
+NOT_A_HASH_TABLE: Final = (
+    b"ERR The value stored at the specified key is not represented using an hash table"
+)
 BAD_RELOAD_OPTION: Final = b"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options."
 RELOAD_FAILED: Final = b"ERR Error trying to load the RDB dump, check server logs."
 LOADAOF_FAILED: Final = b"ERR Error trying to load the AOF files, check server logs."

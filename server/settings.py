@@ -19,6 +19,8 @@ from headrace.storage.list.limits import NodeLimits as ListLimits
 from headrace.storage.regions.region import MODES
 from headrace.storage.stream.appending import NodeLimits
 
+STARTS_WITHOUT: Final = "memory tracking cannot be enabled at runtime"
+
 
 class Settings:
     """Carries values from a configuration into a server, now and after each CONFIG SET."""
@@ -37,6 +39,7 @@ class Settings:
         hooks["latency-monitor-threshold"] = self.take_slowness
         hooks["slowlog-max-len"] = self.take_slowlog_length
         hooks["latency-tracking"] = self.take_latency_tracking
+        hooks["key-memory-histograms"] = self.take_histograms
         hooks["requirepass"] = self.take_password
         hooks["loglevel"] = self.take_log_level
         hooks["proto-max-bulk-len"] = self.take_bulk_length
@@ -131,6 +134,10 @@ class Settings:
         """Forget what no longer fits into SLOWLOG."""
         self._server.statistics.slowlog.trim(self._config.slowlog_max_len)
         return None
+
+    def take_histograms(self) -> str | None:
+        """As in Redis, which would have had to count all the time."""
+        return STARTS_WITHOUT if self._config.key_memory_histograms else None
 
     def take_latency_tracking(self) -> str | None:
         """Measure commands, or stop it."""

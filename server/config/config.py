@@ -126,6 +126,7 @@ class Config:
     slowlog_entry_max_string_len: int
     latency_monitor_threshold: int
     latency_tracking: bool
+    key_memory_histograms: bool
     latency_tracking_info_percentiles: list[float]
     loglevel: bytes
     logfile: bytes

@@ -375,6 +375,12 @@ WATCHING: Final[tuple[Parameter, ...]] = (
         doc="Milliseconds from which LATENCY remembers an event; 0 is never.",
     ),
     YesNo("latency-tracking", True, doc="Count how long the calls of each command take."),
+    YesNo(
+        "key-memory-histograms",
+        False,
+        doc="INFO keysizes also tells how many collections take how much memory. While the server "
+        "runs this can only be turned off.",
+    ),
     Percentiles(
         "latency-tracking-info-percentiles",
         [50.0, 99.0, 99.9],

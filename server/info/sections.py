@@ -33,6 +33,13 @@ _SIZED: Final = (
     (b"zset", b"zsets_items"),
     (b"hash", b"hashes_items"),
 )
+# And those of which it tells how much memory they take, if that is asked for.
+_WEIGHED: Final = (
+    (b"list", b"lists_sizes"),
+    (b"set", b"sets_sizes"),
+    (b"zset", b"zsets_sizes"),
+    (b"hash", b"hashes_sizes"),
+)
 Section = Callable[[Call], Lines]
 
 _UNAME: Final = os.uname()
@@ -314,12 +321,24 @@ def hot_keys(call: Call) -> Lines:
 def key_sizes(call: Call) -> Lines:
     """Section ``keysizes``: how many keys are how large; see ``statistics.key_sizes``."""
     lines: Lines = []
-    for sizes in call.server.statistics.key_sizes.ask(call.server.data.dbs):
-        for name, title in _SIZED:
-            counts = sizes.by_type.get(name)
-            if counts is not None:
-                shown = [_size(bits) + b"=%d" % count for bits, count in enumerate(counts) if count]
-                lines.append(b"db%d_distrib_%b:%b" % (sizes.db, title, b",".join(shown)))
+    server = call.server
+    with_memory = server.config.key_memory_histograms
+    for sizes in server.statistics.key_sizes.ask(server.data.dbs, with_memory):
+        lines += _distributions(sizes.db, _SIZED, sizes.by_type)
+        if with_memory:
+            lines += _distributions(sizes.db, _WEIGHED, sizes.memory)
+    return lines
+
+
+def _distributions(
+    db: int, kinds: tuple[tuple[bytes, bytes], ...], found: dict[bytes, list[int]]
+) -> Lines:
+    lines: Lines = []
+    for name, title in kinds:
+        counts = found.get(name)
+        if counts is not None:
+            shown = [_size(bits) + b"=%d" % count for bits, count in enumerate(counts) if count]
+            lines.append(b"db%d_distrib_%b:%b" % (db, title, b",".join(shown)))
     return lines
 
 

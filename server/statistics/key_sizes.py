@@ -17,6 +17,7 @@ from headrace.storage.keyspace import Keyspace
 AT_ONCE: Final = 20_000  # keys that are looked at when somebody asks
 STEP_KEYS: Final = 500
 _BINS: Final = 66  # for empty values and each length in bits
+_SAMPLES: Final = 5  # parts of a value by which its memory is judged
 
 
 class Sizes:
@@ -25,29 +26,38 @@ class Sizes:
     Attributes:
         db: its number.
         by_type: by the name of a type, how many values have a size of so many bits.
+        memory: the same of the bytes of memory that values take; empty unless that is asked for.
     """
 
     def __init__(self, db: int) -> None:
         self.db: Final = db
         self.by_type: Final[dict[bytes, list[int]]] = {}
+        self.memory: Final[dict[bytes, list[int]]] = {}
 
-    def add(self, value: object) -> None:
+    def add(self, value: object, with_memory: bool) -> None:
         """Count the value of one more key."""
         seen = face(value)
         name = seen.type_name()
-        counts = self.by_type.get(name)
-        if counts is None:
-            counts = [0] * _BINS
-            self.by_type[name] = counts
-        counts[seen.size().bit_length()] += 1
+        _count(self.by_type, name, seen.size())
+        if with_memory:
+            _count(self.memory, name, seen.used_bytes(_SAMPLES))
+
+
+def _count(by_type: dict[bytes, list[int]], name: bytes, size: int) -> None:
+    counts = by_type.get(name)
+    if counts is None:
+        counts = [0] * _BINS
+        by_type[name] = counts
+    counts[size.bit_length()] += 1
 
 
 class _Round:
     """A look at all keys of all databases."""
 
-    def __init__(self, dbs: list[Keyspace]) -> None:
+    def __init__(self, dbs: list[Keyspace], with_memory: bool) -> None:
         self.found: Final = [Sizes(db.index) for db in dbs]
         self._dbs: Final = dbs
+        self._with_memory: Final = with_memory
         self._at = 0  # the database
         self._slot: i64 = 0  # within it, the next key
 
@@ -58,7 +68,7 @@ class _Round:
             sizes = self.found[self._at]
             end: i64 = min(table.count, self._slot + most)
             while self._slot < end:
-                sizes.add(table.value_at(self._slot))
+                sizes.add(table.value_at(self._slot), self._with_memory)
                 self._slot += 1
             if end < table.count:
                 return True
@@ -74,16 +84,20 @@ class KeySizes:
         self._shown: list[Sizes] = []
         self._round: _Round | None = None
 
-    def ask(self, dbs: list[Keyspace]) -> list[Sizes]:
-        """The sizes of all keys, or where there are many, those found last."""
+    def ask(self, dbs: list[Keyspace], with_memory: bool) -> list[Sizes]:
+        """The sizes of all keys, or where there are many, those found last.
+
+        Args:
+            with_memory: look at what they take, too.
+        """
         if sum([len(db) for db in dbs]) <= AT_ONCE:
-            whole = _Round(dbs)
+            whole = _Round(dbs, with_memory)
             while whole.step(AT_ONCE):
                 pass
             self._shown = whole.found
             self._round = None
         elif self._round is None:
-            self._round = _Round(dbs)
+            self._round = _Round(dbs, with_memory)
         return self._shown
 
     def is_under_way(self) -> bool:

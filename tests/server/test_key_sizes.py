@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from conftest import Factory
 
 from support.client import RawClient
-from support.process import Pair
+from support.process import Pair, Process, RedisProcess
 from support.waiting import wait_until
 
 
@@ -45,6 +46,44 @@ def test_as_redis(pair: Pair) -> None:
     pair.both("INFO", "keysizes")
     pair.both("FLUSHALL")
     pair.both("INFO", "keysizes")
+
+
+@pytest.mark.since(8, 10)
+def test_memory_is_counted_if_that_is_asked_for_at_the_start(
+    fresh_server: Factory, fresh_redis: Factory
+) -> None:
+    options = ("--key-memory-histograms", "yes")
+    ours, real = fresh_server(*options), fresh_redis(*options)
+    assert isinstance(real, RedisProcess)
+    pair = Pair.of(ours, real)
+    for number in range(6):
+        pair.both("RPUSH", f"l{number}", *range(1 << number))
+        pair.both("ZADD", f"z{number}", 1, "a")
+        pair.both("HSET", f"h{number}", "f", "v" * (10 << number))
+    shown = _titles(ours)
+    assert shown == _titles(real)
+    assert b"db0_distrib_zsets_sizes" in shown
+    pair.both("CONFIG", "SET", "key-memory-histograms", "no")
+    pair.both("INFO", "keysizes")
+    pair.both("CONFIG", "SET", "key-memory-histograms", "yes")
+    pair.both("CONFIG", "GET", "key-memory-histograms")
+    pair.close()
+
+
+def _titles(server: Process) -> list[bytes]:
+    shown = server.call("INFO", "keysizes")
+    assert isinstance(shown, bytes)
+    return [line.partition(b":")[0] for line in shown.splitlines()]
+
+
+def test_what_takes_more_is_counted_as_more(fresh_server: Factory) -> None:
+    server = fresh_server("--key-memory-histograms", "yes")
+    server.call("HSET", "h", "f", "v" * 4096)
+    server.call("SADD", "s", 1)
+    shown = server.call("INFO", "keysizes")
+    assert isinstance(shown, bytes)
+    assert b"db0_distrib_hashes_sizes:4K=1\r\n" in shown
+    assert b"db0_distrib_sets_sizes:64=1\r\n" in shown
 
 
 def test_of_many_keys(client: RawClient) -> None:
