@@ -37,6 +37,7 @@ class Data:
         freezing: the state that a snapshot takes, while one does.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
+        shows_expired: whoever meets what has expired reads it, and does not remove it.
         region: which region this is, of a database that has several; None without regions.
         graves: with regions, keys that are gone and of which something has to be remembered.
     """
@@ -56,6 +57,7 @@ class Data:
         self.freezing: Freezing | None = None
         self.epoch = 0
         self.active_expire = True
+        self.shows_expired = False
         self._expiry_held = 0
         self.region: Region | None = None
         self.graves: Final = Keyspace(databases, [], self.unused, Expiring())
@@ -83,7 +85,7 @@ class Data:
     def enable_expiry(self, enabled: bool) -> None:
         """Let keys expire, or keep them while files are read that say themselves what expired."""
         for db in self.dbs:
-            db.expire_enabled = enabled
+            db.expire_enabled = enabled and not self.shows_expired
 
     def hold_expiry(self, reason: int, held: bool) -> None:
         """Hide keys whose time has come instead of removing them, or remove them again.

@@ -70,7 +70,8 @@ def test_a_unit_goes_on_after_errors(suite: Path, judge: str, tmp_path: Path) ->
 def test_the_tests_that_we_do_not_pass_are_told() -> None:
     assert table() in (ROOT / "docs" / "differences.md").read_text(), f"tell this:\n{table()}"
     for unit in UNITS:
-        assert len(known(unit)) <= 8, unit
+        ours_alone = [why for why in known(unit).values() if "Redis 8.10" not in why]
+        assert len(ours_alone) <= 8, unit
 
 
 def test_what_only_the_real_server_passes() -> None:

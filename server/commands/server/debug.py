@@ -28,6 +28,11 @@ from headrace.persistence.errors import PersistenceError
 from headrace.protocol.replies import OK, ErrorReply, Status
 from headrace.server.clients.origin import allowed_by
 from headrace.server.commands.server.debug_protocol import sample_reply
+from headrace.server.commands.server.debug_structures import (
+    listpack,
+    quicklist,
+    table_statistics,
+)
 from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
@@ -106,6 +111,13 @@ def _sleep(call: Call) -> object:
 
 def _set_active_expire(call: Call) -> object:
     call.server.data.active_expire = _loose(call.argv[2]) != 0
+    return OK
+
+
+def _allow_access_expired(call: Call) -> object:
+    data = call.server.data
+    data.shows_expired = _loose(call.argv[2]) != 0
+    data.enable_expiry(True)
     return OK
 
 
@@ -278,8 +290,18 @@ TOOLS: Final[dict[bytes, Tool]] = {
     b"set-active-expire": Tool(
         _set_active_expire, 3, 3, "<0|1>", "Whether keys expire before anybody asks for them."
     ),
+    b"set-allow-access-expired": Tool(
+        _allow_access_expired, 3, 3, "<0|1>", "Whether what has expired can be read while it stays."
+    ),
     b"pause-cron": Tool(_pause_cron, 3, 3, "<0|1>", "Whether periodic work rests."),
     b"object": Tool(_object, 3, 3, "<key>", "How a value is kept."),
+    b"listpack": Tool(listpack, 3, 3, "<key>", "Prints the entries of a small value."),
+    b"quicklist": Tool(
+        quicklist, 3, 4, "<key> [<0|1>]", "Prints the nodes of a large list; 1: its elements, too."
+    ),
+    b"htstats-key": Tool(
+        table_statistics, 3, 4, "<key> [full]", "How a large value is spread over its table."
+    ),
     b"digest": Tool(_digest, 2, 2, "", "A fingerprint of all data, equal to Redis's."),
     b"digest-value": Tool(
         _digest_value, 2, 1 << 20, "[<key> ...]", "The fingerprints of some values."
