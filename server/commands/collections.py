@@ -26,12 +26,14 @@ def store_result(
 ) -> None:
     """Set a key to what a command has made, whatever the key held; without elements it goes.
 
+    Where it goes, it is reported as deleted even if it had expired before, as Redis does.
+
     Args:
         event: what is reported where there are elements.
         record: what repeats that.
     """
     if value.is_empty():
-        call.delete(key)
+        call.delete(key, expired_too=True)
         return
     store(call, key, value)
     call.changed(key, event, record)

@@ -206,10 +206,19 @@ class Call:
         if server.changes.has_listeners or server.blocking.key_count:
             self.changed_in(db, key, CREATED, None, count=0)
 
-    def delete(self, key: bytes) -> bool:
-        """Remove ``key`` and report it, recorded as DEL; False when it was not there."""
-        if self.db.value_of(key, self.now_ms) is None:
+    def delete(self, key: bytes, expired_too: bool = False) -> bool:
+        """Remove ``key`` and report it, recorded as DEL; False when it was not there.
+
+        Args:
+            expired_too: a key that has expired, and that nobody has met since, counts as there.
+        """
+        db = self.db
+        if expired_too and not db.hides:
+            there = key in db
+        else:
+            there = db.value_of(key, self.now_ms) is not None
+        if not there:
             return False
-        self.server.data.free_later(self.db.remove(key))
+        self.server.data.free_later(db.remove(key))
         self.changed(key, DELETED, [b"DEL", key])
         return True

@@ -99,3 +99,22 @@ def test_msetex_tells_the_deadline_first(duel: Duel) -> None:
 @pytest.mark.judge
 def test_memory_usage_finds_what_is_over(duel: Duel) -> None:
     duel.player.play(steps_of("0 SET k v PX 1\n tick 5\n 0 MEMORY USAGE k\n 0 GET k"))
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("before", ["SET d x", "ZADD d 1 a", "SADD d 1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ZUNIONSTORE d 1 none", "ZRANGESTORE d none 0 -1", "SINTERSTORE d none e"),
+        *("SUNIONSTORE d none", "SDIFFSTORE d e e", "SORT none STORE d", "BITOP AND d none"),
+        *("GEORADIUS none 0 0 1 m STORE d", "SUNIONSTORE d e", "SUNIONSTORE d d", "BITOP OR d d"),
+    ],
+)
+def test_a_result_takes_the_place_of_what_has_expired(
+    duel: Duel, before: str, command: str
+) -> None:
+    """Without elements it removes that, and it does not count as expired."""
+    duel.player.play(
+        steps_of(f"0 SADD e 1\n0 {before}\n0 PEXPIRE d 5\ntick 6\n0 {command}\n0 EXISTS d")
+    )
