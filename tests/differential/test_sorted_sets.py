@@ -66,10 +66,12 @@ def test_a_scan_of_a_large_set_writes_17_digits(pair: Pair) -> None:
         "zrange z 0 1 withscores withscores", "zrevrange z 0 1 rev", "zrangebyscore z 0 1 byscore",
         "zrange z 1 2 limit 0 1 byscore withscores", "zrange z - + bylex withscores",
         "bzmpop x 0 z min", "bzmpop x 1 z min", "bzmpop -1 1 z min", "bzmpop 1e400 1 z foo",
-        "zscan z 18446744073709551615 count 9223372036854775807",
+        "zscan z 18446744073709551615 count 9223372036854775807", "zincrby z nx a",
+        "zincrby z incr a", "zincrby s Gt a", "zincrby z x a", "zincrby s x a",
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit(pair: Pair, line: str) -> None:
+    pair.both("SET", "s", "x")
     pair.both("ZADD", "z", 1, "a", 2, "b")
     pair.both(*line.split())
 

@@ -95,10 +95,10 @@ def zadd(call: Call) -> object:
     acl=("sortedset",),
 )
 def zincrby(call: Call) -> object:
-    """Reply: the score."""
+    """Reply: the score. An option of ZADD is taken for one, and leaves no pair behind."""
     score = parse_double(call.argv[2])
     if isnan(score):
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(SYNTAX if call.argv[2].upper() in _OPTIONS else NOT_A_FLOAT)
     adding = Adding(call.argv[1], INCR)
     adding.add_pair(score, call.argv[3])
     adding.run(call)
