@@ -8,7 +8,7 @@ Source: geohash.c and geohash_helper.c of Redis.
 
 from __future__ import annotations
 
-from math import asin, cos, fabs, pi, sin, sqrt
+from math import asin, cos, fabs, isfinite, nan, pi, sin, sqrt
 from typing import Final
 
 from mypy_extensions import i64
@@ -106,7 +106,9 @@ def _north_distance_m(latitude: float, other: float) -> float:
 
 
 def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitude: float) -> float:
-    """How far it is from one place to another on a sphere, in metres."""
+    """How far it is from one place to another on a sphere, in metres; not a number where rounding
+    makes it longer than half around.
+    """
     east = sin((to_longitude * _RADIANS - longitude * _RADIANS) / 2)
     if east == 0.0:
         return _north_distance_m(latitude, to_latitude)
@@ -114,7 +116,8 @@ def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitu
     to_radians = to_latitude * _RADIANS
     north = sin((to_radians - from_radians) / 2)
     chord = north * north + cos(from_radians) * cos(to_radians) * east * east
-    return 2.0 * _EARTH_RADIUS_M * asin(sqrt(chord))
+    half = sqrt(chord)
+    return 2.0 * _EARTH_RADIUS_M * asin(half) if half <= 1.0 else nan  # as C's asin says
 
 
 class Shape:
@@ -168,7 +171,8 @@ class Shape:
         north = height / _EARTH_RADIUS_M / _RADIANS
         latitude = self.latitude
         nearest_pole = latitude - north if latitude < 0 else latitude + north
-        east = width / _EARTH_RADIUS_M / cos(nearest_pole * _RADIANS) / _RADIANS
+        parallel = cos(nearest_pole * _RADIANS) if isfinite(nearest_pole) else nan
+        east = width / _EARTH_RADIUS_M / parallel / _RADIANS
         return self.longitude - east, latitude - north, self.longitude + east, latitude + north
 
 

@@ -64,3 +64,15 @@ def test_events(pair: Pair, server: ServerProcess, redis_server: RedisProcess) -
 )  # fmt: skip
 def test_keys(pair: Pair, line: str) -> None:
     pair.both("COMMAND", "GETKEYS", *line.split())
+
+
+@pytest.mark.parametrize("shape", ["byradius inf m", "bybox inf 1 km", "bybox 1 inf m"])
+@pytest.mark.parametrize("place", ["180 48.864716", "-180 -85", "0 0"])
+def test_a_shape_without_an_end(pair: Pair, shape: str, place: str) -> None:
+    pair.both("GEOADD", "g", 13.361389, 38.115556, "a", -74, 0.0001, "b", 180, -85, "c")
+    pair.both("GEOADD", "g", -180, 85, "d", 0, 0, "e", 180, 0, "f", -180, 0, "g")
+    pair.both("GEOSEARCH", "g", "FROMLONLAT", *place.split(), *shape.split(), "ASC", "WITHDIST")
+    pair.both("GEORADIUS", "g", *place.split(), "inf", "ft", "WITHCOORD")
+    pair.both("GEORADIUS", "g", *place.split(), "1e400", "km", "STORE", "near")
+    pair.both("GEORADIUSBYMEMBER", "g", "c", "inf", "km", "STOREDIST", "near")
+    pair.both("ZRANGE", "near", 0, -1, "WITHSCORES")
