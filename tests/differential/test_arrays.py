@@ -159,3 +159,12 @@ def test_events_and_changes(duel: Duel) -> None:
         ]
         steps.append(call(arrays.chance.randrange(2), *words))
     duel.player.play(steps)
+
+
+@pytest.mark.parametrize("operation", ["MIN", "MAX", "SUM"])
+@pytest.mark.parametrize(
+    "elements", ["-0", "-0 -0", "0 -0", "-0 0", "1 -1", "-0.0 x", "-0e5 1 -0x0", "1 -0", "x -0"]
+)
+def test_zeros_have_a_sign(pair: Pair, operation: str, elements: str) -> None:
+    pair.both("ARSET", "a", 0, *elements.split())
+    pair.both("AROP", "a", 0, 5, operation)

@@ -89,6 +89,7 @@ class _Numbers(_Sum):
     def __init__(self, name: bytes) -> None:
         self._name: Final = name
         self._value: LongDouble | None = None
+        self._minus_zero = False  # so far it is 0 with a sign, which a reply shows
         self._nan = False  # infinities of both signs were added
 
     def take(self, string: bytes) -> None:
@@ -97,14 +98,18 @@ class _Numbers(_Sum):
         if value is None:
             return
         before = self._value
+        minus_zero = value.mantissa == 0 and string.startswith(b"-")
         if before is None:
             self._value = value
+            self._minus_zero = minus_zero
         elif self._name == b"SUM":
             if before.infinite and value.infinite and before.mantissa != value.mantissa:
                 self._nan = True
             self._value = long_double.add(before, value)
+            self._minus_zero = self._minus_zero and minus_zero
         elif self._is_better(value, before):
             self._value = value
+            self._minus_zero = minus_zero
 
     def _is_better(self, value: LongDouble, before: LongDouble) -> bool:
         if self._name == b"MIN":
@@ -115,6 +120,8 @@ class _Numbers(_Sum):
         """See ``_Sum``."""
         if self._nan:
             return b"nan"
+        if self._minus_zero:
+            return b"-0"
         return None if self._value is None else long_double.short_text(self._value)
 
 
