@@ -57,11 +57,14 @@ class Status:
 
 
 class ErrorReply:
-    """An error line, ``CODE text`` without the leading dash; line breaks become spaces."""
+    """An error line, ``CODE text`` without the leading dash.
+
+    Line breaks in it become spaces, those at its end go, as in Redis.
+    """
 
     def __init__(self, text: bytes) -> None:
         if 0x0A in text or 0x0D in text:
-            text = text.replace(b"\r", b" ").replace(b"\n", b" ")
+            text = text.rstrip(b"\r\n").replace(b"\r", b" ").replace(b"\n", b" ")
         self.text: Final = text
 
 

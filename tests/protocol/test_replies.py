@@ -57,7 +57,7 @@ BOTH = [
     (QUEUED, b"+QUEUED\r\n"),
     (Status(b"RESET"), b"+RESET\r\n"),
     (ErrorReply(b"ERR no"), b"-ERR no\r\n"),
-    (ErrorReply(b"ERR two\r\nlines\n"), b"-ERR two  lines \r\n"),
+    (ErrorReply(b"ERR two\r\nlines\n"), b"-ERR two  lines\r\n"),
     (Packed(b"*1\r\n:1\r\n"), b"*1\r\n:1\r\n"),
     (PackedReplies(b":1\r\n:2\r\n"), b":1\r\n:2\r\n"),
     ([Packed(b"*1\r\n:1\r\n"), 2], b"*2\r\n*1\r\n:1\r\n:2\r\n"),
