@@ -17,7 +17,7 @@ from headrace.persistence.aof.rewrite import key_commands
 from headrace.persistence.forms.dumped import dump_value, load_value
 from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
-from headrace.server.commands.deadlines import has_passed
+from headrace.server.commands.deadlines import has_passed, report_replaced
 from headrace.server.commands.keys.accesses import (
     FREQUENCY_MAX,
     access_ms_of,
@@ -87,7 +87,7 @@ def restore(call: Call) -> object:
     """Make a key of what DUMP gave. Reply: OK.
 
     IDLETIME and FREQ hold where the policy of eviction asks for them. A deadline that has passed
-    leaves no key. Source: cluster.c, restoreCommand.
+    leaves no key, which counts as expired. Source: cluster.c, restoreCommand.
     """
     key = call.argv[1]
     db = call.db
@@ -106,11 +106,11 @@ def restore(call: Call) -> object:
     if moment_ms and has_passed(call, moment_ms):
         if there:
             call.delete(key)
+        call.server.changes.expired_keys += 1
         return OK
     if in_region(call) and restored_in_region(call, key, value, moment_ms):
         return OK
-    if there:
-        call.server.data.free_later(db.remove(key))
+    replaced = db.remove(key)
     call.created(key)
     db.put(key, value, call.now_ms)
     if moment_ms:
@@ -121,6 +121,8 @@ def restore(call: Call) -> object:
     elif options.idle_s >= 0:
         db.touch(key, max(0, call.now_ms - 1000 * options.idle_s))
     _report(call, key, moment_ms, options, there)
+    if replaced is not None:
+        report_replaced(call, db, key, replaced, value)
     return OK
 
 
