@@ -256,7 +256,7 @@ class HashForm(Form):
 
     def lacking_elsewhere(self, values: list[object]) -> list[str]:
         """See ``Form``."""
-        timed = sum([cast("Hash", value).first_ms() != NEVER for value in values])
+        timed = sum([cast("Hash", value).has_deadlines() for value in values])
         if not timed:
             return []
         return [f"{timed} hashes have fields with deadlines, which needs Redis 7.4."]

@@ -63,12 +63,14 @@ def _expire(made: Hash, part: HashPart) -> None:
 
 def hash_version(value: Hash) -> int:
     """From which version of RDB on a file can hold it."""
-    return VERSION_MIN if value.first_ms() == NEVER else VERSION_7_4
+    return VERSION_7_4 if value.has_deadlines() else VERSION_MIN
 
 
 def hash_type(value: Hash, version: int) -> int:
-    """In which type a file of this version holds it."""
-    return MORTAL_HASH if value.is_timed() and version >= VERSION_7_4 else HASH
+    """In which type a file of this version holds it; Redis asks a large one for a deadline."""
+    if version < VERSION_7_4 or not value.is_timed():
+        return HASH
+    return MORTAL_HASH if value.is_small() or value.has_deadlines() else HASH
 
 
 class HashRdb(Walk):

@@ -263,6 +263,11 @@ class Hash(Collection):
         rep = self.rep
         return rep.first_ms() if isinstance(rep, Timed) else NEVER
 
+    def has_deadlines(self) -> bool:
+        """Whether any field has a deadline, in a frozen hash, too."""
+        rep = self.rep
+        return isinstance(rep, Timed) and rep.has_deadlines()
+
     def be_timed(self) -> Timed:
         """Become one of which fields expire; what keeps their deadlines."""
         rep = self.rep

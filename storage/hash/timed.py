@@ -71,6 +71,11 @@ class Timed:
         raise NotImplementedError
 
     @abstractmethod
+    def has_deadlines(self) -> bool:
+        """Whether any field has a deadline; a copy without order knows, too."""
+        raise NotImplementedError
+
+    @abstractmethod
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
         """Take out some of the fields that have expired, the first ones first; which they were."""
         raise NotImplementedError
@@ -163,6 +168,10 @@ class TimedPiece(Timed):
         """See ``Timed``."""
         piece = self.piece
         return NEVER if len(piece) == HEAD else read_i64_le(piece, _rest(piece, HEAD))
+
+    def has_deadlines(self) -> bool:
+        """See ``Timed``."""
+        return self.first_ms() != NEVER
 
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
         """See ``Timed``."""

@@ -82,6 +82,10 @@ class TimedTable(Timed):
             heappop(order)
         return NEVER
 
+    def has_deadlines(self) -> bool:
+        """See ``Timed``."""
+        return self.times.count > 0
+
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
         """See ``Timed``."""
         found: list[bytes] = []

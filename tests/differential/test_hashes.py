@@ -274,3 +274,47 @@ def test_fields_in_events(duel: Duel, classes: str) -> None:
         side.call("CONFIG", "SET", "notify-keyspace-events", "")
     assert heard[0] == heard[1]
     assert bool(heard[0]) == (classes != "STIV" and classes != "STIVg")
+
+
+@pytest.mark.parametrize("large", [b"1", LONG])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("HPEXPIREAT h {now} FIELDS 2 b c", "HPEXPIREAT h {now} FIELDS 1 b"),
+        *("HPEXPIREAT h {now} XX FIELDS 2 b d", "HPEXPIREAT h {now} GT FIELDS 2 b d"),
+        *("HSETEX h PXAT {now} FIELDS 2 b x c y", "HSETEX h PXAT {now} FIELDS 1 b x"),
+        *("HSETEX h PXAT {now} FIELDS 3 b x b y c z", "HSETEX h EX 0 FXX FIELDS 1 b x"),
+        *("HGETEX h PXAT {now} FIELDS 2 b c", "HGETEX h PXAT {now} FIELDS 3 b b d"),
+        *("HRANDFIELD h", "HRANDFIELD h 0", "HPEXPIREAT h {before} FIELDS 3 b c d"),
+    ],
+)
+def test_the_last_millisecond_of_a_field(duel: Duel, command: str, large: bytes) -> None:
+    steps = [call(0, b"HSET", b"h", b"a", large, b"b", b"1", b"c", b"2", b"d", b"3")]
+    steps += steps_of("0 HPEXPIRE h 20 FIELDS 1 b\n0 HPEXPIRE h 19 FIELDS 1 d\ntick 20")
+    steps += steps_of("0 " + command.format(now=START_MS + 20, before=START_MS + 19))
+    steps += steps_of("0 HPTTL h FIELDS 4 a b c d\n0 HLEN h\ntick 1\n0 HMGET h a b c d")
+    duel.player.play(steps)
+
+
+def test_fields_that_do_not_stay_leave_a_hash_small(duel: Duel) -> None:
+    """However many they are, one goes before the next one comes."""
+    many = b" ".join(b"f%d 1" % number for number in range(6)).split()
+    duel.player.play(
+        [
+            call(0, b"CONFIG", b"SET", b"hash-max-listpack-entries", b"6"),
+            call(0, b"HSET", b"h", b"a", b"1", b"b", b"2", b"c", b"3"),
+            call(0, b"HSETEX", b"h", b"PX", b"0", b"FIELDS", b"6", *many),
+            call(0, b"HSETEX", b"h", b"PX", b"0", b"FIELDS", b"7", *many, b"f7", b"1"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("large", [b"1", LONG])
+def test_a_dump_of_fields_that_may_expire(duel: Duel, large: bytes) -> None:
+    """A hash that is ready to have deadlines, and has none."""
+    steps = [call(0, b"HSET", b"h", b"a", large, b"b", b"1")]
+    steps += steps_of(
+        "0 HEXPIRE h 9 FIELDS 1 none\n0 HSET h a 1\n0 DUMP h\n0 HEXPIRE h 9 FIELDS 1 b"
+    )
+    steps += steps_of("0 DUMP h\n0 RESTORE g 0 {payload:0:0:0}\n0 RESTORE f 0 {payload:1:0:0}")
+    duel.player.play([*steps, call(0, b"HGETEX", b"h", b"\r\n\xff\r\n\r", b"1", b"f")])

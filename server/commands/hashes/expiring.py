@@ -21,6 +21,7 @@ from headrace.server.commands.hashes.values import (
     changeable,
     delete_fields,
     drop_expired,
+    has_same_deadline,
     living,
     made,
     note_deadlines,
@@ -58,7 +59,7 @@ def hgetex(call: Call) -> object:
     out.array(len(fields))
     expired: dict[bytes, None] = {}
     chosen: list[bytes] = []
-    gone: set[bytes] = set()
+    gone: dict[bytes, None] = {}
     if options.moment_ms >= 0 or options.has_alone:
         value.be_timed()
     for field in fields:
@@ -67,25 +68,38 @@ def hgetex(call: Call) -> object:
             out.null()
             continue
         out.text(found)
-        if past:
-            gone.add(field)
+        if past and has_same_deadline(value, field, options.moment_ms):
             chosen.append(field)
+        elif past:
+            gone[field] = None
         elif options.moment_ms >= 0:
             value.be_timed().expire_at(field, max(1, options.moment_ms))
             chosen.append(field)
         elif options.has_alone and value.deadline_ms(field) != NEVER:
             value.be_timed().expire_at(field, NEVER)
             chosen.append(field)
-    if drop_expired(call, key, value, expired) or not chosen:
+    if drop_expired(call, key, value, expired) or not (chosen or gone):
         return out.packed()
     if past:
-        call.server.changes.expired_parts += len(chosen)
-        delete_fields(call, key, value, chosen)
+        call.server.changes.expired_parts += len(gone)
+        _end(call, key, value, list(gone), chosen)
     elif options.has_alone:
         report_persisted(call, key, value, chosen)
     else:
         report_deadlines(call, key, value, chosen, options.moment_ms)
     return out.packed()
+
+
+def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[bytes]) -> None:
+    """Remove fields whose deadline is over; of others that have it already, Redis tells instead."""
+    if not staying:
+        delete_fields(call, key, value, gone)
+        return
+    for field in gone:
+        value.remove(field)
+    record = [b"HDEL", key, *gone] if gone else None
+    report(call, key, FIELD_DEADLINES_SET, record, staying)
+    note_deadlines(call, key, value)
 
 
 def _nothing(call: Call, count: int) -> object:
@@ -95,11 +109,6 @@ def _nothing(call: Call, count: int) -> object:
     for _ in range(count):
         out.null()
     return out.packed()
-
-
-def _once(fields: list[bytes]) -> list[bytes]:
-    """Each field once, in the order in which they were named first."""
-    return list(dict.fromkeys(fields))
 
 
 @command("HSETEX", arity=-6, flags=WRITE | DENYOOM | FAST, keys=UPDATE_KEY, acl=("hash",))
@@ -154,6 +163,9 @@ def _set(call: Call, value: Hash, options: FieldOptions) -> None:
     moment_ms = options.moment_ms
     limits = call.server.data.hash_limits
     value.fit(words, 0, limits)
+    if moment_ms >= 0 and is_over(call, moment_ms):
+        _set_for_nothing(call, key, value, options)
+        return
     for at in range(0, len(words), 2):
         value.put(words[at], words[at + 1], limits, keeps=options.has_alone)
     record = [b"HSETEX", key]
@@ -165,9 +177,6 @@ def _set(call: Call, value: Hash, options: FieldOptions) -> None:
         note_deadlines(call, key, value)
         return
     timed = value.be_timed()
-    if is_over(call, moment_ms):
-        _set_for_nothing(call, key, value, fields)
-        return
     for field in fields:
         timed.expire_at(field, max(1, moment_ms))
     record += [b"PXAT", b"%d" % moment_ms, b"FIELDS", b"%d" % len(fields), *words]
@@ -178,16 +187,35 @@ def _set(call: Call, value: Hash, options: FieldOptions) -> None:
     note_deadlines(call, key, value)
 
 
-def _set_for_nothing(call: Call, key: bytes, value: Hash, fields: list[bytes]) -> None:
-    """Remove fields that were set with a deadline that is over."""
-    report(call, key, FIELDS_SET, None, fields)
-    gone = _once(fields)
-    for field in gone:
-        value.remove(field)
+def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions) -> None:
+    """Set fields with a deadline that is over, which removes each of them again at once.
+
+    One that has this deadline already stays in a large hash; see ``has_same_deadline``.
+    """
+    words = options.words
+    limits = call.server.data.hash_limits
+    value.be_timed()
+    gone: dict[bytes, None] = {}
+    staying: list[bytes] = []
+    for at in range(0, len(words), 2):
+        field = words[at]
+        value.put(field, words[at + 1], limits, keeps=True)
+        if has_same_deadline(value, field, options.moment_ms):
+            staying += words[at : at + 2]
+        else:
+            value.remove(field)
+            gone[field] = None
+    record = None
+    if staying:
+        record = [b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"%d" % (len(staying) // 2), *staying]
+    report(call, key, FIELDS_SET, record, words[::2])
     call.server.changes.expired_parts += len(gone)
-    call.changed(key, FIELDS_DELETED, [b"HDEL", key, *gone], count=0)
+    if gone:
+        call.changed(key, FIELDS_DELETED, [b"HDEL", key, *gone], count=0)
+    else:
+        call.changed(key, FIELD_DEADLINES_SET, None, count=0)
     if call.listened:
-        call.name_parts(fields)
+        call.name_parts(words[::2])
     if not drop_empty(call, key, value):
         note_deadlines(call, key, value)
 

@@ -25,6 +25,7 @@ from headrace.server.commands.hashes.values import (
     changeable,
     delete_fields,
     has_expired,
+    has_same_deadline,
     hash_at,
     note_deadlines,
     report,
@@ -85,22 +86,25 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
     past = is_over(call, moment_ms)
     replies: list[object] = []
     chosen: list[bytes] = []
-    gone: set[bytes] = set()
+    gone: dict[bytes, None] = {}
     for field in fields:
         if value.length(field) < 0 or field in gone:
             replies.append(NO_FIELD)
         elif not _is_met(condition, value.deadline_ms(field), moment_ms):
             replies.append(REFUSED)
+        elif past and not has_same_deadline(value, field, moment_ms):
+            replies.append(DELETED)
+            gone[field] = None
         else:
-            replies.append(DELETED if past else SET)
+            replies.append(SET)
             chosen.append(field)
-            if past:
-                gone.add(field)
-            else:
+            if not past:
                 timed.expire_at(field, max(1, moment_ms))
-    if past:
-        call.server.changes.expired_parts += len(chosen)
-        delete_fields(call, key, value, chosen)
+    if gone:
+        call.server.changes.expired_parts += len(gone)
+        delete_fields(call, key, value, list(gone))
+    if chosen and past:
+        report(call, key, FIELD_DEADLINES_SET, None, chosen)
     elif chosen:
         report_deadlines(call, key, value, chosen, moment_ms, condition)
     return replies

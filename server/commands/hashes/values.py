@@ -60,6 +60,14 @@ def living(call: Call, value: Hash, field: bytes, expired: dict[bytes, None]) ->
     return found
 
 
+def has_same_deadline(value: Hash, field: bytes, moment_ms: int) -> bool:
+    """Whether a large hash has this deadline for a field: Redis leaves that field as it is.
+
+    It shows in the last millisecond of the field's life, in which another one goes.
+    """
+    return not value.is_small() and value.deadline_ms(field) == moment_ms
+
+
 def drop_expired(call: Call, key: bytes, value: Hash, expired: dict[bytes, None]) -> bool:
     """Remove fields that were met expired, unless they have to stay; whether the key went."""
     if not expired or call.db.expire_held:

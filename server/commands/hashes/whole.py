@@ -184,14 +184,17 @@ def hrandfield(call: Call) -> object:
 
 
 def _without_expired(call: Call) -> Hash | None:
-    """The hash, from which all has been removed that has expired; None when nothing is left."""
+    """The hash, from which all has been removed that has expired; None when nothing is left.
+
+    Where something has, what is in its last millisecond goes with it, as in Redis.
+    """
     key = call.argv[1]
     value = hash_at(call, key)
     if value is None or not value.is_timed() or not call.db.expire_enabled:
         return value
     if 0 < value.first_ms() < call.now_ms and not call.db.expire_held:
         call.db.before_change(key)
-        report_expired(call, key, value, value.take_due(call.now_ms, _MANY))
+        report_expired(call, key, value, value.take_due(call.now_ms + 1, _MANY))
         if drop_empty(call, key, value):
             return None
     return value
