@@ -12,6 +12,7 @@ from support.fuzz.calls import Calls
 from support.fuzz.duel import Duel, Fuzz, script
 from support.fuzz.families import FAMILIES
 from support.fuzz.known import SPARED, levelled, turns_large, waits
+from support.fuzz.payloads import Payloads
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
@@ -89,6 +90,41 @@ def test_waits_events_and_listeners_are_compared(duel: Duel) -> None:
     )
 
 
+@pytest.mark.judge
+@pytest.mark.parametrize("server", [0, 1])
+def test_payloads_are_restored(duel: Duel, server: int) -> None:
+    """What either server has dumped both restore; what is damaged, neither."""
+    made = "SET k text|RPUSH l a b 1|HSET h f v|HPEXPIRE h 100 FIELDS 1 f|SADD e 1 2|SADD x a b"
+    made += "|ZADD z 1.5 a 2 b|XADD s 1-1 f v|XGROUP CREATE s g 0|PFADD p a|ARSET a 5 v"
+    keys = [b"k", b"l", b"h", b"e", b"x", b"z", b"s", b"p", b"a"]
+    steps = [call(0, *words.split()) for words in made.encode().split(b"|")]
+    for key in keys:
+        steps.append(call(0, b"DUMP", key))
+        steps.append(call(0, b"RESTORE", b"to " + key, b"0", b"{payload:%d:0:0}" % server))
+        steps.append(call(0, b"RESTORE", key, b"50", b"{payload:%d:0:0}" % server, b"REPLACE"))
+        for damage in range(1, 30):
+            word = b"{payload:%d:0:%d}" % (server, damage)
+            steps.append(call(1, b"RESTORE", b"damaged", b"0", word))
+        for moment in (b"1", b"9223372036854775807"):
+            passed = (b"RESTORE", b"passed", moment, b"{payload:%d:0:0}" % server)
+            steps += [call(1, *passed), call(1, *passed, b"ABSTTL", b"REPLACE")]
+    duel.player.play([*steps, tick(51)])
+
+
+def test_payloads_are_named_before_they_are_there() -> None:
+    payloads = Payloads()
+    assert payloads.filled_in(b"{payload:0:0:0}") == b"no payload"
+    assert not payloads.note(b"$-1\r\n", b"$-1\r\n")
+    assert payloads.note(b"$12\r\nours12345678\r\n", b"$12\r\nreal12345678\r\n")
+    assert payloads.filled_in(b"{payload:0:0:0}") == b"ours12345678"
+    assert payloads.filled_in(b"{payload:1:0:0}") == b"real12345678"
+    assert payloads.filled_in(b"{payload:1:1:0}") == b"no payload"
+    assert payloads.filled_in(b"payload") == b"payload"
+    harmed = {payloads.filled_in(b"{payload:0:0:%d}" % damage) for damage in range(1, 40)}
+    assert b"ours12345678" not in harmed
+    assert len(harmed) > 10
+
+
 def test_drills_wait_for_nothing() -> None:
     """Calls of one family, sent at once; what depends on chance is undone."""
     names = {name for name in DOCS if DOCS[name].group in ("string", "generic")}
@@ -102,6 +138,7 @@ def test_servers_are_made_alike_after_chance() -> None:
     assert levelled([b"spop", b"k", b"2"]) == (b"DEL", b"k")
     assert levelled([b"SPOP"]) is None
     assert turns_large((b"SADD", b"k", b"x" * 65))
+    assert not turns_large((b"RESTORE", b"k", b"0", b"x" * 65))
     assert turns_large((b"CONFIG", b"SET", b"set-max-intset-entries", b"5"))
     assert not turns_large((b"SADD", b"k", b"x" * 64))
 

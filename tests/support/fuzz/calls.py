@@ -34,6 +34,7 @@ _OFTEN: Final = {
     "xsetid": 0.5, "xgroup|destroy": 0.4, "xgroup|setid": 0.7, "xidmprecord": 0.5, "xtrim": 0.7,
     "flushall": 0.1, "flushdb": 0.2, "select": 0.4, "swapdb": 0.3, "move": 0.5, "reset": 0.3,
     "quit": 0.3, "del": 0.6, "unlink": 0.6, "rename": 0.6,
+    "dump": 3, "restore": 3,
 }  # fmt: skip
 _HELP: Final = 0.2
 # What does not show in the documentation: pairs of lists of the same length, and their number.
@@ -105,6 +106,8 @@ class Calls:
         doc = DOCS[name]
         head = [self._case(word) for word in name.encode().upper().split(b"|")]
         words = head + self._several(doc.arguments(), doc, name)
+        if name == "restore" and self._chance.random() < 0.6:  # there are few keys
+            words.append(b"REPLACE")
         return families.suited(words, name, self._chance) if doc.group == "sorted-set" else words
 
     # Along the tree

@@ -11,6 +11,7 @@ from typing import Final
 from support.client import parse
 from support.clock import START_MS, Clock
 from support.fuzz import known
+from support.fuzz.payloads import Payloads
 from support.fuzz.sides import CLOSED, Side, split_items, split_replies
 from support.fuzz.steps import CLIENTS, ID_OF, Step
 from support.process import Process
@@ -20,6 +21,8 @@ _STATE_EVERY: Final = 60  # steps between two looks at all keys
 _LATE_S: Final = 1.0  # how long the rest of a reply may take that the other server has sent
 _EVENTS: Final = ("AKEnmoc", "AKEmn")  # the classes that servers know, all that they can
 _DATABASES: Final = 4
+_RESTORED_IN: Final = b"3"  # where payloads are looked at, and under which name
+_RESTORED: Final = b"restored to be looked at"
 _UNDIGESTED: Final = {b"string", b"array"}  # told whole; a digest walks what is not there, too
 _BY_CHANCE: Final = {b"SCAN", b"RANDOMKEY"}  # which keys they meet is nobody's promise
 
@@ -68,13 +71,23 @@ def _name(words: tuple[bytes, ...]) -> bytes:
     return words[0].upper() if words else b""
 
 
-def _in_order(events: list[bytes]) -> list[bytes]:
-    """Keys that were found expired at once, in the order of their names."""
+def _in_order(events: list[bytes], large: bool) -> list[bytes]:
+    """Keys that were found expired at once in the order of their names.
+
+    Args:
+        large: so are those that SORT did not find, by elements of a large collection.
+    """
     ordered: list[bytes] = []
-    for expired, run in groupby(events, lambda event: b" expired " in event):
+    for kind, run in groupby(events, _found_in_any_order):
         together = list(run)
-        ordered += sorted(together) if expired else together
+        in_any_order = kind == b"expired" or (large and kind == b"keymiss")
+        ordered += sorted(together) if in_any_order else together
     return ordered
+
+
+def _found_in_any_order(event: bytes) -> bytes:
+    kind = event.split(b" ")[1]
+    return kind if kind in (b"expired", b"keymiss") else b""
 
 
 def _contents(kind: bytes, key: bytes) -> list[tuple[bytes, ...]]:
@@ -114,7 +127,9 @@ class Player:
         self._has_waited = False
         self._somebody_waited = False
         self._large = False
+        self._stored_large = False
         self._listening: set[int] = set()
+        self._payloads = Payloads()
         self._events = next(events for events in _EVENTS if self._both_know(events))
         self.calls = 0
         self.tolerated: dict[str, int] = {}
@@ -161,7 +176,9 @@ class Player:
         self._has_waited = False
         self._somebody_waited = False
         self._large = False
+        self._stored_large = False
         self._listening = set()
+        self._payloads = Payloads()
         self._queued = {}
         self._held = {}
         for side in self.sides:
@@ -195,6 +212,7 @@ class Player:
         held.clear()
         self.calls += len(calls)
         self._large = self._large or any(known.turns_large(each) for each in calls)
+        self._stored_large |= self._large and any(known.stores_union(each) for each in calls)
         names = [_name(each) for each in calls]
         if client in self._listening:
             self._hear_out(place, client)
@@ -236,6 +254,7 @@ class Player:
                 side.call("SCAN", 0, "COUNT", 1000)
 
     def _filled_in(self, word: bytes) -> bytes:
+        word = self._payloads.filled_in(word)
         for client in range(CLIENTS):
             if word == ID_OF % client:
                 return str(self.real.wires[client].client_id).encode()
@@ -315,7 +334,11 @@ class Player:
         real: bytes,
         queued: list[tuple[bytes, ...]],
     ) -> None:
+        dumped = _name(words) == b"DUMP" and self._payloads.note(ours, real)
         if ours == real:
+            return
+        if dumped:
+            self._compare_payloads(place, words, ours, real)
             return
         if _name(words) == b"EXEC" and ours[:1] == b"*" == real[:1]:
             our_items, real_items = split_items(ours), split_items(real)
@@ -327,9 +350,35 @@ class Player:
             return
         reason = None
         if words:
-            reason = known.reason(words, ours, real, self._somebody_waited, self._large)
+            reason = known.reason(
+                words, ours, real, self._somebody_waited, self._large, self._stored_large
+            )
         if reason is None:
             raise Difference(place, "reply", ours, real, words)
+        self._tolerate(reason)
+
+    def _compare_payloads(
+        self, place: int, words: tuple[bytes, ...], ours: bytes, real: bytes
+    ) -> None:
+        """Restore two payloads that are not the same bytes, and see that they hold the same."""
+        told = []
+        for reply in (ours, real):
+            payload = parse(reply)
+            assert isinstance(payload, bytes)
+            restored = (b"RESTORE", _RESTORED, b"0", payload)
+            opening = [(b"SELECT", _RESTORED_IN), restored, (b"TYPE", _RESTORED)]
+            [_, _, [kind]] = self._states_of(place, opening)
+            contents = _contents(kind, _RESTORED)
+            here, there = (side.call_all(contents) for side in self.sides)
+            for each, of_ours, of_real in zip(contents, here, there, strict=True):
+                self._compare_replies(place, each, of_ours, of_real, [])
+            told.append(there)
+            self._states_of(place, [(b"DEL", _RESTORED), (b"SELECT", b"0")])
+        for each, of_ours, of_real in zip(contents, *told, strict=True):
+            self._compare_replies(place, each, of_ours, of_real, [])
+        self._tolerate(known.PLAINLY_WRITTEN)
+
+    def _tolerate(self, reason: str) -> None:
         self.tolerated[reason] = self.tolerated.get(reason, 0) + 1
 
     # What shows elsewhere
@@ -340,7 +389,8 @@ class Player:
         (our_events, our_calls), (real_events, real_calls) = (
             side.overheard(self._syncs) for side in self.sides
         )
-        our_events, real_events = _in_order(our_events), _in_order(real_events)
+        our_events = _in_order(our_events, self._large)
+        real_events = _in_order(real_events, self._large)
         if self._has_waited:  # how often those who wait look again for what is not there
             our_events, real_events = (
                 known.without_misses(our_events),

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from support.clock import START_MS
-from support.fuzz import families
+from support.fuzz import families, payloads
 
 STREAMS: Final = (b"s", b"t")
 STRINGS: Final = (b"k", b"n")
@@ -92,7 +92,7 @@ _LIKE: Final = {
     "start": "bound", "end": "bound", "min": "bound", "max": "bound",
     "milliseconds": "length_ms", "min-idle-time": "length_ms", "ms": "length_ms",
     "idle": "length_ms",
-    "ttl": "length_ms", "timeout": "length_ms",
+    "timeout": "length_ms",
     "seconds": "length_s",
     "unix-time-seconds": "moment_s", "unix-time-milliseconds": "moment_ms",
     "threshold": "threshold", "idmp-duration": "duration",
@@ -155,6 +155,8 @@ class Words:
             word = families.value(family, command, name, kind, chance, self.long)
             if word is not None:
                 return word
+        if name == "serialized-value":
+            return payloads.named(chance)
         like = _LIKE.get(name, name)
         if like == "id":
             return self.entry_id()
@@ -162,6 +164,9 @@ class Words:
             return self._bound() if family == "stream" else self.pick(SMALL)
         if like == "length_ms":
             return b"%d" % chance.choice(SHORT_MS)
+        if like == "ttl":  # of RESTORE: a length, or a moment with ABSTTL
+            moment = b"%d" % (self.now_ms + chance.choice(SHORT_MS))
+            return self.pick((b"0", b"0", b"%d" % chance.choice(SHORT_MS), moment))
         if like == "length_s":
             return self.pick((b"1", b"1", b"2", b"10", b"0", b"-1"))
         if like == "moment_ms":
