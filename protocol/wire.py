@@ -14,6 +14,7 @@ from mypy_extensions import i16, i32, i64
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
 _END_OF_LINE: Final[i16] = 0x0A0D
 _COLON: Final = 0x3A
+_COLON_LINE: Final[i64] = 0x0A0D303A  # ``:0\r\n``, likewise
 _BULK_HEADERS: Final = [b"$%d\r\n" % n for n in range(1024)]
 _ARRAY_HEADERS: Final = [b"*%d\r\n" % n for n in range(256)]
 DECIMALS: Final = [b"%d" % n for n in range(1000)]
@@ -43,7 +44,9 @@ def write_bulk(out: BytesWriter, data: bytes) -> None:
 
 def write_integer(out: BytesWriter, number: int) -> None:
     """Append an integer to ``out``."""
-    if 0 <= number < 1024:
+    if 0 <= number < 10:
+        write_i32_le(out, i32(_COLON_LINE + (i64(number) << 8)))
+    elif 0 <= number < 1024:
         out.write(_INTEGERS[number])
     else:
         out.append(_COLON)

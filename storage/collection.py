@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.expiring import Expiring
 from headrace.storage.value import Value
@@ -31,6 +31,20 @@ class Collection(Value):
     def freeze(self) -> object:
         """A copy, to be freed in slices by whoever has read it."""
         return self.copy()
+
+    def is_scattered(self) -> bool:
+        """Whether it is so large that what is looked for in it by a name may be in no cache."""
+        return False
+
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+        """Have what it holds of some elements, if it is scattered, brought into the caches.
+
+        Args:
+            requests: their third words, from ``first`` to ``end``, are those elements.
+        """
+
+    def take_ahead(self, element: bytes, at: i64) -> None:
+        """What ``look_ahead`` was shown at this place, counted from 0, is asked for next."""
 
     def attach(self, expiring: Expiring) -> None:
         """Nothing of it expires by itself, unless a type says otherwise."""

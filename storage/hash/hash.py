@@ -47,7 +47,7 @@ from headrace.storage.hash.timed import (
 from headrace.storage.hash.timed_table import TimedTable, timed_table
 from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.hashing import new_seed
-from headrace.storage.packed.strings import NOWHERE, length_at, next_at, string_at, unpack
+from headrace.storage.packed.strings import length_at, next_at, string_at, unpack
 from headrace.storage.packed.table import PAIRS as PAIR_TABLE
 from headrace.storage.packed.table import Table
 
@@ -86,17 +86,29 @@ class Hash(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             place = find_field(rep, field)
-            return None if place == NOWHERE else string_at(rep, next_at(rep, place))
+            return None if place < 0 else string_at(rep, next_at(rep, place))
         if isinstance(rep, Table):
             return rep.get(field)
         return self._timed().get(field)
+
+    def get_packed(self, field: bytes) -> bytes | None:
+        """As ``get``, the value as a packed string; of a hash of which no field expires."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            return rep.get_packed(field)
+        assert isinstance(rep, bytes)
+        place = find_field(rep, field)
+        if place < 0:
+            return None
+        place = next_at(rep, place)
+        return rep[place : next_at(rep, place)]
 
     def length(self, field: bytes) -> int:
         """The length of the value of a field; -1 if there is none."""
         rep = self.rep
         if isinstance(rep, bytes):
             place = find_field(rep, field)
-            return -1 if place == NOWHERE else length_at(rep, next_at(rep, place))
+            return -1 if place < 0 else length_at(rep, next_at(rep, place))
         value = self.get(field)
         return -1 if value is None else len(value)
 
@@ -154,15 +166,21 @@ class Hash(Collection):
         return cursor, found
 
     def is_scattered(self) -> bool:
-        """Whether it is so large that what is looked for in it may be in no cache."""
+        """See ``Collection``."""
         rep = self.rep
         return isinstance(rep, Table) and rep.count >= _SCATTERED
 
-    def look_ahead(self, fields: list[bytes]) -> None:
-        """Have what it holds of some fields, if it is scattered, brought into the caches."""
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+        """See ``Collection``."""
         rep = self.rep
         if isinstance(rep, Table):
-            rep.look_ahead(fields)
+            rep.look_ahead(requests, first, end)
+
+    def take_ahead(self, element: bytes, at: i64) -> None:
+        """See ``Collection``."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            rep.take_ahead(element, at)
 
     # Changing
 
@@ -179,7 +197,7 @@ class Hash(Collection):
             most = limits.element_bytes
             if len(field) <= most and len(value) <= most:
                 place = find_field(rep, field)
-                if place != NOWHERE:
+                if place >= 0:
                     self.rep = with_value(rep, place, value)
                     return False
                 self.rep = with_field(rep, field, value)
@@ -204,7 +222,7 @@ class Hash(Collection):
         rep = self.rep
         if isinstance(rep, bytes):
             place = find_field(rep, field)
-            if place == NOWHERE:
+            if place < 0:
                 return False
             self.rep = without(rep, place)
             return True
@@ -251,7 +269,8 @@ class Hash(Collection):
 
     def is_timed(self) -> bool:
         """Whether a field has, or has had, a deadline."""
-        return not isinstance(self.rep, (bytes, Table))  # each one comparison
+        rep = self.rep
+        return not isinstance(rep, bytes) and not isinstance(rep, Table)  # with a tuple: slower
 
     def deadline_ms(self, field: bytes) -> int:
         """The deadline of a field; ``NEVER`` where it has none or is none."""
@@ -299,7 +318,8 @@ class Hash(Collection):
 
     def is_small(self) -> bool:
         """Whether it is in one piece."""
-        return isinstance(self.rep, (bytes, TimedPiece))
+        rep = self.rep
+        return isinstance(rep, bytes) or isinstance(rep, TimedPiece)  # noqa: SIM101 (slower)
 
     def encoding(self, key: bytes) -> bytes:
         """See ``Value``."""

@@ -15,7 +15,8 @@ from typing import Final
 from librt.strings import read_i16_le
 from mypy_extensions import i64
 
-from headrace.storage.packed.strings import find, next_at, packed_string
+from headrace.storage.packed.strings import header, next_at, packed_string
+from headrace.storage.packed.table import PAIRS, find_element
 
 EMPTY: Final = b"\0\0"
 HEAD: Final[i64] = 2  # where the first field is
@@ -38,15 +39,15 @@ def count_of(piece: bytes) -> i64:
 
 
 def find_field(piece: bytes, field: bytes) -> i64:
-    """The place of a field, or ``NOWHERE``."""
-    return find(piece, field, HEAD, PAIR)
+    """The place of a field; less than 0 if there is none."""
+    return find_element(piece, field, PAIRS, HEAD)
 
 
 def with_value(piece: bytes, place: i64, value: bytes) -> bytes:
     """The same with another value behind the field at a place."""
     start = next_at(piece, place)
     end = next_at(piece, start)
-    return b"%b%b%b" % (piece[:start], packed_string(value), piece[end:])
+    return b"%b%b%b\r\n%b" % (piece[:start], header(len(value)), value, piece[end:])
 
 
 def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:

@@ -23,7 +23,7 @@ NOWHERE: Final = -1
 # ``$0 CRLF`` with the lowest byte first; a digit is added to the second byte.
 _DOLLAR_LINE: Final[i64] = 0x0A0D3024
 _END_OF_LINE: Final[i16] = 0x0A0D
-_END_BYTES: Final = 2
+END_BYTES: Final = 2
 _DOLLAR: Final = 0x24
 _ZERO: Final = 0x30
 _RETURN: Final = 0x0D
@@ -72,7 +72,7 @@ def unpack(piece: bytes) -> list[bytes]:
         size = length_at(piece, at)
         start = at + header_bytes(size)
         found.append(piece[start : start + size])
-        at = start + size + _END_BYTES
+        at = start + size + END_BYTES
     return found
 
 
@@ -105,7 +105,7 @@ def header_bytes(size: i64) -> i64:
 
 def packed_bytes(size: i64) -> i64:
     """How many bytes a string of ``size`` bytes takes."""
-    return header_bytes(size) + size + _END_BYTES
+    return header_bytes(size) + size + END_BYTES
 
 
 def string_at(piece: bytes, at: i64) -> bytes:
@@ -125,9 +125,9 @@ def next_at(piece: bytes, at: i64, count: i64 = 1) -> i64:
         first = (head >> 8 & 0xFF) - _ZERO
         second = head >> 16 & 0xFF
         if second == _RETURN:
-            at += first + _END_BYTES + 4
+            at += first + END_BYTES + 4
         elif head >> 24 == _RETURN:
-            at += 10 * first + second - _ZERO + _END_BYTES + 5
+            at += 10 * first + second - _ZERO + END_BYTES + 5
         else:
             at += packed_bytes(length_at(piece, at))
         count -= 1
@@ -143,26 +143,6 @@ def count(piece: bytes) -> i64:
         at += packed_bytes(length_at(piece, at))
         found += 1
     return found
-
-
-def find(piece: bytes, string: bytes, at: i64 = 0, width: i64 = 1) -> i64:
-    """The place of the first string that is equal; ``NOWHERE`` if there is none.
-
-    Args:
-        at: the place to begin at.
-        width: that one and every ``width``-th behind it is compared.
-    """
-    size: i64 = len(string)
-    end: i64 = len(piece)
-    while at < end:
-        length = length_at(piece, at)
-        start = at + header_bytes(length)
-        if length == size and is_same(piece, start, string):
-            return at
-        at = start + length + _END_BYTES
-        if width > 1:
-            at = next_at(piece, at, width - 1)
-    return NOWHERE
 
 
 def is_same(piece: bytes, start: i64, string: bytes) -> bool:
@@ -190,8 +170,8 @@ def sound_end(piece: bytes, at: i64) -> i64:
     size = int(digits)
     if size > end or b"%d" % size != digits:
         return NOWHERE
-    at = line + size + 2 * _END_BYTES
-    return at if at <= end and piece[at - _END_BYTES : at] == b"\r\n" else NOWHERE
+    at = line + size + 2 * END_BYTES
+    return at if at <= end and piece[at - END_BYTES : at] == b"\r\n" else NOWHERE
 
 
 def is_sound(piece: bytes) -> bool:

@@ -14,6 +14,10 @@ order, and when they are few, the last bucket is merged into the one that it cam
     4         01          bucket 3 was split off it: theirs end in 11
     5         01          bucket 4 was split off bucket 0: theirs end in 000 and 100
 
+Buckets are small, because each write makes one anew, and because a search goes through half of one.
+Those of large members alone are larger: nobody writes to a member, and the price of a bucket, some
+sixty bytes, is to be shared by many.
+
 **Copies.** Buckets never change, they are replaced. They stand in directories of 256, and a copy of
 a table shares the directories with it. A flag for each says whether the table may write to it;
 where it may not, it first puts a copy of the directory in its place. So a copy costs a pointer for
@@ -35,12 +39,12 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.packed.hashing import hash_of, mixed
 from headrace.storage.packed.strings import (
+    END_BYTES,
     NOWHERE,
     header,
     header_bytes,
     length_at,
     next_at,
-    packed_string,
     sound_end,
 )
 
@@ -53,14 +57,17 @@ NO_SCORE: Final = float("nan")
 DIRECTORY: Final[i64] = 256  # buckets in a directory
 _SHIFT: Final[i64] = 8
 _WITHIN: Final[i64] = DIRECTORY - 1
-_MEAN_ELEMENTS: Final[i64] = 16  # above, a bucket is split
-_MEAN_BYTES: Final[i64] = 512
+_FEW_ELEMENTS: Final[i64] = 8  # in the mean: above, a bucket is split
+_FEW_BYTES: Final[i64] = 256
+_MANY_ELEMENTS: Final[i64] = 16  # where there are large members
+_MANY_BYTES: Final[i64] = 1200
+_LARGE_MEMBER: Final[i64] = 44  # bytes that it takes in its bucket, at least
 _MERGED_BELOW: Final[i64] = 3  # so many times less, and one is merged
 _MERGED_AT_ONCE: Final[i64] = 8  # so that none are left when large elements go one by one
 _SCANNED_PER_ELEMENT: Final[i64] = 10  # buckets that a scan looks at, if they are empty
-_RETURN: Final[i64] = 0x0D
-_ZERO: Final[i64] = 0x30
-_BYTE: Final[i64] = 0xFF
+_SHORT: Final[i64] = 100  # bytes: of a string that is shorter four bytes show the length
+_NO_HEADER: Final[i64] = 0  # no string begins so
+_NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that nobody asks for
 _HALF: Final[i64] = 0xFFFFFFFF
 _DIRECTORY_BYTES: Final = 80 + 8 * 256
 _BUCKET_BYTES: Final = 33 + 8  # head and allocation of a ``bytes``
@@ -93,24 +100,47 @@ class Table:
         self.content_bytes: i64 = 0
         self.fullest: i64 = 0
         self._mask: i64 = 0  # of the lower bits that a bucket's number has at most
+        self._last_key = _NO_KEY  # whose hash is known
+        self._last_hash: i64 = 0
+        self._ahead = vec[i64]()  # hashes that ``look_ahead`` has made
         self._seen: i64 = 0  # by ``look_ahead``; nobody reads it
         self._mine = vec[i64]()  # of each directory: 1 where it may be written to; later ones: 0
 
     def has(self, key: bytes) -> bool:
         """Whether there is an element with this key."""
-        number = self._number(hash_of(key, 0, len(key), self.seed))
+        number = self._number(self._hash(key))
         return find_element(self._bucket(number), key, self.kind) >= 0
 
-    def look_ahead(self, keys: list[bytes]) -> None:
-        """Have the buckets of some keys brought into the caches, which waits for all at once."""
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+        """Have the buckets of some keys brought into the caches, which waits for all at once.
+
+        ``take_ahead`` then says of each that it is next.
+
+        Args:
+            requests: their third words, from ``first`` to ``end``, are those keys.
+        """
         seen: i64 = 0
-        for key in keys:
-            seen += len(self._bucket(self._number(hash_of(key, 0, len(key), self.seed))))
+        at: i64 = 0
+        count = end - first
+        while i64(len(self._ahead)) < count:
+            self._ahead = append(self._ahead, 0)
+        hashes = self._ahead
+        while at < count:
+            key = requests[first + at][2]
+            hashed = hash_of(key, 0, len(key), self.seed)
+            hashes[at] = hashed
+            seen += len(self._bucket(self._number(hashed)))
+            at += 1
         self._seen = seen
+
+    def take_ahead(self, key: bytes, at: i64) -> None:
+        """What ``look_ahead`` was shown at this place, counted from 0, is asked for next."""
+        self._last_key = key
+        self._last_hash = self._ahead[at]
 
     def add(self, key: bytes) -> bool:
         """Add a key to a table of ``MEMBERS``; False if it is there already."""
-        number = self._number(hash_of(key, 0, len(key), self.seed))
+        number = self._number(self._hash(key))
         bucket = self._bucket(number)
         place = find_element(bucket, key, MEMBERS)
         if place >= 0:
@@ -121,18 +151,42 @@ class Table:
 
     def put(self, key: bytes, value: bytes) -> bool:
         """Set the value of a key in a table of ``PAIRS``; False if the key was there already."""
-        return self._put(key, packed_string(value))
+        number = self._number(self._hash(key))
+        bucket = self._bucket(number)
+        place = find_element(bucket, key, PAIRS)
+        if place < 0:
+            new = b"%b%b%b\r\n%b%b\r\n" % (bucket, header(len(key)), key, header(len(value)), value)
+            self._replace(number, bucket, new)
+            self._added(~place + 1)
+            return True
+        start = next_at(bucket, place)
+        end = next_at(bucket, start)
+        new = b"%b%b%b\r\n%b" % (bucket[:start], header(len(value)), value, bucket[end:])
+        self._replace(number, bucket, new)
+        self._grow()
+        return False
 
     def put_score(self, key: bytes, score: float) -> bool:
         """Set the score of a key in a table of ``SCORES``; False if the key was there already."""
-        return self._put(key, _packed_score(score))
+        number = self._number(self._hash(key))
+        bucket = self._bucket(number)
+        place = find_element(bucket, key, SCORES)
+        rest = _packed_score(score)
+        if place < 0:
+            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
+            self._added(~place + 1)
+            return True
+        start = next_at(bucket, place)
+        end = start + SCORE_BYTES
+        self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
+        return False
 
     def swap_score(self, key: bytes, score: float) -> float:
         """As ``put_score``; returns the score it had before, not a number for a new key.
 
         Equal scores are not exchanged, so that a 0 keeps its sign.
         """
-        number = self._number(hash_of(key, 0, len(key), self.seed))
+        number = self._number(self._hash(key))
         bucket = self._bucket(number)
         place = find_element(bucket, key, SCORES)
         rest = _packed_score(score)
@@ -147,23 +201,9 @@ class Table:
             self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
         return old
 
-    def _put(self, key: bytes, rest: bytes) -> bool:
-        number = self._number(hash_of(key, 0, len(key), self.seed))
-        bucket = self._bucket(number)
-        place = find_element(bucket, key, self.kind)
-        if place < 0:
-            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
-            self._added(~place + 1)
-            return True
-        start = next_at(bucket, place)
-        end = _end_of_rest(bucket, start, self.kind)
-        self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
-        self._grow()
-        return False
-
     def get(self, key: bytes) -> bytes | None:
         """The value of a key in a table of ``PAIRS``; None without it."""
-        bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
+        bucket = self._bucket(self._number(self._hash(key)))
         place = find_element(bucket, key, PAIRS)
         if place < 0:
             return None
@@ -172,15 +212,24 @@ class Table:
         place += header_bytes(size)
         return bucket[place : place + size]
 
+    def get_packed(self, key: bytes) -> bytes | None:
+        """As ``get``, the value as it stands in its bucket: a packed string."""
+        bucket = self._bucket(self._number(self._hash(key)))
+        place = find_element(bucket, key, PAIRS)
+        if place < 0:
+            return None
+        place = next_at(bucket, place)
+        return bucket[place : next_at(bucket, place)]
+
     def score(self, key: bytes) -> float:
         """The score of a key in a table of ``SCORES``; not a number without it."""
-        bucket = self._bucket(self._number(hash_of(key, 0, len(key), self.seed)))
+        bucket = self._bucket(self._number(self._hash(key)))
         place = find_element(bucket, key, SCORES)
         return NO_SCORE if place < 0 else read_f64_le(bucket, next_at(bucket, place))
 
     def remove(self, key: bytes) -> bool:
         """Take the element with this key out; False if there is none."""
-        number = self._number(hash_of(key, 0, len(key), self.seed))
+        number = self._number(self._hash(key))
         bucket = self._bucket(number)
         place = find_element(bucket, key, self.kind)
         if place < 0:
@@ -271,6 +320,13 @@ class Table:
         del self.directories[-count:]
         return not self.directories
 
+    def _hash(self, key: bytes) -> i64:
+        """The hash of a key; that of the last one is known."""
+        if key is not self._last_key:
+            self._last_key = key
+            self._last_hash = hash_of(key, 0, len(key), self.seed)
+        return self._last_hash
+
     def _number(self, hashed: i64) -> i64:
         """The number of the bucket for a hash."""
         number = hashed & self._mask
@@ -312,29 +368,30 @@ class Table:
         self._shrink()
 
     def _grow(self) -> None:
-        """Split a bucket if there are too many elements, or bytes, for so few of them.
-
-        Bytes alone never make more buckets than there are elements.
-        """
-        count = self.count
-        buckets = self.buckets
-        if count > _MEAN_ELEMENTS * buckets or (
-            self.content_bytes > _MEAN_BYTES * buckets and count > buckets
-        ):
+        """Split a bucket if there are too many elements, or bytes, for so few of them."""
+        if self._would_be_full(1):
             self._split()
 
     def _shrink(self) -> None:
         """Merge buckets of a table that could grow to three times its size without a split."""
         most = _MERGED_AT_ONCE
-        while most > 0 and self.buckets > 1:
-            count = _MERGED_BELOW * self.count
-            buckets = self.buckets
-            if count >= _MEAN_ELEMENTS * buckets or (
-                _MERGED_BELOW * self.content_bytes >= _MEAN_BYTES * buckets and count >= buckets
-            ):
-                return
+        while most > 0 and self.buckets > 1 and not self._would_be_full(_MERGED_BELOW):
             self._merge()
             most -= 1
+
+    def _would_be_full(self, times: i64) -> bool:
+        """Whether so many times the elements were too many for the buckets, or too many bytes.
+
+        Bytes alone never make more buckets than there are elements.
+        """
+        count = times * self.count
+        content_bytes = times * self.content_bytes
+        buckets = self.buckets
+        if self.kind == MEMBERS and content_bytes > _LARGE_MEMBER * count:
+            full_by_count = count > _MANY_ELEMENTS * buckets
+            return full_by_count or (content_bytes > _MANY_BYTES * buckets and count > buckets)
+        full_by_count = count > _FEW_ELEMENTS * buckets
+        return full_by_count or (content_bytes > _FEW_BYTES * buckets and count > buckets)
 
     def _split(self) -> None:
         """Make one bucket more, of a part of another one."""
@@ -349,16 +406,24 @@ class Table:
         first: i64 = 0  # of the elements since then that go together
         side: i64 = 0
         at: i64 = 0
+        known = _NO_HEADER  # the one before began so; as long as they are alike
+        size: i64 = 0
+        before: i64 = 0
         while at < end:
-            size = length_at(bucket, at)
-            hashed = hash_of(bucket, at + header_bytes(size), size, self.seed)
+            head = i64(read_i32_le(bucket, at))
+            if head != known:
+                size = length_at(bucket, at)
+                before = header_bytes(size)
+                known = head if size < _SHORT else _NO_HEADER
+            start = at + before
+            hashed = hash_of(bucket, start, size, self.seed)
             other: i64 = 1 if hashed & mask == new else 0
             if other != side:
                 if at > first:
                     parts[side].append(bucket[first:at])
                 first = at
                 side = other
-            at = element_end(bucket, at, self.kind)
+            at = _end_of_rest(bucket, start + size + END_BYTES, self.kind)
         if at > first:
             parts[side].append(bucket[first:at])
         self._own(old >> _SHIFT)[old & _WITHIN] = b"".join(parts[0])
@@ -407,7 +472,7 @@ class Table:
                 if len(keys) > self.fullest:
                     return f"bucket {number} with more elements than any has"
                 for key in keys:
-                    if self._number(hash_of(key, 0, len(key), self.seed)) != number:
+                    if self._number(self._hash(key)) != number:
                         return f"bucket {number} with an element that belongs to another one"
                 total += len(keys)
                 number += 1
@@ -523,47 +588,37 @@ def find_element(bucket: bytes, key: bytes, kind: i64, at: i64 = 0) -> i64:
     It looks from a place on, where an element begins.
 
     One function, because it is most of what a table does: an element that is another one costs two
-    reads, of its length and of the last four bytes of its key.
+    reads, of the first four bytes of its header and of the last four of its key. Headers that are
+    alike make for equal steps, so no step has to wait for what is read.
     """
     size: i64 = len(key)
-    shift: i64 = 0
-    tail: i64 = 0
-    if size >= 4:
-        tail = i64(read_i32_le(key, size - 4)) & _HALF
-    else:
-        shift = 8 * (4 - size)
-        byte = size
-        while byte > 0:
-            byte -= 1
-            tail = tail << 8 | i64(key[byte])
+    front = header(size)
+    wanted = i64(read_i32_le(front, 0))
+    before: i64 = len(front)
+    tail_at = before + size - 4
+    tail = i64(read_i32_le(key, size - 4) if size >= 4 else read_i32_le(front + key, size))
+    key_step = before + size + END_BYTES
+    known = _NO_HEADER  # of a value: the one before began so
+    step: i64 = 0
     end: i64 = len(bucket)
     met: i64 = 0
     while at < end:
-        head = i64(read_i32_le(bucket, at))
-        length = (head >> 8 & _BYTE) - _ZERO
-        start = at + 4
-        if head >> 16 & _BYTE != _RETURN:
-            length = 10 * length + (head >> 16 & _BYTE) - _ZERO
-            start += 1
-            if head >> 24 & _BYTE != _RETURN:
-                length = length_at(bucket, at)
-                start = at + header_bytes(length)
-        if (
-            length == size
-            and (i64(read_i32_le(bucket, start + size - 4)) & _HALF) >> shift == tail
-            and (size <= 4 or _same_before_tail(bucket, start, key))
+        if i64(read_i32_le(bucket, at)) == wanted and (
+            size < _SHORT or length_at(bucket, at) == size
         ):
-            return at
-        at = start + length + 2
+            if i64(read_i32_le(bucket, at + tail_at)) == tail and (
+                size <= 4 or _same_before_tail(bucket, at + before, key)
+            ):
+                return at
+            at += key_step
+        else:
+            at = next_at(bucket, at)
         if kind == PAIRS:
             head = i64(read_i32_le(bucket, at))
-            length = (head >> 8 & _BYTE) - _ZERO
-            if head >> 16 & _BYTE == _RETURN:
-                at += length + 6
-            elif head >> 24 & _BYTE == _RETURN:
-                at += 10 * length + (head >> 16 & _BYTE) - _ZERO + 7
-            else:
-                at = next_at(bucket, at)
+            if head != known:
+                step = next_at(bucket, at) - at
+                known = head if step < _SHORT else _NO_HEADER
+            at += step
         elif kind == SCORES:
             at += SCORE_BYTES
         met += 1

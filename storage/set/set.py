@@ -24,7 +24,7 @@ from mypy_extensions import i64, mypyc_attr
 from headrace.storage.collection import Collection
 from headrace.storage.digest import Digest
 from headrace.storage.packed.hashing import HASH_BITS, mixed, new_seed
-from headrace.storage.packed.strings import next_at, string_at, unpack
+from headrace.storage.packed.strings import next_at, packed_string, string_at, unpack
 from headrace.storage.packed.table import MEMBERS, Table, find_element
 from headrace.storage.set import integers, small
 from headrace.storage.set.integers import NO_INTEGERS, integer_of, spells_integer, text_of
@@ -64,15 +64,21 @@ class Set(Collection):
         return spells_integer(member) and integers.find(rep, integer_of(member)) >= 0
 
     def is_scattered(self) -> bool:
-        """Whether it is so large that what is looked for in it may be in no cache."""
+        """See ``Collection``."""
         rep = self.rep
         return isinstance(rep, Table) and rep.count >= _SCATTERED
 
-    def look_ahead(self, members: list[bytes]) -> None:
-        """Have what it holds of some members, if it is scattered, brought into the caches."""
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+        """See ``Collection``."""
         rep = self.rep
         if isinstance(rep, Table):
-            rep.look_ahead(members)
+            rep.look_ahead(requests, first, end)
+
+    def take_ahead(self, element: bytes, at: i64) -> None:
+        """See ``Collection``."""
+        rep = self.rep
+        if isinstance(rep, Table):
+            rep.take_ahead(element, at)
 
     def add(self, member: bytes, limits: SetLimits) -> bool:
         """Add a member; False if it is there already."""
@@ -147,7 +153,12 @@ class Set(Collection):
             for directory in rep.directories:
                 found += directory
             return found
-        return [rep[HEAD:] if read_i16_le(rep, 0) >= 0 else integers.packed(rep)]
+        return [_small_piece(rep)]
+
+    def small_piece(self) -> bytes | None:
+        """All members of a small set, packed, in order; None of a large one."""
+        rep = self.rep
+        return _small_piece(rep) if isinstance(rep, bytes) else None
 
     def members(self) -> list[bytes]:
         """All members, in order."""
@@ -181,6 +192,11 @@ class Set(Collection):
         if read_i16_le(rep, 0) >= 0:
             return string_at(rep, _place_by_chance(rep, bits))
         return text_of(integers.number_at(rep, _by_chance(integers.count_of(rep), bits)))
+
+    def random_packed(self, bits: i64) -> bytes:
+        """As ``random``, packed."""
+        rep = self.rep
+        return rep.random(bits) if isinstance(rep, Table) else packed_string(self.random(bits))
 
     def take_random(self, bits: i64) -> bytes:
         """As ``random``, and take it out."""
@@ -284,6 +300,10 @@ def flaw_of(value: Set) -> str:
     if read_i16_le(rep, 0) >= 0:
         return small.flaw_of(rep)
     return "" if integers.is_sound(rep) else "integers that are not in order"
+
+
+def _small_piece(rep: bytes) -> bytes:
+    return rep[HEAD:] if read_i16_le(rep, 0) >= 0 else integers.packed(rep)
 
 
 def _is_full(count: i64, limits: SetLimits) -> bool:

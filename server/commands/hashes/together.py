@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.hashes import counting, fields, whole  # noqa: F401  (the rows)
+from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import HEAD, count_of
+
+_SET_WORDS: Final = 4  # one field
+_SURELY_INT64: Final = 2**61
 
 
 @alike("HGET", of_any_key=True)
@@ -18,16 +23,12 @@ def hget_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single fields of hashes of which no field expires."""
-    db = call.db
-    touches = not call.session.special & NO_TOUCH
+    values = Values(call, requests, end, of_elements=True)
     out = Packer(call.session.resp3)
     hits = 0
     at = first
-    ahead = first
     while at < end:
-        words = requests[at]
-        key = words[1]
-        value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break
@@ -35,13 +36,11 @@ def hget_alike(
         else:
             if not isinstance(value, Hash) or value.is_timed():
                 break
-            if at >= ahead and value.is_scattered():
-                ahead = _look_ahead(value, requests, at, end)
-            text = value.get(words[2])
-            if text is None:
+            packed = value.get_packed(requests[at][2])
+            if packed is None:
                 out.null()
             else:
-                out.text(text)
+                out.strings(packed)
             hits += 1
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
@@ -55,14 +54,12 @@ def hgetall_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Small hashes of which no field expires."""
-    db = call.db
-    touches = not call.session.special & NO_TOUCH
+    values = Values(call, requests, end)
     out = Packer(call.session.resp3)
     hits = 0
     at = first
     while at < end:
-        key = requests[at][1]
-        value = db.get(key, call.now_ms) if touches else db.value_of(key, call.now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break
@@ -89,28 +86,27 @@ def hset_alike(
 ) -> tuple[int, PackedReplies]:
     """Fields of hashes of which no field expires, or that are made."""
     server = call.server
-    db = call.db
     width = len(requests[first])
     if width % 2 or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = server.data.hash_limits
+    fits = width == _SET_WORDS and limits.elements > 0  # else ``fit`` has to look at all words
+    values = Values(call, requests, end, writes=True, of_elements=True)
     out = Packer(call.session.resp3)
     at = first
-    ahead = first
     while at < end:
         words = requests[at]
-        key = words[1]
-        value = db.get(key, call.now_ms)
+        value = values.of(at)
         if value is None:
             if server.changes.expired:
                 break
             value = Hash()
-            db.put(key, value, call.now_ms)
+            call.db.put(words[1], value, call.now_ms)
+            values.made(value)
         elif not isinstance(value, Hash) or value.is_timed():
             break
-        if at >= ahead and value.is_scattered():
-            ahead = _look_ahead(value, requests, at, end)
-        value.fit(words, 2, limits)
+        if not fits:
+            value.fit(words, 2, limits)
         added = 0
         for place in range(2, width, 2):
             if value.put(words[place], words[place + 1], limits):
@@ -129,11 +125,12 @@ def hincrby_alike(
     if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
+    values = Values(call, requests, end, writes=True, of_elements=True)
     out = Packer(call.session.resp3)
     at = first
     while at < end:
         words = requests[at]
-        value = call.db.get(words[1], call.now_ms)
+        value = values.of(at)
         if not isinstance(value, Hash) or value.is_timed():
             break
         total = parse_integer(words[3])
@@ -142,23 +139,11 @@ def hincrby_alike(
         if total is None or number is None:
             break
         total += number
-        if not INT64_MIN <= total <= INT64_MAX:
+        # The outer bounds are no machine words, so that to compare with them takes longer.
+        if not -_SURELY_INT64 < total < _SURELY_INT64 and not INT64_MIN <= total <= INT64_MAX:
             break
         value.put(words[2], b"%d" % total, limits)
         out.number(total)
         at += 1
     call.changed_alike(requests, first, at, at - first)
     return at - first, out.replies()
-
-
-def _look_ahead(value: Hash, requests: list[list[bytes]], first: int, end: int) -> int:
-    """Have what a large hash holds of the fields of requests brought into the caches.
-
-    Returns: up to where, because requests behind that are for another key.
-    """
-    key = requests[first][1]
-    at = first + 1
-    while at < end and requests[at][1] == key:
-        at += 1
-    value.look_ahead([words[2] for words in requests[first:at]])
-    return at

@@ -9,9 +9,7 @@ from librt.strings import BytesWriter
 
 from headrace.protocol.replies import encode
 from headrace.storage.packed.strings import (
-    NOWHERE,
     count,
-    find,
     is_sound,
     length_at,
     next_at,
@@ -55,32 +53,6 @@ def test_strings_come_back_in_their_order() -> None:
             at = next_at(piece, at)
         assert at == len(piece)
         assert is_sound(piece)
-
-
-@pytest.mark.parametrize("width", [1, 2, 3])
-def test_the_first_that_is_equal_is_found(width: int) -> None:
-    chance = Random(2)
-    for number in range(0, 60, width):
-        strings = some_strings(chance, number)
-        piece = pack(strings)
-        for string in {*strings, b"nowhere", b"1\r\na"}:
-            keys = strings[::width]
-            expected = next_at(piece, 0, width * keys.index(string)) if string in keys else NOWHERE
-            assert find(piece, string, 0, width) == expected
-
-
-def test_a_search_begins_where_it_is_told_to() -> None:
-    piece = pack([b"a", b"b", b"a"])
-    assert find(piece, b"a", next_at(piece, 0)) == next_at(piece, 0, 2)
-
-
-def test_strings_that_differ_in_one_byte_differ() -> None:
-    for size in range(1, 40):
-        string = bytes(size)
-        for place in range(size):
-            other = bytearray(string)
-            other[place] = 1
-            assert find(pack([bytes(other)]), string) == NOWHERE
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,14 @@ from headrace.storage.packed.table import (
     Table,
     element_end,
     elements,
+    find_element,
     keys_of,
     table_of,
 )
 
 SEED = 0x0123456789ABCDEF
 KINDS = [MEMBERS, PAIRS, SCORES]
+LENGTHS = (0, 1, 2, 3, 4, 5, 9, 10, 11, 99, 100, 101, 999, 1000)
 
 
 def put(table: Table, key: bytes, value: object) -> bool:
@@ -116,17 +118,40 @@ def test_buckets_hold_some_elements_or_some_bytes_on_average() -> None:
     table = Table(MEMBERS, SEED)
     for number in range(10_000):
         table.add(b"%d" % number)
-        assert 16 * table.buckets >= table.count > 16 * (table.buckets - 1)
-    assert [len(each) for each in table.directories] == [256, 256, 625 - 512]
+        assert 8 * table.buckets >= table.count > 8 * (table.buckets - 1)
+    assert [len(each) for each in table.directories] == [256, 256, 256, 256, 1250 - 1024]
     for number in range(10_000):
         table.remove(b"%d" % number)
-        assert 3 * table.count >= 16 * (table.buckets - 1) - 48
+        assert 3 * table.count >= 8 * (table.buckets - 1) - 24
     assert table.directories == [[b""]]
     assert table.content_bytes == 0
     table = Table(PAIRS, SEED)
     for number in range(200):
         table.put(b"%d" % number, b"v" * 300)
-    assert table.content_bytes <= 512 * table.buckets <= table.content_bytes + 512
+    assert table.buckets == 200
+    for number in range(2000):
+        table.put(b"%d" % number, b"v" * 30)
+    assert table.content_bytes <= 256 * table.buckets <= table.content_bytes + 256
+
+
+def test_buckets_of_large_members_hold_more() -> None:
+    table = Table(MEMBERS, SEED)
+    for number in range(2000):
+        table.add(b"%064d" % number)
+        assert 16 * table.buckets >= table.count > 16 * (table.buckets - 1)
+    for number in range(200):
+        table.add(b"%01000d" % number)
+    assert table.content_bytes <= 1200 * table.buckets <= table.content_bytes + 1200
+    for number in range(2000):  # small ones alone are left
+        table.remove(b"%064d" % number)
+        table.add(b"%d" % number)
+    for number in range(200):
+        table.remove(b"%01000d" % number)
+    table.add(b"a")
+    for number in range(300):
+        table.add(b"%d" % (2000 + number))
+    assert 8 * table.buckets >= table.count
+    assert not table.flaw()
 
 
 def test_large_values_never_make_more_buckets_than_elements() -> None:
@@ -268,17 +293,17 @@ def flaw_of(kind: int, count: int, fullest: int, directories: list[list[bytes]])
 
 def test_flaws_are_found() -> None:
     table = Table(MEMBERS, SEED)
-    for number in range(40):
+    for number in range(20):
         table.add(b"%d" % number)
     buckets = list(table.directories[0])
     assert len(buckets) == 3
     fullest = table.fullest
-    assert not flaw_of(MEMBERS, 40, fullest, [list(buckets)])
-    assert "counted" in flaw_of(MEMBERS, 41, fullest, [list(buckets)])
-    assert "more elements" in flaw_of(MEMBERS, 40, 5, [list(buckets)])
-    assert "another one" in flaw_of(MEMBERS, 40, fullest, [[buckets[1], buckets[0], buckets[2]]])
+    assert not flaw_of(MEMBERS, 20, fullest, [list(buckets)])
+    assert "counted" in flaw_of(MEMBERS, 21, fullest, [list(buckets)])
+    assert "more elements" in flaw_of(MEMBERS, 20, 3, [list(buckets)])
+    assert "another one" in flaw_of(MEMBERS, 20, fullest, [[buckets[1], buckets[0], buckets[2]]])
     twice = [buckets[0], buckets[1], buckets[2] * 2]
-    assert "twice" in flaw_of(MEMBERS, 40 + elements(buckets[2], MEMBERS), 50, [twice])
+    assert "twice" in flaw_of(MEMBERS, 20 + elements(buckets[2], MEMBERS), 50, [twice])
     for broken in (b"$3\r\nab\r\n", b"$-1\r\n", b"$03\r\nabc\r\n", b"x", b"$9999999\r\n"):
         assert "read" in flaw_of(MEMBERS, 1, 1, [[broken]])
     assert not flaw_of(PAIRS, 1, 1, [[pack([b"a", b"b"])]])
@@ -311,6 +336,48 @@ def test_a_table_is_freed_in_slices() -> None:
     slices = 1
     while not table.free_some(16):
         slices += 1
-    assert slices == 13  # directories
-    assert twin.effort() == 3125 // 16 + 1
+    assert slices == 25  # directories
+    assert twin.effort() == 6250 // 16 + 1
     assert not twin.flaw()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_element_is_found_beside_others_of_all_lengths(kind: int) -> None:
+    chance = random.Random(2)
+    between = {MEMBERS: [b""], PAIRS: [pack([b""]), pack([b"v" * 92]), pack([b"v" * 1000])]}
+    rests = between.get(kind, [b"12345678"])
+    for _ in range(100):
+        keys = [bytes(chance.choices(b"$\r\n12", k=chance.choice(LENGTHS))) for _ in range(12)]
+        bucket = b""
+        places: dict[bytes, int] = {}
+        for key in keys:
+            places.setdefault(key, len(bucket))
+            bucket += pack([key]) + chance.choice(rests)
+        for key in keys:
+            assert find_element(bucket, key, kind) == places[key]
+            assert find_element(b"ab" + bucket, key, kind, 2) == places[key] + 2
+        for key in (b"other", b"o" * 100, b"oth"):
+            assert find_element(bucket, key, kind) == ~12
+
+
+def test_keys_that_differ_in_one_byte_differ() -> None:
+    for size in (*range(1, 40), 99, 100, 101):
+        key = bytes(size)
+        for place in range(size):
+            other = bytearray(key)
+            other[place] = 1
+            assert find_element(pack([bytes(other)]), key, MEMBERS) == ~1
+
+
+def test_what_was_looked_at_ahead_is_found_although_buckets_are_split() -> None:
+    requests = [[b"SADD", b"k", b"%d" % number] for number in range(500)]
+    table = Table(MEMBERS, SEED)
+    table.look_ahead(requests, 100, 500)
+    for at in range(100, 500):
+        member = requests[at][2]
+        if at % 3:
+            table.take_ahead(member, at - 100)
+        assert table.add(member)
+        assert table.has(requests[100][2])
+    assert table.count == 400
+    assert not table.flaw()

@@ -1,0 +1,170 @@
+"""Requests of a pipeline for sets, whatever keys they name: all at once."""
+
+from __future__ import annotations
+
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.server.commands.randomness import generator
+from headrace.server.commands.sets import chance, members  # noqa: F401  (the rows)
+from headrace.server.commands.sets.values import set_limits
+from headrace.server.commands.together import Values
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
+from headrace.storage.packed.hashing import SEED_BITS
+from headrace.storage.set.set import Set, new_set
+
+
+@alike("SADD", of_any_key=True)
+def sadd_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that join sets that are there, or are made."""
+    if not call.nobody_listens():
+        return NONE_ALIKE, NO_REPLIES
+    makes = call.concerns_only_logs()
+    recorded = call.recorded
+    limits = set_limits(call.server.config)
+    width = len(requests[first])
+    count = width - 2
+    values = Values(call, requests, end, writes=True, of_elements=True)
+    out = Packer(call.session.resp3)
+    records: list[list[bytes]] = []
+    total = 0
+    at = first
+    while at < end:
+        words = requests[at]
+        value = values.of(at)
+        if value is None:
+            if not makes or call.server.changes.expired:
+                break
+            value = new_set(words[2], count, limits)
+            call.db.put(words[1], value, call.now_ms)
+            values.made(value)
+        elif not isinstance(value, Set):
+            break
+        elif count > 1:
+            value.expect(count, limits)
+        added = 0
+        for place in range(2, width):
+            if value.add(words[place], limits):
+                added += 1
+        out.number(added)
+        if added:
+            total += added
+            if recorded:
+                records.append(words)
+        at += 1
+    call.changed_alike(records, 0, len(records), total)
+    return at - first, out.replies()
+
+
+@alike("SREM", of_any_key=True)
+def srem_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that leave sets, up to the request that may leave nothing of one."""
+    if not call.nobody_listens():
+        return NONE_ALIKE, NO_REPLIES
+    recorded = call.recorded
+    width = len(requests[first])
+    values = Values(call, requests, end, writes=True, of_elements=True)
+    out = Packer(call.session.resp3)
+    records: list[list[bytes]] = []
+    total = 0
+    at = first
+    while at < end:
+        words = requests[at]
+        value = values.of(at)
+        if not isinstance(value, Set) or value.size() <= width - 2:
+            break
+        removed = 0
+        for place in range(2, width):
+            if value.remove(words[place]):
+                removed += 1
+        out.number(removed)
+        if removed:
+            total += removed
+            if recorded:
+                records.append(words)
+        at += 1
+    call.changed_alike(records, 0, len(records), total)
+    return at - first, out.replies()
+
+
+@alike("SISMEMBER", of_any_key=True)
+def sismember_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Members that are looked for in sets."""
+    values = Values(call, requests, end, of_elements=True)
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    while at < end:
+        value = values.of(at)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.number(0)
+        else:
+            if not isinstance(value, Set):
+                break
+            out.number(1 if value.has(requests[at][2]) else 0)
+            hits += 1
+        at += 1
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()
+
+
+@alike("SMEMBERS", of_any_key=True)
+def smembers_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """All members of small sets."""
+    values = Values(call, requests, end)
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    while at < end:
+        value = values.of(at)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.set(0)
+        else:
+            if not isinstance(value, Set):
+                break
+            piece = value.small_piece()
+            if piece is None:
+                break
+            out.set(value.size())
+            out.strings(piece)
+            hits += 1
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()
+
+
+@alike("SRANDMEMBER", of_any_key=True)
+def srandmember_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """One member by chance for each request."""
+    if len(requests[first]) > 2:
+        return NONE_ALIKE, NO_REPLIES
+    values = Values(call, requests, end)
+    out = Packer(call.session.resp3)
+    numbers = generator()
+    at = first
+    while at < end:
+        value = values.of(at)
+        if not isinstance(value, Set):
+            break
+        out.strings(value.random_packed(numbers.getrandbits(SEED_BITS)))
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(at - first, 0)
+    return at - first, out.replies()

@@ -1,0 +1,94 @@
+"""What handlers of alike requests of any key (``@alike``) share: the values of these keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.server.clients.session import NO_TOUCH
+from headrace.server.dispatch.call import Call
+from headrace.storage.collection import Collection
+from headrace.storage.key_table import MOST_AHEAD
+
+_NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)  # one after the other: the next takes its place
+class Values:
+    """The values of the keys that requests name with their second words, one after the other.
+
+    Where keys are many, those of the next requests are looked at ahead, so that the processor waits
+    for several at once. So are elements of a large value, where requests name these with their
+    third words. A request for the same key as the one before has the same value, if it is not None.
+
+    Args:
+        end: where the requests end.
+        writes: they change what they name, and so it counts as an access, whoever calls.
+        of_elements: their third words name elements.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        requests: list[list[bytes]],
+        end: i64,
+        writes: bool = False,
+        of_elements: bool = False,
+    ) -> None:
+        self._db: Final = call.db
+        self._now_ms: Final[i64] = call.now_ms
+        self._requests: Final = requests
+        self._end: Final = end
+        self._touches: Final = writes or not call.session.special & NO_TOUCH
+        self._of_elements: Final = of_elements
+        self._scattered: Final = call.db.table.is_scattered()
+        self._key = _NO_KEY
+        self._value: object | None = None
+        self._keys_from: i64 = 0  # the keys of these requests were looked at ahead
+        self._keys_until: i64 = 0
+        self._elements_from: i64 = 0  # and the elements of these
+        self._elements_until: i64 = 0
+
+    def of(self, at: i64) -> object | None:
+        """The value of the key of a request, which comes behind those that were asked for."""
+        words = self._requests[at]
+        key = words[1]
+        value = self._value
+        if value is None or key is not self._key:
+            value = self._find(key, at)
+        if at < self._elements_until and isinstance(value, Collection):
+            value.take_ahead(words[2], at - self._elements_from)
+        return value
+
+    def made(self, value: object) -> None:
+        """The key of the request at hand, which was not there, has this value now."""
+        self._value = value
+
+    def _find(self, key: bytes, at: i64) -> object | None:
+        db = self._db
+        if self._scattered:
+            if at >= self._keys_until:
+                self._keys_from = at
+                self._keys_until = min(self._end, at + MOST_AHEAD)
+                db.table.look_ahead(self._requests, at, self._keys_until)
+            db.table.find_ahead(key, at - self._keys_from)
+        now_ms = self._now_ms
+        value = db.get(key, now_ms) if self._touches else db.value_of(key, now_ms)
+        self._key = key
+        self._value = value
+        self._elements_until = 0
+        after = at + 1
+        if self._of_elements and after < self._end and self._requests[after][1] is key:
+            self._look_into(value, key, at)
+        return value
+
+    def _look_into(self, value: object | None, key: bytes, at: i64) -> None:
+        """Look ahead at elements of a large value, as many as requests in a row name."""
+        if isinstance(value, Collection) and value.is_scattered():
+            end = at + 1
+            while end < self._end and self._requests[end][1] is key:
+                end += 1
+            value.look_ahead(self._requests, at, end)
+            self._elements_from = at
+            self._elements_until = end
