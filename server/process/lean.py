@@ -2,10 +2,12 @@
 
 asyncio and uvloop import ``ssl`` for encrypted connections: OpenSSL takes 3 ms of the start and
 4 MiB. asyncio copes with a Python that has no ``ssl``. uvloop needs a module from which it takes
-names, and uses these for such connections only. msgspec takes the types of values that no block
-holds, and a module that tells of types. So both get modules whose names stand for nothing, and
-whoever imports these modules later gets the true ones. msgspec copes without
-``typing_extensions``, which is only there if a tool has brought it.
+names, and uses these for such connections only. Both also import ``subprocess`` to run other
+programs, and ``inspect``, which brings the parser of Python's own text: 1 MiB, of which two
+functions and three numbers are used. msgspec takes the types of values that no block holds, and a
+module that tells of types. So they get modules that hold what is used, and whoever imports these
+modules later gets the true ones. msgspec copes without ``typing_extensions``, which is only there
+if a tool has brought it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import contextlib
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import ClassVar, Final
 
 
@@ -24,7 +26,36 @@ class Nothing(Exception):
     unknown: ClassVar[None] = None  # as a member of ``uuid.SafeUUID``
 
 
+def is_generator(thing: object) -> bool:
+    """As ``inspect.isgenerator``."""
+    return isinstance(thing, GeneratorType)
+
+
+def is_coroutine_function(thing: object) -> bool:
+    """As ``inspect.iscoroutinefunction``, of functions and methods."""
+    function = thing.__func__ if isinstance(thing, MethodType) else thing
+    if not isinstance(function, FunctionType):
+        return False
+    return bool(function.__code__.co_flags & _CO_COROUTINE)
+
+
+_CO_COROUTINE: Final = 0x80
+
 # What is taken while a library is imported.
+_INSPECT: Final[dict[str, object]] = {
+    "isgenerator": is_generator,
+    "iscoroutinefunction": is_coroutine_function,
+}
+_SUBPROCESS: Final[dict[str, object]] = {
+    "DEVNULL": -3,
+    "PIPE": -1,
+    "STDOUT": -2,
+    "SubprocessError": Nothing,
+}
+_PROGRAMS: Final[dict[str, Mapping[str, object] | None]] = {
+    "inspect": _INSPECT,
+    "subprocess": _SUBPROCESS,
+}
 _SSL: Final[dict[str, object]] = {
     "CertificateError": Nothing,
     "MemoryBIO": Nothing,
@@ -44,9 +75,9 @@ _DECIMAL: Final[dict[str, object]] = {"Decimal": Nothing}
 
 def import_libraries() -> None:
     """Import the event loop and what packs blocks, before anybody else does."""
-    _import_with("asyncio", {"ssl": None})
+    _import_with("asyncio", {"ssl": None, **_PROGRAMS})
     with contextlib.suppress(ImportError):  # where it is missing, asyncio has a loop of its own
-        _import_with("uvloop", {"ssl": _SSL})
+        _import_with("uvloop", {"ssl": _SSL, **_PROGRAMS})
     _import_with(
         "msgspec",
         {"decimal": _DECIMAL, "msgspec.inspect": {}, "typing_extensions": None, "uuid": _UUID},

@@ -18,6 +18,7 @@ from support.process import ServerProcess
 LATE = {
     "_hashlib": "OpenSSL comes with it; only DEBUG DIGEST wants it",
     "_ssl": "OpenSSL comes with it; no connection is encrypted",
+    "ast": "nobody looks into Python's text",
     "argparse": "tools read their arguments with it",
     "crcmod": "only a file of Redis's has such a sum",
     "ctypes": "the allocator is asked later, of some systems",
@@ -33,9 +34,11 @@ LATE = {
     "headrace.server.config.docs": "it is documentation",
     "headrace.server.tools.cli": "another program, in a way",
     "importlib.metadata": "the version is known without it",
+    "inspect": "the event loop looks at functions with it: ours are few, and known",
     "logging.handlers": "only a log file that is moved away wants it",
     "msgspec.inspect": "nobody asks msgspec about types",
     "random": "few ask for a key by chance",
+    "subprocess": "no programs are started",
     "syslog": "few want it",
     "tempfile": "CONFIG REWRITE makes a file by chance",
     "tqdm": "tools show how far they are",
@@ -124,6 +127,45 @@ context = ssl.create_default_context()
 print(asyncio.__name__, type(context).__name__, ssl.SSL_ERROR_WANT_READ, sys.modules["ssl"] is ssl)
 """
     assert run(code) == "asyncio SSLContext 2 True"
+
+
+@pytest.mark.parametrize("library", ["asyncio", "uvloop"])
+def test_a_loop_can_run_programs_and_await_what_is_awaitable(library: str) -> None:
+    code = f"""
+lean.import_libraries()
+import asyncio, {library}, sys
+class Awaitable:
+    def __await__(self):
+        yield from ()
+        return "awaited"
+async def run():
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "print('run')", stdout=asyncio.subprocess.PIPE)
+    print((await program.stdout.read()).decode().strip(), await program.wait(),
+        await asyncio.ensure_future(Awaitable()), asyncio.iscoroutinefunction(run))
+loop = {library}.new_event_loop()
+asyncio.set_event_loop(loop)
+asyncio.get_child_watcher().attach_loop(loop) if sys.version_info < (3, 12) else None
+loop.run_until_complete(run())
+"""
+    assert run(code) == "run 0 awaited True"
+
+
+def test_a_loop_refuses_a_coroutine_function_for_a_signal() -> None:
+    code = """
+lean.import_libraries()
+import asyncio, signal
+class Handler:
+    async def handle(self): ...
+    def plain(self): ...
+loop = asyncio.new_event_loop()
+loop.add_signal_handler(signal.SIGUSR1, Handler().plain)
+try:
+    loop.add_signal_handler(signal.SIGUSR1, Handler().handle)
+except TypeError as refusal:
+    print("refused")
+"""
+    assert run(code) == "refused"
 
 
 def test_a_library_can_use_what_it_has_of_a_module_that_was_kept_out() -> None:
