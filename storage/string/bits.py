@@ -25,6 +25,8 @@ AND_NOT: Final = 3  # the bits of the first string that the second one has not
 
 _WORD: Final = 8
 _WORDS_AT_ONCE: Final = 64  # bytes that are added up before bits are counted
+_UNTIL_FULL: Final = 31 * _WORDS_AT_ONCE  # a byte has up to eight bits, and counts to 255
+_PLACES: Final = (1 << 48) - 1
 _PIECE_BYTES: Final = 1 << 16  # what is looked at at once of a string that is written into
 _ALIKE_BYTES: Final = 4096  # what is compared at once when a bit is sought
 _CLEAR: Final = b"\x00" * _ALIKE_BYTES
@@ -35,7 +37,34 @@ def piece(data: bytes | bytearray, start: int, end: int) -> bytes:
     """A part of a string, in one copy at most."""
     if isinstance(data, bytes):
         return data[start:end]
+    if not start and end == len(data):
+        return bytes(data)
     return bytes(memoryview(data)[start:end])
+
+
+# Single bits
+
+
+def get_bit(data: bytes | bytearray, offset: int) -> int:
+    """The bit at an offset; 0 behind the end."""
+    place = offset >> 3
+    if place >= len(data):
+        return 0
+    shift = 7 - (offset & 7)
+    if isinstance(data, bytes):  # which compiled code reads faster
+        return data[place] >> shift & 1
+    return data[place] >> shift & 1
+
+
+def set_bit(data: bytearray, offset: int, bit: int) -> int:
+    """Set the bit at an offset, which is there; what it was."""
+    place = offset >> 3
+    byte = data[place]
+    mask = 0x80 >> (offset & 7)
+    if bool(byte & mask) == bool(bit):
+        return bit
+    data[place] = byte ^ mask
+    return 1 - bit
 
 
 # Counting
@@ -70,33 +99,40 @@ def _count_plainly(data: bytes) -> int:
 
 
 def _count(data: bytes, start: i64, end: i64) -> i64:
-    at: i64 = start
-    total: i64 = 0
+    # Masks are put together here, because compiled code reads one of 2**62 or more from an object.
+    by_two: i64 = (0x55555555 << 32) | 0x55555555
+    by_four: i64 = (0x33333333 << 32) | 0x33333333
+    by_byte: i64 = (0x0F0F0F0F << 32) | 0x0F0F0F0F
     # Of the words so far, added up bit by bit: the lowest bits of 64 sums, the second, the third.
     ones: i64 = 0
     twos: i64 = 0
     fours: i64 = 0
+    eights: i64 = 0  # what was carried further, counted
+    sums: i64 = 0  # and what of that is still apart, by byte
+    at: i64 = start
+    full: i64 = at + _UNTIL_FULL
     while at + _WORDS_AT_ONCE <= end:
-        a: i64 = read_i64_le(data, at)
-        b: i64 = read_i64_le(data, at + 8)
+        place: i64 = at & _PLACES  # which is not negative: then the compiler need not look
+        a: i64 = read_i64_le(data, place)
+        b: i64 = read_i64_le(data, place + 8)
         half: i64 = ones ^ a
         carry1: i64 = (ones & a) | (half & b)
         ones = half ^ b
-        a = read_i64_le(data, at + 16)
-        b = read_i64_le(data, at + 24)
+        a = read_i64_le(data, place + 16)
+        b = read_i64_le(data, place + 24)
         half = ones ^ a
         carry2: i64 = (ones & a) | (half & b)
         ones = half ^ b
         half = twos ^ carry1
         more1: i64 = (twos & carry1) | (half & carry2)
         twos = half ^ carry2
-        a = read_i64_le(data, at + 32)
-        b = read_i64_le(data, at + 40)
+        a = read_i64_le(data, place + 32)
+        b = read_i64_le(data, place + 40)
         half = ones ^ a
         carry1 = (ones & a) | (half & b)
         ones = half ^ b
-        a = read_i64_le(data, at + 48)
-        b = read_i64_le(data, at + 56)
+        a = read_i64_le(data, place + 48)
+        b = read_i64_le(data, place + 56)
         half = ones ^ a
         carry2 = (ones & a) | (half & b)
         ones = half ^ b
@@ -104,10 +140,23 @@ def _count(data: bytes, start: i64, end: i64) -> i64:
         more2: i64 = (twos & carry1) | (half & carry2)
         twos = half ^ carry2
         half = fours ^ more1
-        total += 8 * _count_word((fours & more1) | (half & more2))
+        word: i64 = (fours & more1) | (half & more2)
         fours = half ^ more2
+        word -= (word >> 1) & by_two
+        word = (word & by_four) + ((word >> 2) & by_four)
+        sums += (word + (word >> 4)) & by_byte
         at += _WORDS_AT_ONCE
-    total += 4 * _count_word(fours) + 2 * _count_word(twos) + _count_word(ones)
+        if at >= full:
+            eights += _sum_of_bytes(sums)
+            sums = 0
+            full = at + _UNTIL_FULL
+    eights += _sum_of_bytes(sums)
+    apart = 4 * _count_word(fours) + 2 * _count_word(twos) + _count_word(ones)
+    return 8 * eights + apart + _count_few(data, at, end)
+
+
+def _count_few(data: bytes, at: i64, end: i64) -> i64:
+    total: i64 = 0
     while at + _WORD <= end:
         total += _count_word(read_i64_le(data, at))
         at += _WORD
@@ -118,17 +167,19 @@ def _count(data: bytes, start: i64, end: i64) -> i64:
 
 
 def _count_word(word: i64) -> i64:
-    # Masks are put together here, because compiled code reads one of 2**62 or more from an object.
-    pairs: i64 = (0x55555555 << 32) | 0x55555555
-    fours: i64 = (0x33333333 << 32) | 0x33333333
-    eights: i64 = (0x0F0F0F0F << 32) | 0x0F0F0F0F
-    word -= (word >> 1) & pairs
-    word = (word & fours) + ((word >> 2) & fours)
-    word = (word + (word >> 4)) & eights
-    word += word >> 8
-    word += word >> 16
+    by_two: i64 = (0x55555555 << 32) | 0x55555555
+    by_four: i64 = (0x33333333 << 32) | 0x33333333
+    by_byte: i64 = (0x0F0F0F0F << 32) | 0x0F0F0F0F
+    word -= (word >> 1) & by_two
+    word = (word & by_four) + ((word >> 2) & by_four)
+    return _sum_of_bytes((word + (word >> 4)) & by_byte)
+
+
+def _sum_of_bytes(word: i64) -> i64:
+    low_bytes: i64 = (0x00FF00FF << 32) | 0x00FF00FF
+    word = (word & low_bytes) + ((word >> 8) & low_bytes)
     word += word >> 32
-    return word & 0x7F
+    return (word & 0xFFFF) + ((word >> 16) & 0xFFFF)
 
 
 _COMPILED: Final = not isinstance(_count, FunctionType)

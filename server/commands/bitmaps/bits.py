@@ -10,7 +10,13 @@ from headrace.server.commands.bitmaps.values import Target, bit_offset
 from headrace.server.commands.string_keys import buffer_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.string.bits import count_bit_range, count_bits, find_bit
+from headrace.storage.string.bits import (
+    count_bit_range,
+    count_bits,
+    find_bit,
+    get_bit,
+    set_bit,
+)
 
 
 @command(
@@ -28,12 +34,8 @@ def setbit(call: Call) -> object:
     if bit != 0 and bit != 1:
         raise CommandError(NOT_A_BIT)
     target = Target(call, offset)
-    place = offset >> 3
-    mask = 0x80 >> (offset & 7)
-    byte = target.bits[place]
-    old = 1 if byte & mask else 0
+    old = set_bit(target.bits, offset, bit)
     if target.grown or old != bit:
-        target.bits[place] = byte | mask if bit else byte & ~mask
         call.changed(argv[1], BITS_SET, argv)
     return old
 
@@ -43,10 +45,7 @@ def getbit(call: Call) -> object:
     """Reply: the bit; 0 behind the end and without a key."""
     offset = bit_offset(call, call.argv[2])
     data = buffer_at(call, call.argv[1])
-    place = offset >> 3
-    if data is None or place >= len(data):
-        return 0
-    return (data[place] >> (7 - (offset & 7))) & 1
+    return 0 if data is None else get_bit(data, offset)
 
 
 class _Range:
