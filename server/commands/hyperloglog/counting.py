@@ -6,7 +6,12 @@ from headrace.compat.errors import CommandError
 from headrace.compat.hyperloglog_errors import CORRUPTED
 from headrace.protocol.replies import OK
 from headrace.server.commands.hyperloglog.events import ADDED, ESTIMATED
-from headrace.server.commands.hyperloglog.values import changing, created, sketch_at
+from headrace.server.commands.hyperloglog.values import (
+    changing,
+    created,
+    is_sketch_at,
+    sketch_at,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, FAST, READONLY, WRITE, KeySpec, command
 from headrace.storage.string.hyperloglog.dense import HEADER
@@ -39,7 +44,7 @@ def pfadd(call: Call) -> object:
         forget_estimate(sketch)
         changed = 1
     try:
-        changed += add(sketch, argv[2:], call.server.config.hll_sparse_max_bytes)
+        changed += add(sketch, argv, 2, call.server.config.hll_sparse_max_bytes)
     except Corrupted:
         raise CommandError(CORRUPTED) from None
     if not changed:
@@ -70,7 +75,7 @@ def pfcount(call: Call) -> object:
 
 
 def _count_one(call: Call, key: bytes) -> int:
-    if sketch_at(call, key) is None:
+    if not is_sketch_at(call, key):
         return 0
     call.db.before_change(key)  # which is not done for a command that only reads
     sketch = changing(call, key)

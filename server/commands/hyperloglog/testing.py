@@ -94,7 +94,7 @@ def pfselftest(call: Call) -> object:
     checkpoint = 10
     for number in range(1, _TESTED + 1):
         element = [b"%d:%d" % (number, call.now_ms)]
-        if add(sparse, element, _SPARSE_BYTES) != add(dense, element, _SPARSE_BYTES):
+        if add(sparse, element, 0, _SPARSE_BYTES) != add(dense, element, 0, _SPARSE_BYTES):
             raise CommandError(test_failed(b"dense/sparse disagree"))
         if number == checkpoint:
             _check(sparse, dense, number)

@@ -9,14 +9,22 @@ from headrace.server.dispatch.call import Call
 from headrace.storage.string.hyperloglog.sketch import EMPTY, is_sketch
 
 
+def is_sketch_at(call: Call, key: bytes) -> bool:
+    """Whether there is the HyperLogLog of a key, for a command that reads; raises WRONGTYPE."""
+    return _readable(call, key) is not None
+
+
 def sketch_at(call: Call, key: bytes) -> bytes | None:
     """The HyperLogLog of a key or None, for a command that reads; raises WRONGTYPE."""
+    value = _readable(call, key)
+    return None if value is None else bytes(value)
+
+
+def _readable(call: Call, key: bytes) -> bytes | bytearray | None:
     value = buffer_at(call, key)
-    if value is None:
-        return None
-    if not is_sketch(value):
+    if value is not None and not is_sketch(value):
         raise CommandError(NOT_A_SKETCH)
-    return bytes(value)
+    return value
 
 
 def changing(call: Call, key: bytes) -> bytearray | None:

@@ -22,20 +22,21 @@ _AT_ONCE: Final = 8  # registers
 _BYTES_AT_ONCE: Final = 6
 
 
-def set_dense(data: bytearray, index: int, count: int) -> bool:
+def set_dense(sketch: bytearray, index: i64, count: i64) -> bool:
     """Raise a register to ``count``; False where it is as high already."""
     place = HEADER + (index * _BITS >> 3)
     shift = index * _BITS & 7
-    low = data[place]
-    # The last register ends with the last byte.
-    high = data[place + 1] if shift > 2 else 0
-    both = low | high << 8
+    both: i64 = sketch[place]
+    if shift > 2:  # the last register ends with the last byte
+        high: i64 = sketch[place + 1]
+        both |= high << 8
     if (both >> shift) & _MASK >= count:
         return False
-    both = both & ~(_MASK << shift) | count << shift
-    data[place] = both & 0xFF
+    mask: i64 = _MASK
+    both = both & ~(mask << shift) | count << shift
+    sketch[place] = int(both & 0xFF)
     if shift > 2:
-        data[place + 1] = both >> 8
+        sketch[place + 1] = int(both >> 8)
     return True
 
 

@@ -12,48 +12,34 @@ from typing import Final
 from librt.strings import read_i64_le
 from mypy_extensions import i64
 
-REGISTERS: Final = 1 << 14
+INDEX_BITS: Final = 14
+REGISTERS: Final = 1 << INDEX_BITS
 LONGEST_RUN: Final = 51  # of zeros and the one behind them, in the bits that name no register
 
-_INDEX_BITS: Final = 14
 _SEED: Final = 0xADC83B19
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _SIGNED_FACTOR: Final = -0x395B586CA42E166B  # the same as a signed number
 _ALL: Final = 0xFFFFFFFFFFFFFFFF
 _SHIFT: Final = 47
 _SHIFTED: Final = 0x1FFFF  # the bits that are left behind the shift
-_ABOVE: Final = 1 << 64 - _INDEX_BITS  # a bit above those that are left
+_ABOVE: Final = 1 << 64 - INDEX_BITS  # a bit above those that are left
 
 
-class Place:
-    """A register, and the count that an element brings there."""
-
-    def __init__(self, index: int, count: int) -> None:
-        self.index: Final = index
-        self.count: Final = count
-
-
-def place_of(element: bytes) -> Place:
-    """Where an element belongs."""
+def place_of(element: bytes) -> i64:
+    """A register, and in the bits above ``INDEX_BITS`` the count that an element brings there."""
     if _COMPILED:
-        hashed: i64 = _hash(element)
-        return _place(hashed & (REGISTERS - 1), hashed >> _INDEX_BITS)
-    plainly = _hash_plainly(element)
-    return Place(plainly & (REGISTERS - 1), _run(plainly >> _INDEX_BITS))
-
-
-def _place(index: i64, rest: i64) -> Place:
-    rest |= _ABOVE
+        hashed = _hash(element)
+        rest = hashed >> INDEX_BITS | _ABOVE
+        index = hashed & (REGISTERS - 1)
+    else:
+        plainly = _hash_plainly(element)
+        rest = plainly >> INDEX_BITS | _ABOVE
+        index = plainly & (REGISTERS - 1)
     count: i64 = 1
     while not rest & 1:
         rest >>= 1
         count += 1
-    return Place(int(index), int(count))
-
-
-def _run(rest: int) -> int:
-    rest |= _ABOVE
-    return (rest & -rest).bit_length()
+    return count << INDEX_BITS | index
 
 
 def _hash(data: bytes) -> i64:

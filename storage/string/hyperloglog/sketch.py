@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_le
 from librt.vecs import vec
 from mypy_extensions import i64
 
@@ -29,13 +30,14 @@ from headrace.storage.string.hyperloglog.dense import (
     set_dense,
 )
 from headrace.storage.string.hyperloglog.estimate import estimate
-from headrace.storage.string.hyperloglog.hashing import REGISTERS, place_of
+from headrace.storage.string.hyperloglog.hashing import INDEX_BITS, REGISTERS, place_of
 from headrace.storage.string.hyperloglog.sparse import RAISED, TOO_LARGE, Sparse, raise_by_sparse
 
-EMPTY: Final = b"HYLL\x01" + bytes(11) + b"\x7f\xff"  # one run of zeros
+_DENSE_HEAD: Final = b"HYLL\x00"
+_SPARSE_HEAD: Final = b"HYLL\x01"
+EMPTY: Final = _SPARSE_HEAD + bytes(11) + b"\x7f\xff"  # one run of zeros
 _FORM: Final = 4
 _DENSE: Final = 0
-_SPARSE: Final = 1
 ESTIMATE: Final = 8
 _AGE: Final = 15  # the byte of the estimate with the bit that says that it is old
 _OLD: Final = 0x80
@@ -44,9 +46,9 @@ _ZEROS: Final = vec[i64]([0] * REGISTERS)  # never written to: a part of it is a
 
 def is_sketch(value: bytes | bytearray) -> bool:
     """Whether a string looks like one; a sparse one is looked through when it is read."""
-    if len(value) < HEADER or value[:4] != b"HYLL":
-        return False
-    return value[_FORM] == _SPARSE or (value[_FORM] == _DENSE and len(value) == DENSE_SIZE)
+    head = bytes(value[: _FORM + 1])
+    size = len(value)
+    return (head == _SPARSE_HEAD and size >= HEADER) or (head == _DENSE_HEAD and size == DENSE_SIZE)
 
 
 def is_dense(sketch: bytes | bytearray) -> bool:
@@ -56,9 +58,8 @@ def is_dense(sketch: bytes | bytearray) -> bool:
 
 def known_estimate(sketch: bytearray) -> int | None:
     """The estimate that it holds, or None where that is old."""
-    if sketch[_AGE] & _OLD:
-        return None
-    return int.from_bytes(sketch[ESTIMATE:HEADER], "little")
+    number = read_i64_le(bytes(sketch[ESTIMATE:HEADER]), 0)
+    return None if number < 0 else int(number)
 
 
 def keep_estimate(sketch: bytearray, number: int) -> None:
@@ -71,8 +72,8 @@ def forget_estimate(sketch: bytearray) -> None:
     sketch[_AGE] |= _OLD
 
 
-def add(sketch: bytearray, elements: list[bytes], most: int) -> int:
-    """Add elements; how many of them have raised a register.
+def add(sketch: bytearray, words: list[bytes], first: int, most: int) -> int:
+    """Add the elements ``words[first:]``; how many of them have raised a register.
 
     Args:
         most: how many bytes the sparse form may have.
@@ -80,20 +81,27 @@ def add(sketch: bytearray, elements: list[bytes], most: int) -> int:
     Raises: Corrupted; nothing is added then.
     """
     raised = 0
-    done = 0
+    at = first
+    end = len(words)
     if not is_dense(sketch):
         sparse = Sparse(bytes(sketch))
-        for element in elements:
-            place = place_of(element)
-            result = sparse.raise_register(place.index, place.count, most)
+        while at < end:
+            place = place_of(words[at])
+            result = sparse.raise_register(
+                int(place & (REGISTERS - 1)), int(place >> INDEX_BITS), most
+            )
             if result == TOO_LARGE:
                 break
             raised += result == RAISED
-            done += 1
-        sketch[:] = made_dense(sparse.data) if done < len(elements) else sparse.data
-    for element in elements[done:]:
-        place = place_of(element)
-        raised += set_dense(sketch, place.index, place.count)
+            at += 1
+        if at < end:
+            sketch[:] = made_dense(sparse.data)
+        elif raised:
+            sketch[:] = sparse.data
+    while at < end:
+        place = place_of(words[at])
+        raised += set_dense(sketch, place & (REGISTERS - 1), place >> INDEX_BITS)
+        at += 1
     if raised:
         forget_estimate(sketch)
     return raised
@@ -103,7 +111,7 @@ def made_dense(sketch: bytes) -> bytearray:
     """A sparse one in the dense form; raises Corrupted."""
     union = Union()
     union.take(sketch)
-    return packed(union.registers, b"HYLL\x00" + sketch[_FORM + 1 : HEADER])
+    return packed(union.registers, _DENSE_HEAD + sketch[_FORM + 1 : HEADER])
 
 
 class Union:
@@ -131,9 +139,10 @@ class Union:
         registers = self.registers
         for element in elements:
             place = place_of(element)
-            index: i64 = place.index
-            if registers[index] < place.count:
-                registers[index] = place.count
+            index = place & (REGISTERS - 1)
+            count = place >> INDEX_BITS
+            if registers[index] < count:
+                registers[index] = count
 
     def estimate(self) -> int:
         """How many different elements they have seen."""
@@ -146,7 +155,7 @@ class Union:
         ``most`` bytes.
         """
         if self.dense or not self._write_sparse(sketch, most):
-            sketch[:] = packed(self.registers, b"HYLL\x00" + sketch[_FORM + 1 : HEADER])
+            sketch[:] = packed(self.registers, _DENSE_HEAD + sketch[_FORM + 1 : HEADER])
         forget_estimate(sketch)
 
     def _write_sparse(self, sketch: bytearray, most: int) -> bool:
