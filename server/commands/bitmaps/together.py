@@ -1,0 +1,112 @@
+"""SETBIT, GETBIT and BITCOUNT in a pipeline, whatever keys they name: all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.server.clients.session import NO_TOUCH
+from headrace.server.commands.bitmaps import bits  # noqa: F401  (the rows)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.storage.string.bits import count_bits, get_bit, set_bit
+
+_COUNT_WORDS: Final = 2  # of all of a string
+
+
+@alike("SETBIT", of_any_key=True)
+def setbit_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Bits of strings that were written into before, and are long enough."""
+    if not call.concerns_only_logs():
+        return NONE_ALIKE, NO_REPLIES
+    db = call.db
+    now_ms = call.now_ms
+    recorded = call.recorded
+    records: list[list[bytes]] = []
+    changes = 0
+    out = Packer(call.session.resp3)
+    at = first
+    while at < end:
+        words = requests[at]
+        offset = parse_integer(words[2])
+        bit = parse_integer(words[3])
+        if offset is None or offset < 0 or (bit != 0 and bit != 1):
+            break
+        value = db.get(words[1], now_ms)
+        if not isinstance(value, bytearray) or offset >> 3 >= len(value):
+            break
+        old = set_bit(value, offset, bit)
+        if old != bit:
+            changes += 1
+            if recorded:
+                records.append(words)
+        out.number(old)
+        at += 1
+    call.changed_alike(records, 0, len(records), changes)
+    return at - first, out.replies()
+
+
+@alike("GETBIT", of_any_key=True)
+def getbit_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Bits of strings that do not spell a number; there are zeros behind the end."""
+    db = call.db
+    now_ms = call.now_ms
+    most_bytes = call.server.config.proto_max_bulk_len
+    touches = not call.session.special & NO_TOUCH
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    while at < end:
+        words = requests[at]
+        offset = parse_integer(words[2])
+        if offset is None or offset < 0 or offset >> 3 >= most_bytes:
+            break
+        value = db.get(words[1], now_ms) if touches else db.value_of(words[1], now_ms)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.number(0)
+        else:
+            if not isinstance(value, (bytes, bytearray)):
+                break
+            out.number(get_bit(value, offset))
+            hits += 1
+        at += 1
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()
+
+
+@alike("BITCOUNT", of_any_key=True)
+def bitcount_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """All bits of strings that do not spell a number."""
+    if len(requests[first]) != _COUNT_WORDS:
+        return NONE_ALIKE, NO_REPLIES
+    db = call.db
+    now_ms = call.now_ms
+    touches = not call.session.special & NO_TOUCH
+    out = Packer(call.session.resp3)
+    hits = 0
+    at = first
+    while at < end:
+        key = requests[at][1]
+        value = db.get(key, now_ms) if touches else db.value_of(key, now_ms)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.number(0)
+        else:
+            if not isinstance(value, (bytes, bytearray)):
+                break
+            out.number(count_bits(value, 0, len(value)))
+            hits += 1
+        at += 1
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()

@@ -1,0 +1,90 @@
+"""PFADD and PFCOUNT in a pipeline, whatever keys they name: all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import NO_REPLIES, PackedReplies
+from headrace.server.clients.session import NO_TOUCH
+from headrace.server.commands.hyperloglog import counting  # noqa: F401  (the rows)
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
+from headrace.storage.string.hyperloglog.sketch import add, is_sketch, known_estimate
+from headrace.storage.string.hyperloglog.sparse import Corrupted
+
+_COUNT_WORDS: Final = 2  # of one key
+
+
+@alike("PFADD", of_any_key=True)
+def pfadd_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Elements of HyperLogLogs that are there, and were written into before."""
+    if not call.concerns_only_logs():
+        return NONE_ALIKE, NO_REPLIES
+    db = call.db
+    now_ms = call.now_ms
+    most = call.server.config.hll_sparse_max_bytes
+    recorded = call.recorded
+    records: list[list[bytes]] = []
+    last: object = None  # it has been looked at
+    changes = 0
+    out = Packer(call.session.resp3)
+    at = first
+    while at < end:
+        words = requests[at]
+        value = db.get(words[1], now_ms)
+        if not isinstance(value, bytearray):
+            break
+        if value is not last:
+            if not is_sketch(value):
+                break
+            last = value
+        try:
+            raised = add(value, words, 2, most)
+        except Corrupted:
+            break
+        if raised:
+            changes += raised
+            if recorded:
+                records.append(words)
+        out.number(1 if raised else 0)
+        at += 1
+    call.changed_alike(records, 0, len(records), changes)
+    return at - first, out.replies()
+
+
+@alike("PFCOUNT", of_any_key=True)
+def pfcount_alike(
+    call: Call, requests: list[list[bytes]], first: int, end: int
+) -> tuple[int, PackedReplies]:
+    """Estimates that single HyperLogLogs hold."""
+    if len(requests[first]) != _COUNT_WORDS or call.session.special & NO_TOUCH:
+        return NONE_ALIKE, NO_REPLIES
+    db = call.db
+    now_ms = call.now_ms
+    last: object = None
+    number: int | None = None
+    hits = 0
+    out = Packer(call.session.resp3)
+    at = first
+    while at < end:
+        value = db.get(requests[at][1], now_ms)
+        if value is None:
+            if call.reports_misses():
+                break
+            out.number(0)
+        else:
+            if not isinstance(value, bytearray):
+                break
+            if value is not last:
+                number = known_estimate(value) if is_sketch(value) else None
+                last = value
+            if number is None:
+                break
+            out.number(number)
+            hits += 1
+        at += 1
+    call.count_reads(hits, at - first - hits)
+    return at - first, out.replies()
