@@ -353,9 +353,9 @@ def test_time_alone_lets_an_entry_be_claimed(scene: Scene) -> None:
     waiter = scene.waiter()
     started = time.monotonic()
     scene.do(*read("dead"))
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 600))
+    waiter.send_command(*read("a", "BLOCK", 0, "CLAIM", 600))
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
-    assert 0.595 <= time.monotonic() - started < 6
+    assert time.monotonic() - started >= 0.595
     assert owners(scene) == {"1-0": "a"}
 
 
@@ -363,19 +363,18 @@ def test_an_entry_delivered_while_waiting_can_be_claimed_in_time(scene: Scene) -
     waiter = scene.waiter()
     scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 500))
     # The new entry would go to the one who waits, were it not taken in the same transaction.
+    started = time.monotonic()
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
-    assert scene.blocked() == 1
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
+    assert time.monotonic() - started >= 0.495
 
 
 def test_an_entry_made_older_while_waiting_can_be_claimed_in_time(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
     waiter = scene.waiter()
-    started = time.monotonic()
     scene.block(waiter, *read("a", "BLOCK", 8000, "CLAIM", 60_000))
     scene.do("XCLAIM", "s", "g", "dead", 0, "1-0", "IDLE", 59_900, "JUSTID")
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
-    assert time.monotonic() - started < 4
 
 
 def test_a_claimer_gets_a_new_entry_at_once(scene: Scene) -> None:
@@ -390,10 +389,13 @@ def test_claimers_take_turns_and_others_stay_asleep(scene: Scene) -> None:
     scene.do(*read("dead"))
     plain, patient, first, second = [scene.waiter() for _ in range(4)]
     scene.block(plain, *read("plain", "BLOCK", 0))
-    scene.block(patient, *read("patient", "BLOCK", 0, "CLAIM", 60_000))
-    scene.block(first, *read("first", "BLOCK", 0, "COUNT", 1, "CLAIM", 800))
-    scene.block(second, *read("second", "BLOCK", 0, "COUNT", 1, "CLAIM", 1200))
+    scene.block(patient, *read("patient", "BLOCK", 0, "CLAIM", 600_000))
+    scene.block(first, *read("first", "BLOCK", 0, "COUNT", 1, "CLAIM", 60_000))
+    scene.block(second, *read("second", "BLOCK", 0, "COUNT", 1, "CLAIM", 120_000))
+    scene.do("XCLAIM", "s", "g", "dead", 0, "1-0", "2-0", "IDLE", 59_900, "JUSTID")
     assert claims(first.read_parsed()) == [("1-0", 1)]
+    assert scene.blocked() == 3
+    scene.do("XCLAIM", "s", "g", "dead", 0, "2-0", "IDLE", 119_900, "JUSTID")
     assert claims(second.read_parsed()) == [("2-0", 1)]
     assert scene.blocked() == 2
     assert plain.silent()
@@ -404,7 +406,7 @@ def test_deleted_entries_are_waited_for_by_nobody(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XADD s 2-0 f v", "XREADGROUP GROUP g dead STREAMS s >")
     scene.do("XDEL", "s", "1-0")
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 500))
+    waiter.send_command(*read("a", "BLOCK", 0, "CLAIM", 500))
     assert claims(waiter.read_parsed()) == [("2-0", 1)]
     assert owners(scene) == {"1-0": "dead", "2-0": "a"}
 
@@ -413,10 +415,10 @@ def test_an_acknowledged_entry_is_not_claimed(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g x STREAMS s >")
     waiter = scene.waiter()
     started = time.monotonic()
-    scene.block(waiter, *read("a", "BLOCK", 1000, "CLAIM", 700))
-    scene.do("XACK", "s", "g", "1-0")
+    scene.block(waiter, *read("a", "BLOCK", 2000, "CLAIM", 60_000))
+    scene.do_at_once("XCLAIM s g x 0 1-0 IDLE 59900 JUSTID", "XACK s g 1-0")
     assert waiter.read() == NULL_ARRAY
-    assert time.monotonic() - started >= 0.995
+    assert time.monotonic() - started >= 1.995
 
 
 def test_a_released_entry_goes_to_the_first_claimer(scene: Scene) -> None:
@@ -436,9 +438,9 @@ def test_a_released_entry_goes_to_the_first_claimer(scene: Scene) -> None:
 def test_a_pause_of_writes_holds_claims_back(scene: Scene) -> None:
     scene.do_at_once("XADD s 1-0 f v", "XREADGROUP GROUP g x STREAMS s >")
     waiter = scene.waiter()
-    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 500))
+    scene.block(waiter, *read("a", "BLOCK", 0, "CLAIM", 60_000))
     started = time.monotonic()
-    scene.do("CLIENT", "PAUSE", 900, "WRITE")
+    scene.do_at_once("XCLAIM s g x 0 1-0 IDLE 59800 JUSTID", "CLIENT PAUSE 900 WRITE")
     assert claims(waiter.read_parsed()) == [("1-0", 1)]
     assert time.monotonic() - started >= 0.895
 
