@@ -49,13 +49,19 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Hash:
         for place in range(0, len(part.pairs), 2):
             if not made.put(part.pairs[place], part.pairs[place + 1], limits):
                 raise source.damage("each field once")
-        _expire(made, part)
+        _expire(made, part, kind != MORTAL_HASH)
     return made
 
 
-def _expire(made: Hash, part: HashPart) -> None:
-    """Set the deadlines of fields, the last first: so those that are equal stay in order."""
-    for place in range(len(part.deadlines) - 1, -1, -1):
+def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
+    """Set the deadlines of fields.
+
+    Args:
+        in_order: those that are equal stay in order, so the last is set first. Redis turns them
+            around where fields do not stand in one piece.
+    """
+    places = list(range(len(part.deadlines)))
+    for place in reversed(places) if in_order else places:
         deadline_ms = part.deadlines[place]
         if deadline_ms:
             made.be_timed().expire_at(part.pairs[2 * place], deadline_ms)
@@ -92,6 +98,8 @@ class HashRdb(Walk):
         left = self._left
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
             words = unpack(left.pop())
+            if self._timed and self._value.is_small():
+                words = _turned(self._value, words)
             for place in range(0, len(words), 2):
                 if self._timed:
                     deadline_ms = self._value.deadline_ms(words[place])
@@ -100,3 +108,20 @@ class HashRdb(Walk):
                 output.string(words[place])
                 output.string(words[place + 1])
         return bool(left)
+
+
+def _turned(value: Hash, words: list[bytes]) -> list[bytes]:
+    """Fields and values, those around that end at the same time: so they come back in order."""
+    found: list[bytes] = []
+    at = 0
+    while at < len(words):
+        deadline_ms = value.deadline_ms(words[at])
+        end = at + 2
+        while deadline_ms != NEVER and end < len(words):
+            if value.deadline_ms(words[end]) != deadline_ms:
+                break
+            end += 2
+        for place in range(end - 2, at - 1, -2):
+            found += words[place : place + 2]
+        at = end
+    return found

@@ -311,8 +311,10 @@ def test_fields_that_do_not_stay_leave_a_hash_small(duel: Duel) -> None:
 
 @pytest.mark.parametrize("large", [b"1", LONG])
 def test_a_dump_of_fields_that_may_expire(duel: Duel, large: bytes) -> None:
-    """A hash that is ready to have deadlines, and has none."""
-    steps = [call(0, b"HSET", b"h", b"a", large, b"b", b"1")]
+    """In order where they end at once; and a hash that is ready to have deadlines, and has none."""
+    steps = steps_of("0 HSET i a 1 b 2 c 3 d 4 e 5\n0 HEXPIRE i 9 FIELDS 4 c b e a\n0 DUMP i")
+    steps += steps_of("0 RESTORE j 0 {payload:0:0:0}\n0 RESTORE k 0 {payload:1:0:0}")
+    steps.append(call(0, b"HSET", b"h", b"a", large, b"b", b"1"))
     steps += steps_of(
         "0 HEXPIRE h 9 FIELDS 1 none\n0 HSET h a 1\n0 DUMP h\n0 HEXPIRE h 9 FIELDS 1 b"
     )
