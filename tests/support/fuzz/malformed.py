@@ -12,13 +12,16 @@ import random
 import selectors
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.server.commands.documentation import documentation
-from support.client import encode
+from support.client import RawClient, encode
 from support.fuzz.calls import Calls
+from support.fuzz.families import FAMILIES, filled
 from support.fuzz.known import huge
+from support.fuzz.payloads import is_named, wrecked
 from support.fuzz.words import WRONG
 
 CONNECTIONS = 16
@@ -41,10 +44,12 @@ class Fuzzer:
 
     Args:
         calls: only calls of commands, more often right than wrong, so that much happens to keys.
+        payloads: what RESTORE is given, some of it wrecked.
     """
 
-    def __init__(self, seed: int, calls: bool = False) -> None:
+    def __init__(self, seed: int, calls: bool = False, payloads: Sequence[bytes] = ()) -> None:
         self._random = random.Random(seed)
+        self._payloads = payloads
         names = [name for name in DOCS if name.partition("|")[0] not in SPARED]
         self._calls = Calls(self._random, names, spoilt=0.12 if calls else 0.8)
         self._calls.words.long = True
@@ -84,8 +89,15 @@ class Fuzzer:
 
     def spoilt(self) -> bytes:
         """A call that works, most often with a word changed, dropped or doubled."""
-        words = self._calls.next()
+        words = [self._filled_in(word) for word in self._calls.next()]
         return encode(*words) if not huge(words) else b""
+
+    def _filled_in(self, word: bytes) -> bytes:
+        """The word, or the payload that it stands for."""
+        if not self._payloads or not is_named(word):
+            return word
+        payload = self._random.choice(self._payloads)
+        return payload if self._random.random() < 0.4 else wrecked(payload, self._random)
 
     def mutant(self) -> bytes:
         """A request with some bytes changed, taken out, put in, or its end cut off."""
@@ -155,6 +167,35 @@ def ask(port: int, *words: bytes) -> bytes:
         return sock.recv(1 << 16)
 
 
+_SMALL = (
+    b"SET {} text", b"SET {} 12345", b"RPUSH {} a 1 bc", b"HSET {} f v g 1", b"SADD {} 1 2 300000",
+    b"SADD {} a b", b"ZADD {} 1.5 a -inf b", b"XADD {} 1-1 f v g w", b"PFADD {} a b",
+    b"ARSET {} 5 v w", b"GEOADD {} 13.4 38.1 a", b"SETBIT {} 77 1",
+)  # fmt: skip
+_MORE = (b"HEXPIRE 3 1000 FIELDS 1 f", b"XGROUP CREATE 7 g 0")
+
+
+def payloads_of(port: int) -> list[bytes]:
+    """What the server dumps of values of all types, small and large ones."""
+    chance = random.Random(1)
+    with RawClient(port) as client:
+        keys = [b"%d" % number for number in range(len(_SMALL))]
+        for key, line in zip(keys, _SMALL, strict=True):
+            client.call(*line.replace(b"{}", key).split())
+        for line in _MORE:
+            client.call(*line.split())
+        client.call("XREADGROUP", "GROUP", "g", "c", "STREAMS", "7", ">")
+        for family in FAMILIES:
+            keys.append(family.encode())
+            for name, _, *rest in filled(family, chance):
+                client.call(name, keys[-1], *rest)
+        found = [client.call_parsed("DUMP", key) for key in keys]
+        client.call("FLUSHALL")
+    payloads = [payload for payload in found if isinstance(payload, bytes)]
+    assert len(payloads) == len(keys), found
+    return payloads
+
+
 def memory_bytes(pid: int) -> int:
     """Resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -170,7 +211,7 @@ class Campaign:
         self, port: int, seed: int, connections: int = CONNECTIONS, calls: bool = False
     ) -> None:
         self.port = port
-        self.fuzzer = Fuzzer(seed, calls)
+        self.fuzzer = Fuzzer(seed, calls, payloads_of(port))
         self.sent = 0
         self.closed_by_server = 0
         self.received_bytes = 0

@@ -20,6 +20,7 @@ _KEPT: Final = 4  # payloads of each server
 _WHOLE: Final = 0
 _DAMAGES: Final = 10_000
 _CHECKSUM_BYTES: Final = 8
+_FOOTER_BYTES: Final = 10
 
 
 def named(chance: Random) -> bytes:
@@ -73,3 +74,25 @@ def damaged(payload: bytes, chance: Random) -> bytes:
     flipped = bytearray(payload)
     flipped[place] ^= 1 << chance.randrange(8)
     return bytes(flipped)
+
+
+def is_named(word: bytes) -> bool:
+    """Whether a word stands for a payload."""
+    return _NAMED.fullmatch(word) is not None
+
+
+def wrecked(payload: bytes, chance: Random) -> bytes:
+    """A payload with another value in it, or none, whose checksum says that all is well."""
+    value = bytearray(payload[:-_FOOTER_BYTES])
+    for _ in range(chance.randint(1, 3)):
+        place = chance.randrange(len(value) + 1)
+        kind = chance.randrange(4)
+        if kind == 0:
+            value[place : place + 1] = chance.randbytes(1)
+        elif kind == 1:
+            del value[place : place + chance.randint(1, 4)]
+        elif kind == 2:
+            value[place:place] = chance.choice((b"\x00", b"\xff", b"\x80\xff\xff\xff\xff", b"\xc3"))
+        elif place < len(value):
+            value[place] ^= 1 << chance.randrange(8)
+    return sealed(bytes(value) + payload[-_FOOTER_BYTES:-_CHECKSUM_BYTES])
