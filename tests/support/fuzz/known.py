@@ -130,6 +130,12 @@ def turns_large(words: tuple[bytes, ...]) -> bool:
     return name == b"CONFIG" and not limits.isdisjoint(families.LIMITS)
 
 
+def has_own_order(words: tuple[bytes, ...]) -> bool:
+    """Whether each server puts elements in an order of its own from this call on."""
+    imported = [word.upper() for word in words[:2]] == [b"HIMPORT", b"SET"]
+    return imported or turns_large(words)
+
+
 def _takes_nearest(upper: list[bytes]) -> bool:
     """Whether so many members of a sorted set are taken, by their distance."""
     return upper[0].startswith(b"GEO") and b"COUNT" in upper and b"ANY" not in upper
@@ -411,7 +417,9 @@ STORED: Final = Known(
 PLAINLY_WRITTEN: Final = "DUMP writes a value in the plainest way, uncompressed"
 
 # Only in sessions in which a collection may have turned large.
-LARGE: Final = Known("the order of large collections is each server's own", _same_elements)
+LARGE: Final = Known(
+    "the order of large and of imported collections is each server's own", _same_elements
+)
 
 # Only in sessions in which somebody has waited.
 WAITED: Final = Known(

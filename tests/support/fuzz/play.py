@@ -211,7 +211,7 @@ class Player:
         calls = [*held, words]
         held.clear()
         self.calls += len(calls)
-        self._large = self._large or any(known.turns_large(each) for each in calls)
+        self._large = self._large or any(known.has_own_order(each) for each in calls)
         self._stored_large |= self._large and any(known.stores_union(each) for each in calls)
         names = [_name(each) for each in calls]
         if client in self._listening:
