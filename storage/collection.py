@@ -36,11 +36,12 @@ class Collection(Value):
         """Whether it is so large that what is looked for in it by a name may be in no cache."""
         return False
 
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
         """Have what it holds of some elements, if it is scattered, brought into the caches.
 
         Args:
-            requests: their third words, from ``first`` to ``end``, are those elements.
+            requests: from ``first`` to ``end`` those of which each names such an element.
+            place: where in a request it stands.
         """
 
     def take_ahead(self, element: bytes, at: i64) -> None:

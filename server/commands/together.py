@@ -19,13 +19,13 @@ class Values:
     """The values of the keys that requests name with their second words, one after the other.
 
     Where keys are many, those of the next requests are looked at ahead, so that the processor waits
-    for several at once. So are elements of a large value, where requests name these with their
-    third words. A request for the same key as the one before has the same value, if it is not None.
+    for several at once. So are elements of a large value, where requests name them. A request for
+    the same key as the one before has the same value, if it is not None.
 
     Args:
         end: where the requests end.
         writes: they change what they name, and so it counts as an access, whoever calls.
-        of_elements: their third words name elements.
+        element_at: which of their words names an element, counted from 0; 0: none.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class Values:
         requests: list[list[bytes]],
         end: i64,
         writes: bool = False,
-        of_elements: bool = False,
+        element_at: i64 = 0,
     ) -> None:
         self._db: Final = call.db
         self._now_ms: Final[i64] = call.now_ms
         self._requests: Final = requests
         self._end: Final = end
         self._touches: Final = writes or not call.session.special & NO_TOUCH
-        self._of_elements: Final = of_elements
+        self._element_at: Final[i64] = element_at
         self._scattered: Final = call.db.table.is_scattered()
         self._key = _NO_KEY
         self._value: object | None = None
@@ -58,7 +58,7 @@ class Values:
         if value is None or key is not self._key:
             value = self._find(key, at)
         if at < self._elements_until and isinstance(value, Collection):
-            value.take_ahead(words[2], at - self._elements_from)
+            value.take_ahead(words[self._element_at], at - self._elements_from)
         return value
 
     def made(self, value: object) -> None:
@@ -79,7 +79,7 @@ class Values:
         self._value = value
         self._elements_until = 0
         after = at + 1
-        if self._of_elements and after < self._end and self._requests[after][1] is key:
+        if self._element_at and after < self._end and self._requests[after][1] is key:
             self._look_into(value, key, at)
         return value
 
@@ -89,6 +89,6 @@ class Values:
             end = at + 1
             while end < self._end and self._requests[end][1] is key:
                 end += 1
-            value.look_ahead(self._requests, at, end)
+            value.look_ahead(self._requests, at, end, self._element_at)
             self._elements_from = at
             self._elements_until = end

@@ -170,11 +170,11 @@ class Hash(Collection):
         rep = self.rep
         return isinstance(rep, Table) and rep.count >= _SCATTERED
 
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
         """See ``Collection``."""
         rep = self.rep
         if isinstance(rep, Table):
-            rep.look_ahead(requests, first, end)
+            rep.look_ahead(requests, first, end, place)
 
     def take_ahead(self, element: bytes, at: i64) -> None:
         """See ``Collection``."""

@@ -33,10 +33,11 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
-from librt.strings import BytesWriter, read_f64_le, read_i32_le, read_i64_le, write_f64_le
+from librt.strings import read_f64_le, read_i32_le, read_i64_le, write_f64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.storage.packed.buffer import empty_buffer, with_score
 from headrace.storage.packed.hashing import hash_of, mixed
 from headrace.storage.packed.strings import (
     END_BYTES,
@@ -46,6 +47,7 @@ from headrace.storage.packed.strings import (
     length_at,
     next_at,
     sound_end,
+    write_string,
 )
 
 MEMBERS: Final[i64] = 1  # elements are keys alone
@@ -111,13 +113,14 @@ class Table:
         number = self._number(self._hash(key))
         return find_element(self._bucket(number), key, self.kind) >= 0
 
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64) -> None:
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
         """Have the buckets of some keys brought into the caches, which waits for all at once.
 
         ``take_ahead`` then says of each that it is next.
 
         Args:
-            requests: their third words, from ``first`` to ``end``, are those keys.
+            requests: from ``first`` to ``end`` those of which each names such a key.
+            place: where in a request it stands.
         """
         seen: i64 = 0
         at: i64 = 0
@@ -126,7 +129,7 @@ class Table:
             self._ahead = append(self._ahead, 0)
         hashes = self._ahead
         while at < count:
-            key = requests[first + at][2]
+            key = requests[first + at][place]
             hashed = hash_of(key, 0, len(key), self.seed)
             hashes[at] = hashed
             seen += len(self._bucket(self._number(hashed)))
@@ -168,18 +171,7 @@ class Table:
 
     def put_score(self, key: bytes, score: float) -> bool:
         """Set the score of a key in a table of ``SCORES``; False if the key was there already."""
-        number = self._number(self._hash(key))
-        bucket = self._bucket(number)
-        place = find_element(bucket, key, SCORES)
-        rest = _packed_score(score)
-        if place < 0:
-            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
-            self._added(~place + 1)
-            return True
-        start = next_at(bucket, place)
-        end = start + SCORE_BYTES
-        self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
-        return False
+        return isnan(self.swap_score(key, score))
 
     def swap_score(self, key: bytes, score: float) -> float:
         """As ``put_score``; returns the score it had before, not a number for a new key.
@@ -189,16 +181,18 @@ class Table:
         number = self._number(self._hash(key))
         bucket = self._bucket(number)
         place = find_element(bucket, key, SCORES)
-        rest = _packed_score(score)
         if place < 0:
-            self._replace(number, bucket, b"%b%b%b\r\n%b" % (bucket, header(len(key)), key, rest))
+            out = empty_buffer()
+            out.write(bucket)
+            write_string(out, key)
+            write_f64_le(out, score)
+            self._replace(number, bucket, out.getvalue())
             self._added(~place + 1)
             return NO_SCORE
-        start = next_at(bucket, place)
-        old = read_f64_le(bucket, start)
+        place = next_at(bucket, place)
+        old = read_f64_le(bucket, place)
         if old != score:
-            end = start + SCORE_BYTES
-            self._replace(number, bucket, b"%b%b%b" % (bucket[:start], rest, bucket[end:]))
+            self._own(number >> _SHIFT)[number & _WITHIN] = with_score(bucket, place, score)
         return old
 
     def get(self, key: bytes) -> bytes | None:
@@ -561,12 +555,6 @@ def is_sound_bucket(bucket: bytes, kind: i64) -> bool:
         if at == NOWHERE:
             return False
     return True
-
-
-def _packed_score(score: float) -> bytes:
-    out = BytesWriter()
-    write_f64_le(out, score)
-    return out.getvalue()
 
 
 def _next_cursor(number: i64, bits: i64) -> i64:

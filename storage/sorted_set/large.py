@@ -26,7 +26,7 @@ class Large:
 
     def add(self, member: bytes, score: float) -> None:
         """Add a member that is not there."""
-        self.table.put_score(member, score)
+        self.table.swap_score(member, score)
         self.tree.insert(score, member)
 
     def add_run(self, run: bytes) -> None:
@@ -52,7 +52,7 @@ class Large:
                 size += SCORE_BYTES + packed_bytes(len(pairs[end][1]))
                 if size > RUN_BYTES and end > first:
                     break
-                self.table.put_score(pairs[end][1], pairs[end][0])
+                self.table.swap_score(pairs[end][1], pairs[end][0])
                 end += 1
             self.tree.add_run(run_of(pairs, first, end))
             first = end

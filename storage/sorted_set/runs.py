@@ -24,8 +24,9 @@ from librt.strings import (
     write_f64_le,
     write_i16_le,
 )
-from mypy_extensions import i16, i64
+from mypy_extensions import i16, i64, u8
 
+from headrace.storage.packed.buffer import empty_buffer, with_score
 from headrace.storage.packed.strings import count as strings_in
 from headrace.storage.packed.strings import (
     header_bytes,
@@ -34,7 +35,6 @@ from headrace.storage.packed.strings import (
     length_at,
     next_at,
     packed_bytes,
-    packed_string,
     write_string,
 )
 
@@ -130,31 +130,47 @@ def number_of(run: bytes, member: bytes) -> i64:
 def above_score(run: bytes, score: float, inclusive: bool) -> i64:
     """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
     low: i64 = 0
-    high = size_of(run)
-    while low < high:
-        middle = (low + high) >> 1
-        found = read_f64_le(run, HEAD_BYTES + SCORE_BYTES * middle)
-        if found < score or (inclusive and found == score):
-            low = middle + 1
-        else:
-            high = middle
+    left = size_of(run)
+    # A step takes half of what is left, whichever way it goes: nothing to guess for the processor.
+    if inclusive:
+        while left > 0:
+            half = (left + 1) >> 1
+            if read_f64_le(run, HEAD_BYTES + SCORE_BYTES * (low + half - 1)) <= score:
+                low += half
+            left -= half
+    else:
+        while left > 0:
+            half = (left + 1) >> 1
+            if read_f64_le(run, HEAD_BYTES + SCORE_BYTES * (low + half - 1)) < score:
+                low += half
+            left -= half
     return low
 
 
 def below(run: bytes, score: float, member: bytes) -> i64:
     """How many members stand before that of this name and score, whether it is there or not."""
     number = above_score(run, score, False)
-    size = size_of(run)
-    if number < size and read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number) == score:
-        place = place_of(run, number)
-        while (
-            number < size
-            and read_f64_le(run, HEAD_BYTES + SCORE_BYTES * number) == score
-            and compare_at(run, place, member) < 0
-        ):
-            place = next_at(run, place)
-            number += 1
+    if number < size_of(run) and score_at(run, number) == score:
+        number, _ = _spot_among_equals(run, number, score, member)
     return number
+
+
+def spot_of(run: bytes, score: float, member: bytes) -> tuple[i64, i64]:
+    """As ``below``, and the place where the next member begins, or where the run ends."""
+    number = above_score(run, score, False)
+    if number < size_of(run) and score_at(run, number) == score:
+        return _spot_among_equals(run, number, score, member)
+    return number, place_of(run, number)
+
+
+def _spot_among_equals(run: bytes, number: i64, score: float, member: bytes) -> tuple[i64, i64]:
+    """As ``spot_of``; ``number`` is that of the first member with this score."""
+    size = size_of(run)
+    place = place_of(run, number)
+    while number < size and score_at(run, number) == score and compare_at(run, place, member) < 0:
+        place = next_at(run, place)
+        number += 1
+    return number, place
 
 
 def below_member(run: bytes, member: bytes, inclusive: bool) -> i64:
@@ -171,18 +187,37 @@ def below_member(run: bytes, member: bytes, inclusive: bool) -> i64:
     return number
 
 
-def inserted(run: bytes, number: i64, score: float, member: bytes) -> bytes:
-    """The run with one member more, which gets this number."""
-    place = place_of(run, number)
+def inserted(run: bytes, number: i64, place: i64, score: float, member: bytes) -> bytes:
+    """The run with one member more, which gets this number and this place."""
+    size = size_of(run) + 1
     scored = HEAD_BYTES + SCORE_BYTES * number
-    return b"%b%b%b%b%b%b" % (
-        _head(size_of(run) + 1),
-        run[HEAD_BYTES:scored],
-        _packed_score(score),
-        run[scored:place],
-        packed_string(member),
-        run[place:],
-    )
+    out = empty_buffer()
+    out.write(run)
+    out.truncate(scored)
+    out[0] = u8(size & _BYTE)
+    out[1] = u8(size >> 8)
+    write_f64_le(out, score)
+    out.write(run[scored:place])
+    write_string(out, member)
+    if place < len(run):
+        out.write(run[place:])
+    return out.getvalue()
+
+
+def without_one(run: bytes, number: i64, place: i64) -> bytes:
+    """The run without the member that has this number and this place."""
+    size = size_of(run) - 1
+    scored = HEAD_BYTES + SCORE_BYTES * number
+    after = next_at(run, place)
+    out = empty_buffer()
+    out.write(run)
+    out.truncate(scored)
+    out[0] = u8(size & _BYTE)
+    out[1] = u8(size >> 8)
+    out.write(run[scored + SCORE_BYTES : place])
+    if after < len(run):
+        out.write(run[after:])
+    return out.getvalue()
 
 
 def without(run: bytes, first: i64, end: i64) -> bytes:
@@ -224,45 +259,38 @@ def joined(run: bytes, other: bytes) -> bytes:
 def moved(run: bytes, number: i64, to: i64, score: float) -> bytes:
     """The run with another score for a member, which then stands before the one numbered ``to``."""
     scored = HEAD_BYTES + SCORE_BYTES * number
-    packed = _packed_score(score)
     if number <= to <= number + 1:  # it stays where it is
-        return b"%b%b%b" % (run[:scored], packed, run[scored + SCORE_BYTES :])
+        return with_score(run, scored, score)
+    out = empty_buffer()
+    out.write(run)
     to_scored = HEAD_BYTES + SCORE_BYTES * to
     if to > number:
         place = place_of(run, number)
         after = next_at(run, place)
         to_place = next_at(run, after, to - number - 1)
-        return b"%b%b%b%b%b%b%b" % (
-            run[:scored],
-            run[scored + SCORE_BYTES : to_scored],
-            packed,
-            run[to_scored:place],
-            run[after:to_place],
-            run[place:after],
-            run[to_place:],
-        )
+        out.truncate(scored)
+        out.write(run[scored + SCORE_BYTES : to_scored])
+        write_f64_le(out, score)
+        out.write(run[to_scored:place])
+        out.write(run[after:to_place])
+        out.write(run[place:after])
+        out.write(run[to_place:])
+        return out.getvalue()
     to_place = place_of(run, to)
     place = next_at(run, to_place, number - to)
     after = next_at(run, place)
-    return b"%b%b%b%b%b%b%b" % (
-        run[:to_scored],
-        packed,
-        run[to_scored:scored],
-        run[scored + SCORE_BYTES : to_place],
-        run[place:after],
-        run[to_place:place],
-        run[after:],
-    )
+    out.truncate(to_scored)
+    write_f64_le(out, score)
+    out.write(run[to_scored:scored])
+    out.write(run[scored + SCORE_BYTES : to_place])
+    out.write(run[place:after])
+    out.write(run[to_place:place])
+    out.write(run[after:])
+    return out.getvalue()
 
 
 def _head(size: i64) -> bytes:
     return _HEADS[size] if size < _COMMON else int(size).to_bytes(2, "little")
-
-
-def _packed_score(score: float) -> bytes:
-    out = BytesWriter()
-    write_f64_le(out, score)
-    return out.getvalue()
 
 
 def member_at(run: bytes, place: i64) -> bytes:

@@ -33,18 +33,20 @@ from headrace.storage.sorted_set.runs import (
     member_at,
     moved,
     number_of,
-    part_of,
     run_of,
     score_at,
     size_of,
+    spot_of,
     without,
 )
+from headrace.storage.sorted_set.span import Span
 
 SORTED_SET: Final = b"zset"
 SAME: Final[i64] = 0  # what became of a member
 NEW: Final[i64] = 1
 CHANGED: Final[i64] = 2
 _DIGEST_NUMBER: Final = 3
+_SCATTERED: Final[i64] = 10_000
 _SMALL_BYTES: Final = 33 + 32  # of the ``bytes`` and of the object that holds it
 
 
@@ -114,13 +116,37 @@ class SortedSet(Collection):
 
     def runs(self, first: i64, end: i64) -> list[bytes]:
         """Runs of the members from rank ``first`` up to and without ``end``."""
+        return self.span(first, end).parts()
+
+    def span(self, first: i64, end: i64) -> Span:
+        """The members from rank ``first`` up to and without ``end``."""
         rep = self.rep
-        if first >= end:
-            return []
+        if first < end and isinstance(rep, Large):
+            return rep.tree.span(first, end)
+        found = Span()
         if isinstance(rep, bytes):
-            return [rep if end - first == size_of(rep) else part_of(rep, first, end)]
-        assert isinstance(rep, Large)
-        return rep.tree.runs(first, end)
+            found.add(rep, first, end)
+        return found
+
+    def span_of_scores(
+        self, low: float, above: bool, high: float, inclusive: bool, skipped: i64, most: i64
+    ) -> Span:
+        """Up to ``most`` members from one score on up to another one.
+
+        Args:
+            above: members of the lower score are left out; inclusive: those of the higher are not.
+            skipped: so many at the beginning are left out.
+        """
+        rep = self.rep
+        if isinstance(rep, Large):
+            return rep.tree.span_of_scores(low, above, high, inclusive, skipped, most)
+        assert isinstance(rep, bytes)
+        found = Span()
+        size = size_of(rep)
+        first = above_score(rep, low, above) + min(skipped, size)
+        end = above_score(rep, high, inclusive)
+        found.add(rep, first, first + most if end - first > most else end)
+        return found
 
     def scan(self, cursor: i64, least: i64) -> tuple[i64, list[tuple[bytes, float]]]:
         """Some members with their scores, and the next cursor; 0 begins, and is the end.
@@ -135,6 +161,23 @@ class SortedSet(Collection):
             return 0, found
         assert isinstance(rep, Large)
         return rep.scan(cursor, least, found), found
+
+    def is_scattered(self) -> bool:
+        """See ``Collection``."""
+        rep = self.rep
+        return isinstance(rep, Large) and rep.table.count >= _SCATTERED
+
+    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
+        """See ``Collection``."""
+        rep = self.rep
+        if isinstance(rep, Large):
+            rep.table.look_ahead(requests, first, end, place)
+
+    def take_ahead(self, element: bytes, at: i64) -> None:
+        """See ``Collection``."""
+        rep = self.rep
+        if isinstance(rep, Large):
+            rep.table.take_ahead(element, at)
 
     # Changing
 
@@ -154,7 +197,8 @@ class SortedSet(Collection):
             size = size_of(rep)
             if size < limits.elements and len(member) <= limits.element_bytes and size < MOST:
                 score += 0.0  # a 0 without a sign
-                self.rep = inserted(rep, below(rep, score, member), score, member)
+                number, place = spot_of(rep, score, member)
+                self.rep = inserted(rep, number, place, score, member)
                 return
             self.make_large()
             rep = self.rep
@@ -192,7 +236,7 @@ class SortedSet(Collection):
             self.rep = moved(rep, number_of(rep, member), below(rep, to, member), to)
             return
         assert isinstance(rep, Large)
-        rep.table.put_score(member, to)
+        rep.table.swap_score(member, to)
         rep.tree.move(member, score, to)
 
     def remove(self, member: bytes) -> bool:

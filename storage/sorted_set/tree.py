@@ -17,6 +17,7 @@ its place first.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 from librt.vecs import append, pop, vec
@@ -25,6 +26,7 @@ from mypy_extensions import i32, i64, mypyc_attr
 from headrace.storage.packed.strings import packed_bytes
 from headrace.storage.sorted_set.runs import (
     EMPTY,
+    HEAD_BYTES,
     above_score,
     below,
     below_member,
@@ -36,8 +38,11 @@ from headrace.storage.sorted_set.runs import (
     part_of,
     score_at,
     size_of,
+    spot_of,
     without,
+    without_one,
 )
+from headrace.storage.sorted_set.span import Span
 
 RUN_MEMBERS: Final[i64] = 64
 RUN_BYTES: Final[i64] = 4096  # of a run of more than one member
@@ -103,9 +108,8 @@ class Node:
         self.sizes = _with_size(self.sizes, at, size)
         self.size += size
 
-    def replace(self, at: i64, run: bytes) -> None:
-        """Let a run take the place of another one."""
-        size = size_of(run)
+    def replace(self, at: i64, run: bytes, size: i64) -> None:
+        """Let a run of so many members take the place of another one."""
         self.size += size - i64(self.sizes[at])
         self.runs[at] = run
         self.firsts[at] = score_at(run, 0)
@@ -120,12 +124,14 @@ class Node:
 
     def run_for(self, score: float, member: bytes) -> i64:
         """The last run that does not begin behind a member; else the first one."""
-        low: i64 = 0
-        high: i64 = len(self.firsts) - 1
+        firsts = self.firsts
+        low = _last_by(firsts, score, False)
+        high: i64 = len(firsts) - 1
+        if low == high or firsts[low + 1] != score:
+            return low
         while low < high:
             middle = (low + high + 1) >> 1
-            first = self.firsts[middle]
-            if first < score or (first == score and _begins_by(self.runs[middle], member)):
+            if firsts[middle] == score and _begins_by(self.runs[middle], member):
                 low = middle
             else:
                 high = middle - 1
@@ -211,37 +217,88 @@ class Tree:
                 high = middle - 1
         return self._before(at, low) + below_member(node.runs[low], member, inclusive)
 
-    def runs(self, first: i64, end: i64) -> list[bytes]:
-        """Runs of the members from rank ``first`` up to and without ``end``."""
-        found: list[bytes] = []
+    def span(self, first: i64, end: i64) -> Span:
+        """The members from rank ``first`` up to and without ``end``."""
+        found = Span()
         at: i64 = 0
         left = first
         nodes: i64 = len(self.nodes)
         while at < nodes and left >= i64(self._sizes[at]):
             left -= i64(self._sizes[at])
             at += 1
-        wanted = end - first
-        while wanted > 0 and at < nodes:
-            node = self.nodes[at]
-            number: i64 = 0
-            runs: i64 = len(node.runs)
-            while number < runs and left >= i64(node.sizes[number]):
-                left -= i64(node.sizes[number])
-                number += 1
-            while number < runs and wanted > 0:
-                run = node.runs[number]
-                size = i64(node.sizes[number])
-                if left or wanted < size:
-                    stop = min(size, left + wanted)
-                    found.append(part_of(run, left, stop))
-                    wanted -= stop - left
-                    left = 0
-                else:
-                    found.append(run)
-                    wanted -= size
-                number += 1
-            at += 1
+        if at == nodes:
+            return found
+        sizes = self.nodes[at].sizes
+        number: i64 = 0
+        while left >= i64(sizes[number]):
+            left -= i64(sizes[number])
+            number += 1
+        self._add_from(found, at, number, left, end - first, inf, True)
         return found
+
+    def span_of_scores(
+        self, low: float, above: bool, high: float, inclusive: bool, skipped: i64, most: i64
+    ) -> Span:
+        """Up to ``most`` members from one score on up to another one.
+
+        Args:
+            above: members of the lower score are left out; inclusive: those of the higher are not.
+            skipped: so many at the beginning are left out.
+        """
+        found = Span()
+        if not self.nodes:
+            return found
+        at = _last_by(self._firsts, low, above)
+        node = self.nodes[at]
+        number = _last_by(node.firsts, low, above)
+        first = above_score(node.runs[number], low, above) + min(skipped, self.size)
+        nodes: i64 = len(self.nodes)
+        while first >= i64(node.sizes[number]):
+            first -= i64(node.sizes[number])
+            number += 1
+            if number == len(node.runs):
+                at += 1
+                while at < nodes and first >= i64(self._sizes[at]):
+                    first -= i64(self._sizes[at])
+                    at += 1
+                if at == nodes:
+                    return found
+                node = self.nodes[at]
+                number = 0
+        self._add_from(found, at, number, first, most, high, inclusive)
+        return found
+
+    def _add_from(
+        self,
+        found: Span,
+        at: i64,
+        number: i64,
+        first: i64,
+        most: i64,
+        high: float,
+        inclusive: bool,
+    ) -> None:
+        """Add up to ``most`` members up to a score, from a place in a run of a node on."""
+        nodes: i64 = len(self.nodes)
+        while at < nodes:
+            node = self.nodes[at]
+            runs: i64 = len(node.runs)
+            while number < runs:
+                run = node.runs[number]
+                end = i64(node.sizes[number])
+                last = score_at(run, end - 1)
+                if last > high or (last == high and not inclusive):
+                    end = above_score(run, high, inclusive)
+                    most = min(most, end - first)
+                if end - first >= most:
+                    found.add(run, first, first + most)
+                    return
+                found.add(run, first, end)
+                most -= end - first
+                first = 0
+                number += 1
+            number = 0
+            at += 1
 
     def _before(self, at: i64, run: i64) -> i64:
         """How many members stand before a run of a node."""
@@ -257,12 +314,14 @@ class Tree:
 
     def _node_for(self, score: float, member: bytes) -> i64:
         """The last node that does not begin behind a member; else the first one."""
-        low: i64 = 0
-        high: i64 = len(self._firsts) - 1
+        firsts = self._firsts
+        low = _last_by(firsts, score, False)
+        high: i64 = len(firsts) - 1
+        if low == high or firsts[low + 1] != score:
+            return low
         while low < high:
             middle = (low + high + 1) >> 1
-            first = self._firsts[middle]
-            if first < score or (first == score and _begins_by(self.nodes[middle].runs[0], member)):
+            if firsts[middle] == score and _begins_by(self.nodes[middle].runs[0], member):
                 low = middle
             else:
                 high = middle - 1
@@ -272,34 +331,38 @@ class Tree:
 
     def insert(self, score: float, member: bytes) -> None:
         """Add a member that is not there."""
-        self.size += 1
         if not self.nodes:
             node = Node()
-            node.put(0, inserted(EMPTY, 0, score, member))
+            node.put(0, inserted(EMPTY, 0, HEAD_BYTES, score, member))
             self._put_node(0, node)
+            self.size += 1
             return
         at = self._node_for(score, member)
+        self._put_into(at, self.nodes[at].run_for(score, member), score, member)
+
+    def _put_into(self, at: i64, number: i64, score: float, member: bytes) -> None:
+        """Add a member that is not there to a run of a node, which is the one for it."""
+        self.size += 1
         node = self._own(at)
-        number = node.run_for(score, member)
         run = node.runs[number]
-        place = below(run, score, member)
+        rank, place = spot_of(run, score, member)
         size = i64(node.sizes[number])
         if size < RUN_MEMBERS and i64(len(run)) + packed_bytes(len(member)) <= RUN_BYTES:
-            node.replace(number, inserted(run, place, score, member))
+            node.replace(number, inserted(run, rank, place, score, member), size + 1)
             self._note(at)
             return
-        alone = inserted(EMPTY, 0, score, member)
+        alone = inserted(EMPTY, 0, HEAD_BYTES, score, member)
         # Where members come in order, the runs that they leave behind stay full.
-        if place == size and number == len(node.runs) - 1 and at == len(self.nodes) - 1:
+        if rank == size and number == len(node.runs) - 1 and at == len(self.nodes) - 1:
             node.put(number + 1, alone)
-        elif place == 0 and number == 0 and at == 0:
+        elif rank == 0 and number == 0 and at == 0:
             node.put(0, alone)
         elif size == 1:
-            node.put(number + place, alone)
+            node.put(number + rank, alone)
         else:
-            whole = inserted(run, place, score, member)
+            whole = inserted(run, rank, place, score, member)
             half = (size + 1) >> 1
-            node.replace(number, part_of(whole, 0, half))
+            node.replace(number, part_of(whole, 0, half), half)
             node.put(number + 1, part_of(whole, half, size + 1))
         self._note(at)
         runs: i64 = len(node.runs)
@@ -317,28 +380,36 @@ class Tree:
         node = self._own(at)
         number = node.run_for(score, member)
         run = node.runs[number]
-        place = below(run, score, member)
+        rank, place = spot_of(run, score, member)
         self.size -= 1
-        self._shrink(at, number, without(run, place, place + 1))
+        self._shrink(at, number, without_one(run, rank, place))
 
     def move(self, member: bytes, score: float, to: float) -> None:
         """Give a member that is there another score."""
         at = self._node_for(score, member)
-        node = self.nodes[at]
-        number = node.run_for(score, member)
-        if at == self._node_for(to, member) and number == node.run_for(to, member):
-            run = node.runs[number]
-            place = below(run, score, member)
-            node = self._own(at)
-            node.replace(number, moved(run, place, below(run, to, member), to))
+        number = self.nodes[at].run_for(score, member)
+        to_at = self._node_for(to, member)
+        to_number = self.nodes[to_at].run_for(to, member)
+        node = self._own(at)
+        run = node.runs[number]
+        size = i64(node.sizes[number])
+        if at == to_at and number == to_number:
+            rank = below(run, score, member)
+            node.replace(number, moved(run, rank, below(run, to, member), to), size)
             self._note(at)
-            return
-        self.remove(score, member)
-        self.insert(to, member)
+        elif size > _FEW_MEMBERS:  # so it stays where it is, and so do all others
+            rank, place = spot_of(run, score, member)
+            self.size -= 1
+            node.replace(number, without_one(run, rank, place), size - 1)
+            self._note(at)
+            self._put_into(to_at, to_number, to, member)
+        else:
+            self.remove(score, member)
+            self.insert(to, member)
 
     def take(self, first: i64, end: i64) -> list[bytes]:
         """Take out the members from rank ``first`` up to and without ``end``; runs of them."""
-        found = self.runs(first, end)
+        found = self.span(first, end).parts()
         for run in found:
             size = size_of(run)
             left = first
@@ -369,9 +440,9 @@ class Tree:
             if size + size_of(after) <= RUN_MEMBERS and len(run) + len(after) <= RUN_BYTES:
                 node.drop(number + 1)
                 run = joined(run, after)
-            node.replace(number, run)
+            node.replace(number, run, size_of(run))
         else:
-            node.replace(number, run)
+            node.replace(number, run, size)
         self._note(at)
         if len(node.runs) < _FEW_RUNS and at + 1 < len(self.nodes):
             other = self.nodes[at + 1]
@@ -451,12 +522,18 @@ class Tree:
 def _last_by(firsts: vec[float], score: float, inclusive: bool) -> i64:
     """The last one that begins with a lower score, or, if ``inclusive``, this one; else 0."""
     low: i64 = 0
-    high: i64 = len(firsts) - 1
-    while low < high:
-        middle = (low + high + 1) >> 1
-        first = firsts[middle]
-        if first < score or (inclusive and first == score):
-            low = middle
-        else:
-            high = middle - 1
+    left: i64 = len(firsts)
+    # A step takes half of what is left, whichever way it goes: nothing to guess for the processor.
+    if inclusive:
+        while left > 1:
+            half = left >> 1
+            if firsts[low + half] <= score:
+                low += half
+            left -= half
+    else:
+        while left > 1:
+            half = left >> 1
+            if firsts[low + half] < score:
+                low += half
+            left -= half
     return low

@@ -23,7 +23,7 @@ def hget_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single fields of hashes of which no field expires."""
-    values = Values(call, requests, end, of_elements=True)
+    values = Values(call, requests, end, element_at=2)
     out = Packer(call.session.resp3)
     hits = 0
     at = first
@@ -91,7 +91,7 @@ def hset_alike(
         return NONE_ALIKE, NO_REPLIES
     limits = server.data.hash_limits
     fits = width == _SET_WORDS and limits.elements > 0  # else ``fit`` has to look at all words
-    values = Values(call, requests, end, writes=True, of_elements=True)
+    values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     at = first
     while at < end:
@@ -125,7 +125,7 @@ def hincrby_alike(
     if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = call.server.data.hash_limits
-    values = Values(call, requests, end, writes=True, of_elements=True)
+    values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     at = first
     while at < end:

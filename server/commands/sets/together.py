@@ -26,7 +26,7 @@ def sadd_alike(
     limits = set_limits(call.server.config)
     width = len(requests[first])
     count = width - 2
-    values = Values(call, requests, end, writes=True, of_elements=True)
+    values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     records: list[list[bytes]] = []
     total = 0
@@ -67,7 +67,7 @@ def srem_alike(
         return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
     width = len(requests[first])
-    values = Values(call, requests, end, writes=True, of_elements=True)
+    values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     records: list[list[bytes]] = []
     total = 0
@@ -96,7 +96,7 @@ def sismember_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that are looked for in sets."""
-    values = Values(call, requests, end, of_elements=True)
+    values = Values(call, requests, end, element_at=2)
     out = Packer(call.session.resp3)
     hits = 0
     at = first

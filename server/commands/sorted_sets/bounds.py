@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import NOT_AN_INTEGER, CommandError
 from headrace.compat.floats import parse_bound
@@ -13,6 +13,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.compat.sorted_set_errors import BOUND_NOT_A_FLOAT, BOUND_NOT_A_NAME
 from headrace.storage.sorted_set.lex import HIGHEST, LOWEST, MEMBER, LexBound, LexRange
 from headrace.storage.sorted_set.sorted_set import SortedSet
+from headrace.storage.sorted_set.span import Span
 
 BY_RANK: Final = 0
 BY_SCORE: Final = 1
@@ -20,6 +21,7 @@ BY_NAME: Final = 2
 _PARENTHESIS: Final = 0x28
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Bounds:
     """A range that was asked for.
 
@@ -68,10 +70,10 @@ class Bounds:
         if self.kind == BY_NAME:
             assert self._names is not None
             return value.lex_ranks(self._names, self.reverse, skipped)
+        if self._is_empty():
+            return 0, 0
         low = self._low
         high = self._high
-        if low > high or (low == high and (self._without_low or self._without_high)):
-            return 0, 0
         first = value.above_score(low, self._without_low)
         end = value.above_score(high, not self._without_high)
         if skipped:
@@ -81,6 +83,24 @@ class Bounds:
             else:
                 first += min(skipped, left)
         return first, end
+
+    def span(self, value: SortedSet, skipped: i64, most: i64) -> Span:
+        """Up to ``most`` members in a range of scores, which is walked from its beginning.
+
+        Args:
+            skipped: so many are left out before.
+        """
+        if self._is_empty():
+            return Span()
+        return value.span_of_scores(
+            self._low, self._without_low, self._high, not self._without_high, skipped, most
+        )
+
+    def _is_empty(self) -> bool:
+        """Whether no score can be in the range."""
+        low = self._low
+        high = self._high
+        return low > high or (low == high and (self._without_low or self._without_high))
 
     def _by_rank(self, size: i64) -> tuple[i64, i64]:
         first = self._first

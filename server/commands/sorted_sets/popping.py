@@ -24,6 +24,7 @@ from headrace.server.dispatch.timeouts import deadline_of_seconds
 from headrace.server.waiting.elements import ElementOf
 from headrace.server.waiting.waiters import Parked
 from headrace.storage.sorted_set.sorted_set import SORTED_SET, SortedSet, pairs_of
+from headrace.storage.sorted_set.span import span_of
 
 _ELEMENT: Final = ElementOf(SORTED_SET, SortedSet)
 _POP_KEY: Final = (KeySpec("RW ACCESS DELETE"),)
@@ -88,9 +89,9 @@ def _pop(call: Call, greatest: bool) -> object:
     runs = popping.take(key, value, most, counted)
     resp3 = call.session.resp3
     if counted:
-        return members_reply(resp3, runs, popping.count, greatest, True)
+        return members_reply(resp3, span_of(runs), greatest, True)
     out = Packer(resp3)
-    add_members(out, resp3, runs, 1, greatest, True, False)
+    add_members(out, span_of(runs), greatest, True, False)
     return out.packed()
 
 
@@ -130,7 +131,7 @@ class _Wanted:
                 out = Packer(resp3)
                 out.array(2)
                 out.text(key)
-                add_members(out, resp3, runs, popping.count, self.greatest, True, True)
+                add_members(out, span_of(runs), self.greatest, True, True)
                 return out.packed()
         return None
 

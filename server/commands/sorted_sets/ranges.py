@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.compat.sorted_set_errors import LIMIT_OF_RANKS, SCORES_OF_NAMES
@@ -22,6 +22,7 @@ from headrace.storage.sorted_set.sorted_set import (
     pairs_of,
     sorted_set_of,
 )
+from headrace.storage.sorted_set.span import Span
 
 _ANY: Final = -1  # the kind, or the direction, is an option
 _FORWARD: Final = 0
@@ -29,6 +30,7 @@ _REVERSE: Final = 1
 _NO_LIMIT: Final = -1
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Range:
     """What a command of this module asks for: a key, bounds and options.
 
@@ -74,8 +76,17 @@ class Range:
         if reverse and kind != BY_RANK:
             low, high = high, low
         self.by_rank: Final = kind == BY_RANK
+        self._by_score: Final = kind == BY_SCORE
         self.reverse: Final = reverse
         self._bounds: Final = Bounds(kind, low, high, reverse)
+
+    def span(self, value: SortedSet) -> Span:
+        """The members of a set that are asked for."""
+        if self._by_score and not self.reverse and self._offset >= 0:
+            most: i64 = value.size() if self._limit < 0 else self._limit
+            return self._bounds.span(value, self._offset, most)
+        first, end = self.ranks(value)
+        return value.span(first, end)
 
     def ranks(self, value: SortedSet) -> tuple[i64, i64]:
         """The first rank of a set that is asked for, and the one behind the last."""
@@ -92,15 +103,18 @@ class Range:
         return first, end
 
 
+def any_range(argv: list[bytes]) -> Range:
+    """What a ZRANGE asks for; raises CommandError if it is not well formed."""
+    return Range(argv, 1, _ANY, _ANY, False)
+
+
 def _answer(call: Call, kind: int, direction: int) -> object:
     wanted = Range(call.argv, 1, kind, direction, False)
     value = sorted_set_at(call, wanted.key)
     if value is None:
         return []
-    first, end = wanted.ranks(value)
-    runs = value.runs(first, end)
-    count = int(end - first)
-    return members_reply(call.session.resp3, runs, count, wanted.reverse, wanted.scores)
+    span = wanted.span(value)
+    return members_reply(call.session.resp3, span, wanted.reverse, wanted.scores)
 
 
 @command("ZRANGE", arity=-4, flags=READONLY, keys=READ_KEY, acl=("sortedset",))
@@ -152,8 +166,7 @@ def zrangestore(call: Call) -> object:
     value = sorted_set_at(call, wanted.key)
     pairs: list[tuple[float, bytes]] = []
     if value is not None:
-        first, end = wanted.ranks(value)
-        for run in value.runs(first, end):
+        for run in wanted.span(value).parts():
             pairs.extend([(score, member) for member, score in pairs_of(run)])
         _lose_signs(call, pairs, wanted)
     made = sorted_set_of(pairs, limits(call))

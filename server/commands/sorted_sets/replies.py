@@ -4,58 +4,56 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from headrace.protocol.packing import Packer
+from headrace.protocol.packing import Packer, packed_strings
 from headrace.protocol.replies import Packed
 from headrace.storage.packed.strings import next_at
-from headrace.storage.sorted_set.runs import first_place, score_at, size_of
+from headrace.storage.sorted_set.runs import place_of, score_at
+from headrace.storage.sorted_set.span import Span
 
 
-def members_reply(
-    resp3: bool, runs: list[bytes], count: int, reverse: bool, scores: bool
-) -> Packed:
+def members_reply(resp3: bool, span: Span, reverse: bool, scores: bool) -> Packed:
     """An array of members, in RESP3 of pairs where scores are asked for.
 
     Args:
-        runs: with all of them, in order; reverse: the last one comes first.
-        count: how many there are.
+        reverse: the last one comes first.
     """
+    if not scores and not reverse:
+        return packed_strings(int(span.count), span.strings())
     out = Packer(resp3)
-    add_members(out, resp3, runs, count, reverse, scores, resp3)
+    add_members(out, span, reverse, scores, resp3)
     return out.packed()
 
 
-def add_members(
-    out: Packer,
-    resp3: bool,
-    runs: list[bytes],
-    count: int,
-    reverse: bool,
-    scores: bool,
-    pairs: bool,
-) -> None:
+def add_members(out: Packer, span: Span, reverse: bool, scores: bool, pairs: bool) -> None:
     """As ``members_reply``, as a part of a reply.
 
     Args:
         pairs: each member is an array of its own with its score.
     """
     nested = scores and pairs
-    out.array(count if nested or not scores else 2 * count)
+    count = int(span.count)
+    out.array(2 * count if scores and not nested else count)
+    at: i64 = 0
+    runs: i64 = len(span.runs)
     if reverse:
-        for run in reversed(runs):
-            _add_reversed(out, run, scores, nested)
+        at = runs
+        while at > 0:
+            at -= 1
+            first, end = span.bounds(at)
+            _add_reversed(out, span.runs[at], first, end, scores, nested)
+    elif scores:
+        while at < runs:
+            first, end = span.bounds(at)
+            _add_scored(out, span.runs[at], first, end, nested)
+            at += 1
     else:
-        for run in runs:
-            if scores:
-                _add_scored(out, run, nested)
-            else:
-                out.strings(run[first_place(run) :])
+        for piece in span.strings():
+            out.strings(piece)
 
 
-def _add_scored(out: Packer, run: bytes, nested: bool) -> None:
-    size = size_of(run)
-    place = first_place(run)
-    number: i64 = 0
-    while number < size:
+def _add_scored(out: Packer, run: bytes, number: i64, end: i64, nested: bool) -> None:
+    place = place_of(run, number)
+    while number < end:
         after = next_at(run, place)
         if nested:
             out.array(2)
@@ -65,17 +63,20 @@ def _add_scored(out: Packer, run: bytes, nested: bool) -> None:
         number += 1
 
 
-def _add_reversed(out: Packer, run: bytes, scores: bool, nested: bool) -> None:
+def _add_reversed(
+    out: Packer, run: bytes, first: i64, number: i64, scores: bool, nested: bool
+) -> None:
     places: list[i64] = []
-    place = first_place(run)
-    end: i64 = len(run)
-    while place < end:
+    place = place_of(run, first)
+    at = first
+    while at < number:
         places.append(place)
         place = next_at(run, place)
-    number: i64 = size_of(run)
-    while number > 0:
+        at += 1
+    end = place
+    while number > first:
         number -= 1
-        place = places[number]
+        place = places[number - first]
         if nested:
             out.array(2)
         out.strings(run[place:end])

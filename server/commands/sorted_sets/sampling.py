@@ -50,7 +50,7 @@ def zrandmember(call: Call) -> object:
         return []
     size = value.size()
     if count >= size:
-        return members_reply(call.session.resp3, value.runs(0, size), size, False, scores)
+        return members_reply(call.session.resp3, value.span(0, size), False, scores)
     if count > 0:
         return _members(call, value, generator().sample(range(size), count), scores)
     numbers = generator()

@@ -372,7 +372,7 @@ def test_keys_that_differ_in_one_byte_differ() -> None:
 def test_what_was_looked_at_ahead_is_found_although_buckets_are_split() -> None:
     requests = [[b"SADD", b"k", b"%d" % number] for number in range(500)]
     table = Table(MEMBERS, SEED)
-    table.look_ahead(requests, 100, 500)
+    table.look_ahead(requests, 100, 500, 2)
     for at in range(100, 500):
         member = requests[at][2]
         if at % 3:

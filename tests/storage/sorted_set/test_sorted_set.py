@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.storage.digest import Digest
 from headrace.storage.limits import SmallLimits
+from headrace.storage.packed.strings import unpack
 from headrace.storage.sorted_set.large import Large
 from headrace.storage.sorted_set.lex import HIGHEST, LOWEST, MEMBER, LexBound, LexRange
 from headrace.storage.sorted_set.runs import is_sound_run
@@ -138,11 +139,24 @@ def ask(chance: random.Random, value: SortedSet, model: Model, kind: str) -> Non
     first = chance.randrange(len(order) + 1)
     end = min(len(order), first + chance.randrange(100))
     assert flat(value.runs(first, end)) == order[first:end]
+    span = value.span(first, end)
+    assert span.count == end - first
+    assert unpack(b"".join(span.strings())) == [each for _, each in order[first:end]]
+    other = chosen_score(chance, kind)
+    above, inclusive = chance.random() < 0.5, chance.random() < 0.5
+    start_at = bisect.bisect_left(order, (bound, b"\xff" * 100 if above else b""))
+    end_at = bisect.bisect_left(order, (other, b"\xff" * 100 if inclusive else b""))
+    skipped = chance.choice([0, 0, 1, 50, 400, 1 << 62])
+    most = chance.choice([0, 1, 10, 500, 1 << 62])
+    span = value.span_of_scores(bound, above, other, inclusive, skipped, most)
+    wanted = order[start_at + skipped : max(start_at, end_at)][:most]
+    assert flat(span.parts()) == wanted
+    assert span.count == len(wanted)
     if kind == "equal":
         low, high = chosen_member(chance, 4000), chosen_member(chance, 4000)
         exclusive = chance.random() < 0.5
-        wanted = LexRange(LexBound(MEMBER, low, exclusive), LexBound(MEMBER, high, exclusive))
-        start, stop = value.lex_ranks(wanted, chance.random() < 0.5, 0)
+        names = LexRange(LexBound(MEMBER, low, exclusive), LexBound(MEMBER, high, exclusive))
+        start, stop = value.lex_ranks(names, chance.random() < 0.5, 0)
         inside = [
             each
             for _, each in order

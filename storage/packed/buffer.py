@@ -1,0 +1,45 @@
+"""A buffer in which pieces are put together: one for all, because it is made into bytes at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_f64_le
+from mypy_extensions import i64
+
+_SCORE_BYTES: Final[i64] = 8
+_KEPT_BYTES: Final = 1 << 16
+
+
+class _Kept:
+    """A buffer that is used again and again, unless it has become large."""
+
+    def __init__(self) -> None:
+        self.out = BytesWriter()
+
+
+_kept: Final = _Kept()
+
+
+def empty_buffer() -> BytesWriter:
+    """The buffer, with nothing in it."""
+    out = _kept.out
+    if len(out) > _KEPT_BYTES:
+        out = BytesWriter()
+        _kept.out = out
+    out.truncate(0)
+    return out
+
+
+def with_score(piece: bytes, place: i64, score: float) -> bytes:
+    """A piece with another double at a place, where it has one."""
+    out = empty_buffer()
+    out.write(piece)
+    write_f64_le(out, score)
+    end: i64 = len(piece)
+    at: i64 = 0
+    while at < _SCORE_BYTES:
+        out[place + at] = out[end + at]
+        at += 1
+    out.truncate(end)
+    return out.getvalue()
