@@ -5,13 +5,21 @@ from __future__ import annotations
 from math import copysign, isinf, isnan
 from typing import Final
 
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i16_le, write_i32_le
+from mypy_extensions import i16, i32, i64
 
 from headrace.protocol.grisu import digits_of, exponent_of_last
-from headrace.protocol.wire import DECIMALS
+from headrace.protocol.wire import DECIMALS, write_bulk, write_digits
 
 _WHOLE: Final = float(1 << 62)
 _SHORT: Final[i64] = 1000
+_EXACT: Final = 1e15  # whole numbers below have fewer than 16 digits
+_DOLLAR_LINE: Final[i64] = 0x0A0D3024  # ``$0\r\n`` with the lowest byte first
+_LONG_LINE: Final[i64] = 0x0D303124  # ``$10\r``, to be followed by a line feed
+_LINE_FEED: Final = 0x0A
+_END_OF_LINE: Final[i16] = 0x0A0D
+_COMMA: Final = 0x2C
+_MINUS: Final = 0x2D
 
 
 def double(value: float) -> bytes:
@@ -25,6 +33,44 @@ def double(value: float) -> bytes:
         if float(whole) == value and whole:
             return DECIMALS[whole] if 0 < whole < _SHORT else b"%d" % int(whole)
     return in_digits(value)
+
+
+def write_double(out: BytesWriter, value: float, resp3: bool) -> None:
+    """Append a double to ``out``: in RESP2 as a bulk string."""
+    if -_EXACT < value < _EXACT:
+        whole: i64 = i64(value)
+        if whole and float(whole) == value:
+            _write_whole(out, whole, resp3)
+            return
+    text = double(value)
+    if resp3:
+        out.append(_COMMA)
+        out.write(text)
+        write_i16_le(out, _END_OF_LINE)
+    else:
+        write_bulk(out, text)
+
+
+def _write_whole(out: BytesWriter, number: i64, resp3: bool) -> None:
+    """Write a whole number without making its digits first."""
+    amount = -number if number < 0 else number
+    if resp3:
+        out.append(_COMMA)
+    else:
+        size: i64 = 1 if number > 0 else 2
+        limit: i64 = 10
+        while limit <= amount:
+            limit *= 10
+            size += 1
+        if size < 10:
+            write_i32_le(out, i32(_DOLLAR_LINE + (size << 8)))
+        else:
+            write_i32_le(out, i32(_LONG_LINE + ((size - 10) << 16)))
+            out.append(_LINE_FEED)
+    if number < 0:
+        out.append(_MINUS)
+    write_digits(out, amount)
+    write_i16_le(out, _END_OF_LINE)
 
 
 def in_digits(value: float) -> bytes:

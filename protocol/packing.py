@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i16_le
-from mypy_extensions import i16, i64, mypyc_attr
+from librt.strings import BytesWriter
+from mypy_extensions import i64, mypyc_attr
 
-from headrace.protocol.doubles import double
+from headrace.protocol.doubles import write_double
 from headrace.protocol.ids import id_line, id_lines, write_id
 from headrace.protocol.replies import (
     BigNumber,
@@ -43,8 +43,6 @@ from headrace.protocol.wire import (
 )
 
 NOT_SHOWN: Final = -1  # for an idle time: an entry is shown without it
-_COMMA: Final = 0x2C
-_END_OF_LINE: Final[i16] = 0x0A0D
 _PAIR: Final = array_header(2)
 _FOUR: Final = array_header(4)
 _NEVER_DELIVERED: Final = integer(0) + integer(0)
@@ -118,13 +116,7 @@ class Packer:
 
     def double(self, value: float) -> None:
         """Add a double."""
-        text = double(value)
-        if self._resp3:
-            self._out.append(_COMMA)
-            self._out.write(text)
-            write_i16_le(self._out, _END_OF_LINE)
-        else:
-            write_bulk(self._out, text)
+        write_double(self._out, value, self._resp3)
 
     def null(self) -> None:
         """Add what stands for no value."""

@@ -51,17 +51,18 @@ def write_integer(out: BytesWriter, number: int) -> None:
     else:
         out.append(_COLON)
         if 0 <= number <= WORD_MAX:
-            _write_digits(out, number)
+            write_digits(out, number)
         else:
             out.write(b"%d" % number)
         write_i16_le(out, _END_OF_LINE)
 
 
-def _write_digits(out: BytesWriter, number: i64) -> None:
+def write_digits(out: BytesWriter, number: i64) -> None:
+    """Append a number that is not negative to ``out``, and nothing else."""
     if number < 1000:
         out.write(DECIMALS[number])
     else:
-        _write_digits(out, number // 1000)
+        write_digits(out, number // 1000)
         out.write(THOUSANDTHS[number % 1000])
 
 
