@@ -9,6 +9,7 @@ from headrace.server.commands.sorted_sets import (  # noqa: F401
     reading,
     removing,
     sampling,
+    together,
 )
 
 documented_in("headrace.server.commands.sorted_sets.docs")
