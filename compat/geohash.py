@@ -8,9 +8,10 @@ Source: geohash.c and geohash_helper.c of Redis.
 
 from __future__ import annotations
 
-from math import asin, cos, fabs, isfinite, nan, pi, sin, sqrt
+from math import asin, cos, fabs, inf, isfinite, nan, pi, sin, sqrt
 from typing import Final
 
+from librt.vecs import append, vec
 from mypy_extensions import i64
 
 STEPS: Final = 26  # bits of either coordinate
@@ -20,9 +21,15 @@ _SCORE_BITS: Final = 52
 _EARTH_RADIUS_M: Final = 6372797.560856
 _MERCATOR_MAX: Final = 20037726.37
 _RADIANS: Final = pi / 180.0
-_EVEN: Final = 0x5555555555555555
-_ODD: Final = 0xAAAAAAAAAAAAAAAA
+_SPREAD_MAX: Final = float(1 << 54)  # scores below have no bits but those of coordinates
 _PLAIN_MAX: Final = float(1 << 61)  # scores below are taken as machine words
+_POWERS: Final = [float(1 << steps) for steps in range(STEPS + 1)]
+_HEIGHT: Final = LATITUDE_MAX + LATITUDE_MAX
+_WIDTH: Final = LONGITUDE_MAX + LONGITUDE_MAX
+# What is this much farther, or nearer, than the bound is so whatever the last digits of a sum are.
+_FARTHER: Final = 1.0 + 1e-9
+_NEARER: Final = 1.0 - 1e-9
+_LITTLE: Final = 1e-9
 _ALPHABET: Final = b"0123456789bcdefghjkmnpqrstuvwxyz"
 _TEXT_DIGITS: Final = 10
 
@@ -36,6 +43,16 @@ def spread(number: i64) -> i64:
     return (number | number << 1) & 0x1555555555555555
 
 
+def _gathered(number: i64) -> i64:
+    """Every second bit of 54, the lowest one first."""
+    number &= 0x15555555555555
+    number = (number | number >> 1) & 0x33333333333333
+    number = (number | number >> 2) & 0x0F0F0F0F0F0F0F
+    number = (number | number >> 4) & 0x00FF00FF00FF00FF
+    number = (number | number >> 8) & 0x0000FFFF0000FFFF
+    return (number | number >> 16) & 0xFFFFFFFF
+
+
 def _squeezed(number: i64) -> i64:
     """Every second bit of 32, the lowest one first."""
     number &= 0x55555555
@@ -45,42 +62,55 @@ def _squeezed(number: i64) -> i64:
     return (number | number >> 8) & 0x0000FFFF
 
 
-def _encode(longitude: float, latitude: float, steps: int, latitude_max: float) -> int:
+def _encode(longitude: float, latitude: float, steps: i64, latitude_max: float) -> i64:
     """The bits of a place, ``steps`` for each of its coordinates."""
-    power = float(1 << steps)
+    power = _POWERS[steps]
     latitude_part = (latitude + latitude_max) / (latitude_max + latitude_max) * power
-    longitude_part = (longitude + LONGITUDE_MAX) / (LONGITUDE_MAX + LONGITUDE_MAX) * power
-    return int(spread(int(latitude_part))) | int(spread(int(longitude_part))) << 1
+    longitude_part = (longitude + LONGITUDE_MAX) / _WIDTH * power
+    return spread(i64(latitude_part)) | spread(i64(longitude_part)) << 1
 
 
 def score_of(longitude: float, latitude: float) -> int:
     """The score of a place, which is between the bounds."""
-    return _encode(longitude, latitude, STEPS, LATITUDE_MAX)
+    return int(_encode(longitude, latitude, STEPS, LATITUDE_MAX))
 
 
-class Place:
-    """Where a score is: the middle of its box."""
+def place_of(score: float) -> tuple[float, float]:
+    """Where a score is, the middle of its box: longitude and latitude."""
+    north: i64 = 0
+    east: i64 = 0
+    if 0 <= score < _SPREAD_MAX:
+        bits: i64 = i64(score)
+        north = _gathered(bits)
+        east = _gathered(bits >> 1)
+    else:
+        low, high = _halves(score)
+        north = _squeezed(low) | _squeezed(high) << 16
+        east = _squeezed(low >> 1) | _squeezed(high >> 1) << 16
+    power = 67108864.0
+    south_end = -LATITUDE_MAX + (float(north) / power) * _HEIGHT
+    north_end = -LATITUDE_MAX + (float(north + 1) / power) * _HEIGHT
+    west_end = -LONGITUDE_MAX + (float(east) / power) * _WIDTH
+    east_end = -LONGITUDE_MAX + (float(east + 1) / power) * _WIDTH
+    longitude = (west_end + east_end) / 2
+    latitude = (south_end + north_end) / 2
+    return _between(longitude, LONGITUDE_MAX), _between(latitude, LATITUDE_MAX)
 
-    def __init__(self, score: float) -> None:
-        if 0 <= score < _PLAIN_MAX:
-            bits: i64 = i64(score)
-            low: i64 = bits & 0xFFFFFFFF
-            high: i64 = bits >> 32
-        else:
-            word = _as_word(score)
-            low = word & 0xFFFFFFFF
-            high = word >> 32
-        north: i64 = _squeezed(low) | _squeezed(high) << 16
-        east: i64 = _squeezed(low >> 1) | _squeezed(high >> 1) << 16
-        power = 67108864.0
-        height = LATITUDE_MAX + LATITUDE_MAX
-        width = LONGITUDE_MAX + LONGITUDE_MAX
-        south_end = -LATITUDE_MAX + (float(north) / power) * height
-        north_end = -LATITUDE_MAX + (float(north + 1) / power) * height
-        west_end = -LONGITUDE_MAX + (float(east) / power) * width
-        east_end = -LONGITUDE_MAX + (float(east + 1) / power) * width
-        self.longitude = min(max((west_end + east_end) / 2, -LONGITUDE_MAX), LONGITUDE_MAX)
-        self.latitude = min(max((south_end + north_end) / 2, -LATITUDE_MAX), LATITUDE_MAX)
+
+def _between(coordinate: float, most: float) -> float:
+    """A coordinate, or the bound that it is beyond."""
+    if coordinate > most:
+        return most
+    return max(coordinate, -most)
+
+
+def _halves(score: float) -> tuple[i64, i64]:
+    """The lower and the upper 32 bits of a score."""
+    if 0 <= score < _PLAIN_MAX:
+        bits: i64 = i64(score)
+        return bits & 0xFFFFFFFF, bits >> 32
+    word = _as_word(score)
+    return word & 0xFFFFFFFF, word >> 32
 
 
 def _as_word(score: float) -> int:
@@ -92,8 +122,8 @@ def _as_word(score: float) -> int:
 
 def text_of(score: float) -> bytes:
     """The geohash that others write for the place of a score: eleven letters and digits."""
-    place = Place(score)
-    bits = _encode(place.longitude, place.latitude, STEPS, 90.0)
+    longitude, latitude = place_of(score)
+    bits = int(_encode(longitude, latitude, STEPS, 90.0))
     found = bytearray()
     for number in range(_TEXT_DIGITS):
         found.append(_ALPHABET[bits >> (_SCORE_BITS - 5 * (number + 1)) & 0x1F])
@@ -112,12 +142,20 @@ def distance_m(longitude: float, latitude: float, to_longitude: float, to_latitu
     east = sin((to_longitude * _RADIANS - longitude * _RADIANS) / 2)
     if east == 0.0:
         return _north_distance_m(latitude, to_latitude)
+    half = sqrt(_chord(latitude, to_latitude, east))
+    return 2.0 * _EARTH_RADIUS_M * asin(half) if half <= 1.0 else nan  # as C's asin says
+
+
+def _chord(latitude: float, to_latitude: float, east: float) -> float:
+    """The square of half the distance through the earth, whose radius is 1 here.
+
+    Args:
+        east: the sine of half the difference of the longitudes.
+    """
     from_radians = latitude * _RADIANS
     to_radians = to_latitude * _RADIANS
     north = sin((to_radians - from_radians) / 2)
-    chord = north * north + cos(from_radians) * cos(to_radians) * east * east
-    half = sqrt(chord)
-    return 2.0 * _EARTH_RADIUS_M * asin(half) if half <= 1.0 else nan  # as C's asin says
+    return north * north + cos(from_radians) * cos(to_radians) * east * east
 
 
 class Shape:
@@ -127,6 +165,7 @@ class Shape:
         longitude, latitude: of the point.
         radius_m: of the circle; below 0 for a box.
         width_m, height_m: of the box.
+        box_scores: how many scores each of ``boxes`` has.
     """
 
     def __init__(self) -> None:
@@ -135,149 +174,180 @@ class Shape:
         self.radius_m = -1.0
         self.width_m = 0.0
         self.height_m = 0.0
+        self.box_scores: i64 = 0
+        # What is farther than this from the point, in degrees, is outside; set by ``boxes``.
+        self._north = inf
+        self._east = inf
+        # A chord below, or above, is one of a place inside, or outside; between them it is near.
+        self._inside = -1.0
+        self._outside = inf
 
-    def distance_m(self, place: Place) -> float:
-        """How far a place is from the point; -1 outside of the shape."""
-        if self.radius_m >= 0:
-            distance = distance_m(self.longitude, self.latitude, place.longitude, place.latitude)
-            return -1.0 if distance > self.radius_m else distance
-        if _north_distance_m(place.latitude, self.latitude) > self.height_m / 2:
-            return -1.0
-        east = distance_m(place.longitude, place.latitude, self.longitude, place.latitude)
-        if east > self.width_m / 2:
-            return -1.0
-        return distance_m(self.longitude, self.latitude, place.longitude, place.latitude)
+    def has(self, longitude: float, latitude: float) -> bool:
+        """Whether a place is in it; ``boxes`` was called before."""
+        if fabs(latitude - self.latitude) > self._north:
+            return False
+        beside = fabs(longitude - self.longitude)
+        if beside > LONGITUDE_MAX:
+            beside = _WIDTH - beside
+        if beside > self._east:
+            return False
+        if self.radius_m < 0:
+            return self._is_in_box(longitude, latitude)
+        east = sin((longitude * _RADIANS - self.longitude * _RADIANS) / 2)
+        chord = _chord(self.latitude, latitude, east)
+        if chord < self._inside:
+            return True
+        return chord <= self._outside and self.distance_m(longitude, latitude) <= self.radius_m
 
-    def boxes(self) -> list[Box]:
-        """Boxes that cover it, none twice in a row, in the order in which Redis walks them."""
-        west, south, east, north = self._bounds()
-        if self.radius_m >= 0:
-            reach_m = self.radius_m
-        else:
-            half_width = self.width_m / 2
-            half_height = self.height_m / 2
-            reach_m = sqrt(half_width * half_width + half_height * half_height)
-        steps = _steps(reach_m, self.latitude)
-        around = _Around(_encode(self.longitude, self.latitude, steps, LATITUDE_MAX), steps)
-        if steps > 1 and not around.reaches(west, south, east, north):
-            steps -= 1
-            around = _Around(_encode(self.longitude, self.latitude, steps, LATITUDE_MAX), steps)
-        return around.needed(west, south, east, north)
+    def distance_m(self, longitude: float, latitude: float) -> float:
+        """How far a place is from the point."""
+        return distance_m(self.longitude, self.latitude, longitude, latitude)
 
-    def _bounds(self) -> tuple[float, float, float, float]:
-        """The least longitude and latitude in the shape, and the greatest ones."""
+    def _is_in_box(self, longitude: float, latitude: float) -> bool:
+        if _north_distance_m(latitude, self.latitude) > self.height_m / 2:
+            return False
+        if distance_m(longitude, latitude, self.longitude, latitude) > self.width_m / 2:
+            return False
+        return self.distance_m(longitude, latitude) >= 0
+
+    def boxes(self) -> vec[i64]:
+        """The least score of each of the boxes that cover it.
+
+        None is there twice in a row, and they are in the order in which Redis walks them.
+        """
         height = self.radius_m if self.radius_m >= 0 else self.height_m / 2
         width = self.radius_m if self.radius_m >= 0 else self.width_m / 2
+        reach_m = height
+        if self.radius_m < 0:
+            reach_m = sqrt(width * width + height * height)
         north = height / _EARTH_RADIUS_M / _RADIANS
         latitude = self.latitude
-        nearest_pole = latitude - north if latitude < 0 else latitude + north
-        parallel = cos(nearest_pole * _RADIANS) if isfinite(nearest_pole) else nan
+        pole = latitude - north if latitude < 0 else latitude + north
+        parallel = cos(pole * _RADIANS) if isfinite(pole) else nan
         east = width / _EARTH_RADIUS_M / parallel / _RADIANS
-        return self.longitude - east, latitude - north, self.longitude + east, latitude + north
+        self._note_bounds(north, east, pole)
+        area = _Area(
+            self.longitude - east, latitude - north, self.longitude + east, latitude + north
+        )
+        steps = _steps(reach_m, latitude)
+        area.begin(self.longitude, latitude, steps)
+        if steps > 1 and not area.is_reached():
+            steps -= 1
+            area.begin(self.longitude, latitude, steps)
+        side = i64(_POWERS[STEPS - steps])
+        self.box_scores = side * side
+        return area.needed()
+
+    def _note_bounds(self, north: float, east: float, pole: float) -> None:
+        """Note what is surely outside, or inside, without a look at the exact distance.
+
+        A walk from the point gets no nearer to the pole than the shape does, so no step of it
+        leads farther east than there. A box has no such walk along its other side.
+        """
+        self._north = north * _FARTHER + _LITTLE
+        if self.radius_m < 0:
+            return
+        if fabs(pole) < 90.0:
+            self._east = east * _FARTHER + _LITTLE
+        angle = self.radius_m / _EARTH_RADIUS_M / 2
+        if angle < pi / 2:
+            chord = sin(angle) * sin(angle)
+            self._inside = chord * _NEARER
+            self._outside = chord * _FARTHER
 
 
-def _steps(reach_m: float, latitude: float) -> int:
+def _steps(reach_m: float, latitude: float) -> i64:
     """How many bits name boxes of about the size of what is searched."""
     if reach_m == 0:
         return STEPS
-    steps = 1
+    steps: i64 = 1
     while reach_m < _MERCATOR_MAX:
         reach_m *= 2
         steps += 1
     steps -= 2
-    if abs(latitude) > 66:
+    if fabs(latitude) > 66:
         steps -= 1
-        if abs(latitude) > 80:
+        if fabs(latitude) > 80:
             steps -= 1
     return min(max(steps, 1), STEPS)
 
 
-class Box:
-    """A box that the first bits of a score name."""
+class _Area:
+    """What lies between bounds of both coordinates, and the boxes that cover it.
 
-    def __init__(self, bits: int, steps: int) -> None:
-        self.bits: Final = bits
-        self._steps: Final = steps
-        low: i64 = bits & 0xFFFFFFFF
-        high: i64 = bits >> 32
-        north = float(_squeezed(low) | _squeezed(high) << 16)
-        east = float(_squeezed(low >> 1) | _squeezed(high >> 1) << 16)
-        power = float(1 << steps)
-        height = LATITUDE_MAX + LATITUDE_MAX
-        width = LONGITUDE_MAX + LONGITUDE_MAX
-        self.south: Final = -LATITUDE_MAX + (north / power) * height
-        self.north: Final = -LATITUDE_MAX + ((north + 1) / power) * height
-        self.west: Final = -LONGITUDE_MAX + (east / power) * width
-        self.east: Final = -LONGITUDE_MAX + ((east + 1) / power) * width
+    A box is named by two numbers: how many boxes lie west of it, and how many south of it.
+    """
 
-    def scores(self) -> tuple[float, float]:
-        """The least score in the box, and the least one behind it."""
-        unused = _SCORE_BITS - 2 * self._steps
-        return float(self.bits << unused), float((self.bits + 1) << unused)
+    def __init__(self, west: float, south: float, east: float, north: float) -> None:
+        self._west: Final = west
+        self._south: Final = south
+        self._east: Final = east
+        self._north: Final = north
+        self._steps: i64 = 0
+        self._power = 1.0  # so many boxes lie side by side
+        self._x: i64 = 0  # the box of the point
+        self._y: i64 = 0
 
-    def moved(self, east: int, north: int) -> Box:
-        """The one beside it, in either direction by -1, 0 or 1."""
-        unused = 64 - 2 * self._steps
-        odd = self.bits & _ODD
-        even = self.bits & _EVEN
-        # At the greatest coordinates there is a bit too many, which goes with the first step.
-        if east:
-            odd = _stepped(odd, _EVEN >> unused, east) & (_ODD >> unused)
-        if north:
-            even = _stepped(even, _ODD >> unused, north) & (_EVEN >> unused)
-        return Box(odd | even, self._steps)
+    def begin(self, longitude: float, latitude: float, steps: i64) -> None:
+        """Choose how large boxes are, around a point."""
+        bits = _encode(longitude, latitude, steps, LATITUDE_MAX)
+        self._steps = steps
+        self._power = _POWERS[steps]
+        self._x = _gathered(bits >> 1)
+        self._y = _gathered(bits)
 
-
-def _stepped(bits: int, others: int, by: int) -> int:
-    """Every second bit as a number, less or more by one; ``others`` has the bits between set."""
-    return bits + others + 1 if by > 0 else (bits | others) - (others + 1)
-
-
-class _Around:
-    """A box and the eight around it."""
-
-    def __init__(self, bits: int, steps: int) -> None:
-        self._steps: Final = steps
-        self._centre: Final = Box(bits, steps)
-
-    def reaches(self, west: float, south: float, east: float, north: float) -> bool:
-        """Whether the nine boxes have all that lies between these bounds."""
-        centre = self._centre
+    def is_reached(self) -> bool:
+        """Whether the box of the point and the eight around it have all of it."""
         return (
-            centre.moved(0, 1).north >= north
-            and centre.moved(0, -1).south <= south
-            and centre.moved(1, 0).east >= east
-            and centre.moved(-1, 0).west <= west
+            self._latitude(self._moved(self._y, 1) + 1) >= self._north
+            and self._latitude(self._moved(self._y, -1)) <= self._south
+            and self._longitude(self._moved(self._x, 1) + 1) >= self._east
+            and self._longitude(self._moved(self._x, -1)) <= self._west
         )
 
-    def needed(self, west: float, south: float, east: float, north: float) -> list[Box]:
-        """Those that have something between the bounds, as far as that is looked at."""
-        centre = self._centre
+    def needed(self) -> vec[i64]:
+        """The least scores of those nine boxes that have a part of it, as far as is looked at."""
         # Which rows and columns the centre has already.
         spared = self._steps >= 2
-        no_south = spared and centre.south < south
-        no_north = spared and centre.north > north
-        no_west = spared and centre.west < west
-        no_east = spared and centre.east > east
-        found = [centre]
-        last = centre
-        for by_east, by_north in (
-            (0, 1),
-            (0, -1),
-            (1, 0),
-            (-1, 0),
-            (1, 1),
-            (-1, 1),
-            (1, -1),
-            (-1, -1),
-        ):
-            if (no_south and by_north < 0) or (no_north and by_north > 0):
+        no_south = spared and self._latitude(self._y) < self._south
+        no_north = spared and self._latitude(self._y + 1) > self._north
+        no_west = spared and self._longitude(self._x) < self._west
+        no_east = spared and self._longitude(self._x + 1) > self._east
+        found = append(vec[i64](), self._score(self._x, self._y))
+        turn: i64 = 0
+        while turn < 8:
+            east: i64 = _EAST[turn]
+            north: i64 = _NORTH[turn]
+            turn += 1
+            if (no_south and north < 0) or (no_north and north > 0):
                 continue
-            if (no_west and by_east < 0) or (no_east and by_east > 0):
+            if (no_west and east < 0) or (no_east and east > 0):
                 continue
-            box = centre.moved(by_east, by_north)
-            if last is not centre and box.bits == last.bits:
+            score = self._score(self._moved(self._x, east), self._moved(self._y, north))
+            if len(found) > 1 and score == found[len(found) - 1]:
                 continue
-            found.append(box)
-            last = box
+            found = append(found, score)
         return found
+
+    def _moved(self, number: i64, by: i64) -> i64:
+        """The number of the box beside one; the last one and the first one are neighbours.
+
+        At the greatest coordinates there is a bit too many, which goes with the first step.
+        """
+        return (number + by) & (i64(self._power) - 1) if by else number
+
+    def _score(self, x: i64, y: i64) -> i64:
+        return (spread(y) | spread(x) << 1) << (_SCORE_BITS - 2 * self._steps)
+
+    def _latitude(self, number: i64) -> float:
+        """The southern end of a box."""
+        return -LATITUDE_MAX + (float(number) / self._power) * _HEIGHT
+
+    def _longitude(self, number: i64) -> float:
+        """The western end of a box."""
+        return -LONGITUDE_MAX + (float(number) / self._power) * _WIDTH
+
+
+# The eight boxes around one, in the order in which they are searched.
+_EAST: Final = [0, 0, 1, -1, 1, -1, 1, -1]
+_NORTH: Final = [1, -1, 0, 0, 1, 1, -1, -1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from headrace.compat.errors import COUNT_NOT_POSITIVE, SYNTAX, CommandError
 from headrace.compat.geo_errors import (
@@ -20,7 +20,7 @@ from headrace.compat.geo_errors import (
     no_shape,
     stored_with_more,
 )
-from headrace.compat.geohash import Place, Shape
+from headrace.compat.geohash import Shape, place_of
 from headrace.protocol.packing import Packer
 from headrace.server.commands.collections import store_result
 from headrace.server.commands.geo.events import RADIUS_STORED, SEARCH_STORED
@@ -37,8 +37,9 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
-from headrace.storage.packed.strings import next_at
-from headrace.storage.sorted_set.runs import first_place, member_at, score_at, size_of
+from headrace.storage.packed.strings import next_at, string_at
+from headrace.storage.sorted_set.runs import place_of as place_in
+from headrace.storage.sorted_set.runs import score_at
 from headrace.storage.sorted_set.sorted_set import SortedSet, sorted_set_of
 
 _UNSORTED: Final = 0
@@ -50,13 +51,22 @@ _AROUND_MEMBER: Final = 1  # GEORADIUSBYMEMBER
 _SEARCH: Final = 2  # GEOSEARCH
 
 
+@mypyc_attr(acyclic=True)
 class Found:
-    """A member that lies in the shape."""
+    """A member that lies in the shape.
 
-    def __init__(self, member: bytes, score: float, place: Place, distance_m: float) -> None:
-        self.member: Final = member
+    Attributes:
+        packed: the member as a packed string.
+        distance_m: from the point, where it is asked for.
+    """
+
+    def __init__(
+        self, packed: bytes, score: float, longitude: float, latitude: float, distance_m: float
+    ) -> None:
+        self.packed: Final = packed
         self.score: Final = score
-        self.place: Final = place
+        self.longitude: Final = longitude
+        self.latitude: Final = latitude
         self.distance_m: Final = distance_m
 
 
@@ -89,6 +99,7 @@ class Search:
         self._distances = False
         self._hashes = False
         self._places = False
+        self._measured = False  # distances are needed
         self._from_member = False
         self._from_place = False
         self._by_radius = False
@@ -166,8 +177,7 @@ class Search:
         score = float("nan") if value is None else value.score(member)
         if isnan(score):
             raise CommandError(NO_SUCH_MEMBER)
-        place = Place(score)
-        self._around(place.longitude, place.latitude)
+        self._around(*place_of(score))
 
     def _take_radius(self, radius: bytes, unit: bytes) -> None:
         number = distance(radius, BAD_RADIUS)
@@ -202,37 +212,45 @@ class Search:
         value = self._value
         if value is None:
             return []
-        enough = self._count if self._any else 0
-        found: list[Found] = []
-        for box in self._shape.boxes():
-            if enough and len(found) >= enough:
-                break
-            least, behind = box.scores()
-            first = value.above_score(least, False)
-            end = value.above_score(behind, False)
-            for run in value.runs(first, end):
-                self._look_at(run, found, enough)
         order = self._order
         if self._count and order == _UNSORTED and not self._any:
             order = _NEAREST
+        self._measured = order != _UNSORTED or self._distances or self.store_distances
+        enough = self._count if self._any else 0
+        shape = self._shape
+        found: list[Found] = []
+        boxes = shape.boxes()
+        at: i64 = 0
+        while at < len(boxes) and not (enough and len(found) >= enough):
+            least = float(boxes[at])
+            behind = float(boxes[at] + shape.box_scores)
+            span = value.span_of_scores(least, False, behind, False, 0, value.size())
+            number: i64 = 0
+            while number < len(span.runs):
+                first, end = span.bounds(number)
+                self._look_at(span.runs[number], first, end, found, enough)
+                number += 1
+            at += 1
         if order != _UNSORTED:
             found.sort(key=_distance, reverse=order == _FARTHEST)
         return found[: self._count] if self._count else found
 
-    def _look_at(self, run: bytes, found: list[Found], enough: int) -> None:
-        """Add the members of a run that lie in the shape, until there are enough; 0 is all."""
-        size = size_of(run)
-        at = first_place(run)
-        number: i64 = 0
-        while number < size:
-            if enough and len(found) >= enough:
-                return
+    def _look_at(self, run: bytes, number: i64, end: i64, found: list[Found], enough: int) -> None:
+        """Add those members of a run that lie in the shape, until there are enough; 0 is all."""
+        shape = self._shape
+        looked = number  # the member of this number begins at ``place``
+        place = place_in(run, number)
+        while number < end:
             score = score_at(run, number)
-            place = Place(score)
-            distance_m = self._shape.distance_m(place)
-            if distance_m >= 0:
-                found.append(Found(member_at(run, at), score, place, distance_m))
-            at = next_at(run, at)
+            longitude, latitude = place_of(score)
+            if shape.has(longitude, latitude):
+                if enough and len(found) >= enough:
+                    return
+                place = next_at(run, place, number - looked)
+                looked = number
+                distance_m = shape.distance_m(longitude, latitude) if self._measured else 0.0
+                packed = run[place : next_at(run, place)]
+                found.append(Found(packed, score, longitude, latitude, distance_m))
             number += 1
 
     def reply(self, resp3: bool, results: list[Found]) -> object:
@@ -243,15 +261,15 @@ class Search:
         for each in results:
             if parts > 1:
                 out.array(parts)
-            out.text(each.member)
+            out.strings(each.packed)
             if self._distances:
                 out.text(distance_text(each.distance_m / self._metres))
             if self._hashes:
                 out.number(int(each.score))
             if self._places:
                 out.array(2)
-                out.double(each.place.longitude)
-                out.double(each.place.latitude)
+                out.double(each.longitude)
+                out.double(each.latitude)
         return out.packed()
 
     def stored(self, results: list[Found]) -> list[tuple[float, bytes]]:
@@ -259,7 +277,7 @@ class Search:
         pairs: list[tuple[float, bytes]] = []
         for each in results:
             score = each.distance_m / self._metres if self.store_distances else each.score
-            pairs.append((score, each.member))
+            pairs.append((score, string_at(each.packed, 0)))
         pairs.sort()
         return pairs
 
