@@ -74,7 +74,9 @@ def alike_until(requests: list[list[bytes]], at: int, end: int, of_any_key: bool
     at += 1
     while at < end:
         words = requests[at]
-        if len(words) != width or not (of_any_key or words[1] == key) or words[0] != name:
+        if len(words) != width or not (of_any_key or words[1] is key or words[1] == key):
+            break
+        if words[0] is not name and words[0] != name:  # the parser repeats words that repeat
             break
         at += 1
     return at

@@ -46,6 +46,7 @@ from headrace.storage.packed.strings import (
     header_bytes,
     length_at,
     next_at,
+    packed_bytes,
     sound_end,
     write_string,
 )
@@ -68,6 +69,7 @@ _MERGED_BELOW: Final[i64] = 3  # so many times less, and one is merged
 _MERGED_AT_ONCE: Final[i64] = 8  # so that none are left when large elements go one by one
 _SCANNED_PER_ELEMENT: Final[i64] = 10  # buckets that a scan looks at, if they are empty
 _SHORT: Final[i64] = 100  # bytes: of a string that is shorter four bytes show the length
+_LONG: Final[i64] = 0x40000000
 _NO_HEADER: Final[i64] = 0  # no string begins so
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that nobody asks for
 _HALF: Final[i64] = 0xFFFFFFFF
@@ -101,6 +103,7 @@ class Table:
         self.count: i64 = 0
         self.content_bytes: i64 = 0
         self.fullest: i64 = 0
+        self._shortest: i64 = _LONG  # no key has fewer bytes, nor had since the table was made
         self._mask: i64 = 0  # of the lower bits that a bucket's number has at most
         self._last_key = _NO_KEY  # whose hash is known
         self._last_hash: i64 = 0
@@ -149,7 +152,7 @@ class Table:
         if place >= 0:
             return False
         self._replace(number, bucket, b"%b%b%b\r\n" % (bucket, header(len(key)), key))
-        self._added(~place + 1)
+        self._added(key, ~place + 1)
         return True
 
     def put(self, key: bytes, value: bytes) -> bool:
@@ -160,7 +163,7 @@ class Table:
         if place < 0:
             new = b"%b%b%b\r\n%b%b\r\n" % (bucket, header(len(key)), key, header(len(value)), value)
             self._replace(number, bucket, new)
-            self._added(~place + 1)
+            self._added(key, ~place + 1)
             return True
         start = next_at(bucket, place)
         end = next_at(bucket, start)
@@ -187,7 +190,7 @@ class Table:
             write_string(out, key)
             write_f64_le(out, score)
             self._replace(number, bucket, out.getvalue())
-            self._added(~place + 1)
+            self._added(key, ~place + 1)
             return NO_SCORE
         place = next_at(bucket, place)
         old = read_f64_le(bucket, place)
@@ -253,8 +256,11 @@ class Table:
         """A bucket and a place in it.
 
         Every place of every bucket, up to that of the fullest, has the same chance, until
-        one is that has an element.
+        one is that has an element. Most of those that have none need no walk to show it.
         """
+        least = packed_bytes(self._shortest)  # that an element takes
+        if self.kind != MEMBERS:
+            least += SCORE_BYTES if self.kind == SCORES else packed_bytes(0)
         turn: i64 = 0
         while True:
             number = (mixed(turn, bits) * self.buckets) >> 32
@@ -262,6 +268,8 @@ class Table:
             turn += 2
             bucket = self._bucket(number)
             end: i64 = len(bucket)
+            if rank * least >= end:  # so many elements do not fit in
+                continue
             place: i64 = 0
             while place < end and rank > 0:
                 place = element_end(bucket, place, self.kind)
@@ -295,6 +303,7 @@ class Table:
         twin.count = self.count
         twin.content_bytes = self.content_bytes
         twin.fullest = self.fullest
+        twin._shortest = self._shortest
         twin._mask = self._mask
         self._mine = vec[i64]()
         return twin
@@ -347,9 +356,12 @@ class Table:
         self._own(number >> _SHIFT)[number & _WITHIN] = new
         self.content_bytes += i64(len(new)) - i64(len(old))
 
-    def _added(self, elements: i64) -> None:
-        """A bucket has got one more, and has so many now."""
+    def _added(self, key: bytes, elements: i64) -> None:
+        """A bucket has got one more, with this key, and has so many now."""
         self.count += 1
+        size: i64 = len(key)
+        if size < self._shortest:
+            self._shortest = size
         if elements > self.fullest:
             self.fullest = elements
         self._grow()
@@ -501,6 +513,7 @@ def table_of(
     table.count = count
     table.content_bytes = content_bytes
     table.fullest = fullest
+    table._shortest = 0
     return table
 
 

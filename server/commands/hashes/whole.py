@@ -19,14 +19,13 @@ from headrace.protocol.replies import Packed
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
 from headrace.server.commands.hashes.values import READ_KEY, hash_at, report_expired
-from headrace.server.commands.randomness import generator
+from headrace.server.commands.randomness import generator, random_bits
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import HEAD, count_of
 from headrace.storage.hash.timed import NEVER
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.packed.strings import next_at, string_at
 
 _MANY: Final = 1 << 60
@@ -164,7 +163,7 @@ def hrandfield(call: Call) -> object:
     argv = call.argv
     if len(argv) == 2:
         value = _without_expired(call)
-        return None if value is None else string_at(value.random(_bits()), 0)
+        return None if value is None else string_at(value.random(random_bits()), 0)
     count = parse_integer(argv[2])
     if count is None:
         raise CommandError(NOT_AN_INTEGER)
@@ -202,7 +201,7 @@ def _without_expired(call: Call) -> Hash | None:
 
 def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
     if count < 0:
-        chosen = [value.random(_bits()) for _ in range(-count)]
+        chosen = [value.random(random_bits()) for _ in range(-count)]
     elif count >= value.size():
         chosen = value.elements()
     elif value.is_small() or count * _WALKED_BELOW > value.size():
@@ -211,7 +210,7 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
     else:
         met: dict[bytes, None] = {}
         while len(met) < count:
-            met[value.random(_bits())] = None
+            met[value.random(random_bits())] = None
         chosen = list(met)
     resp3 = call.session.resp3
     out = Packer(resp3)
@@ -224,7 +223,3 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
         else:
             out.strings(pair[: next_at(pair, 0)])
     return out.packed()
-
-
-def _bits() -> int:
-    return generator().getrandbits(SEED_BITS)

@@ -9,7 +9,7 @@ from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.collections import drop_empty
-from headrace.server.commands.randomness import generator
+from headrace.server.commands.randomness import generator, random_bits
 from headrace.server.commands.sets.events import TAKEN
 from headrace.server.commands.sets.values import (
     READ_KEY,
@@ -22,7 +22,6 @@ from headrace.server.commands.sets.values import (
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import FAST, READONLY, WRITE, KeySpec, command
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.set.set import HASHTABLE, Set
 
 _REMOVED_AT_ONCE: Final = 1024  # members in one record
@@ -50,7 +49,7 @@ def spop(call: Call) -> object:
     value = changeable(call, key)
     if value is None:
         return None
-    member = value.take_random(generator().getrandbits(SEED_BITS))
+    member = value.take_random(random_bits())
     call.changed(key, TAKEN, [b"SREM", key, member])
     drop_empty(call, key, value)
     return member
@@ -87,8 +86,8 @@ def _take(call: Call, value: Set, count: int) -> list[bytes]:
     """
     kept = value.size() - count
     if value.encoding(b"") != HASHTABLE or _KEPT_APART_BELOW * kept > count:
-        return [value.take_random(generator().getrandbits(SEED_BITS)) for _ in range(count)]
-    rest = [value.take_random(generator().getrandbits(SEED_BITS)) for _ in range(kept)]
+        return [value.take_random(random_bits()) for _ in range(count)]
+    rest = [value.take_random(random_bits()) for _ in range(kept)]
     taken = value.members()
     call.server.data.free_later(value.replaced_by(rest, set_limits(call.server.config)))
     return taken
@@ -111,7 +110,7 @@ def srandmember(call: Call) -> object:
     if len(argv) > 2:
         return _srandmember_some(call)
     value = set_at(call, argv[1])
-    return None if value is None else value.random(generator().getrandbits(SEED_BITS))
+    return None if value is None else value.random(random_bits())
 
 
 def _srandmember_some(call: Call) -> object:
@@ -129,7 +128,7 @@ def _srandmember_some(call: Call) -> object:
     elif count < 0:
         out.array(-count)
         for _ in range(-count):
-            out.text(value.random(generator().getrandbits(SEED_BITS)))
+            out.text(value.random(random_bits()))
     elif count >= value.size():
         out.array(value.size())
         for piece in value.pieces():
@@ -147,5 +146,5 @@ def _different(value: Set, count: int) -> list[bytes]:
         return generator().sample(value.members(), count)
     chosen: dict[bytes, None] = {}
     while len(chosen) < count:
-        chosen[value.random(generator().getrandbits(SEED_BITS))] = None
+        chosen[value.random(random_bits())] = None
     return list(chosen)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.commands.randomness import generator
+from headrace.server.commands.randomness import random_bits
 from headrace.server.commands.sets import chance, members  # noqa: F401  (the rows)
 from headrace.server.commands.sets.values import set_limits
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.storage.packed.hashing import SEED_BITS
 from headrace.storage.set.set import Set, new_set
 
 
@@ -156,13 +155,12 @@ def srandmember_alike(
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end)
     out = Packer(call.session.resp3)
-    numbers = generator()
     at = first
     while at < end:
         value = values.of(at)
         if not isinstance(value, Set):
             break
-        out.strings(value.random_packed(numbers.getrandbits(SEED_BITS)))
+        out.strings(value.random_packed(random_bits()))
         at += 1
         if out.wire_bytes() >= ALIKE_BYTES:
             break

@@ -230,18 +230,24 @@ def test_a_scan_takes_any_cursor_and_looks_at_few_empty_buckets() -> None:
     assert len(found) <= 10
 
 
-def test_each_element_is_chosen_with_the_same_chance() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("alike", [False, True])
+def test_each_element_is_chosen_with_the_same_chance(kind: int, alike: bool) -> None:
     chance = random.Random(8)
-    table = Table(PAIRS, SEED)
-    for number in range(100):
-        table.put(b"%d" % number, b"v" * (number % 70))
-    for number in range(60, 100):
-        table.remove(b"%d" % number)
-    counts = Counter(
-        string_at(table.random(chance.getrandbits(SEED_BITS)), 0) for _ in range(60 * 400)
-    )
-    assert set(counts) == {b"%d" % number for number in range(60)}
-    assert sum((count - 400) ** 2 / 400 for count in counts.values()) < 110  # 59 on average
+    table = Table(kind, SEED)
+    keys = [b"%03d" % number if alike else b"%d" % number for number in range(100)]
+    for number, key in enumerate(keys):
+        put(table, key, [True, b"v" * (0 if alike else number % 70), 1.5][kind - 1])
+    for key in keys[60:]:
+        table.remove(key)
+    again = table_of(kind, SEED, table.count, table.fullest, table.copy().directories)
+    assert again is not None
+    for each in (table, table.copy(), again):
+        counts = Counter(
+            string_at(each.random(chance.getrandbits(SEED_BITS)), 0) for _ in range(60 * 400)
+        )
+        assert set(counts) == set(keys[:60])
+        assert sum((count - 400) ** 2 / 400 for count in counts.values()) < 110  # 59 on average
 
 
 def test_what_is_chosen_can_be_taken_until_nothing_is_left() -> None:
