@@ -15,7 +15,7 @@ from typing import Final
 from librt.strings import read_i16_le
 from mypy_extensions import i64
 
-from headrace.storage.packed.strings import header, next_at, packed_string
+from headrace.storage.packed.strings import next_at, packed_string, with_string
 from headrace.storage.packed.table import PAIRS, find_element
 
 EMPTY: Final = b"\0\0"
@@ -45,9 +45,7 @@ def find_field(piece: bytes, field: bytes) -> i64:
 
 def with_value(piece: bytes, place: i64, value: bytes) -> bytes:
     """The same with another value behind the field at a place."""
-    start = next_at(piece, place)
-    end = next_at(piece, start)
-    return b"%b%b%b\r\n%b" % (piece[:start], header(len(value)), value, piece[end:])
+    return with_string(piece, next_at(piece, place), value)
 
 
 def with_field(piece: bytes, field: bytes, value: bytes) -> bytes:

@@ -55,6 +55,16 @@ def packed_string(string: bytes) -> bytes:
     return b"%b%b\r\n" % (header(len(string)), string)
 
 
+def with_string(piece: bytes, at: i64, string: bytes) -> bytes:
+    """The piece with another string in the place of the one that is there."""
+    end = next_at(piece, at)
+    size: i64 = len(string)
+    before = header_bytes(size)
+    if end - at == before + size + END_BYTES:  # as long as that one, so the header stays
+        return b"%b%b%b" % (piece[: at + before], string, piece[end - END_BYTES :])
+    return b"%b%b%b\r\n%b" % (piece[:at], header(int(size)), string, piece[end:])
+
+
 def pack(strings: list[bytes]) -> bytes:
     """All of them, in their order."""
     out = BytesWriter()

@@ -17,6 +17,7 @@ from headrace.storage.packed.strings import (
     packed_bytes,
     string_at,
     unpack,
+    with_string,
     write_string,
 )
 
@@ -53,6 +54,17 @@ def test_strings_come_back_in_their_order() -> None:
             at = next_at(piece, at)
         assert at == len(piece)
         assert is_sound(piece)
+
+
+def test_one_string_takes_the_place_of_another() -> None:
+    chance = Random(3)
+    for number in range(1, 60):
+        strings = some_strings(chance, number)
+        place = chance.randrange(number)
+        other = chance.choice([b"", b"a", b"x" * len(strings[place]), b"y" * 10, b"z" * 2000])
+        piece = pack(strings)
+        expected = pack([*strings[:place], other, *strings[place + 1 :]])
+        assert with_string(piece, next_at(piece, 0, place), other) == expected
 
 
 @pytest.mark.parametrize(
