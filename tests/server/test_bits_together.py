@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from conftest import Factory
 
-from support.pipelines import check_at_once
+from support.pipelines import check_at_once, let_expire
 from support.process import Process
 
 KEYS = (b"a", b"b", b"c", b"text", b"number", b"list", b"gone")
@@ -53,7 +53,8 @@ def begin(server: Process) -> None:
     server.call("SET", "text", "some text")
     server.call("SET", "number", "12")
     server.call("RPUSH", "list", "a")
-    server.call("SET", "gone", "v", "PX", 1)
+    server.call("SET", "gone", "v")
+    let_expire(server, "gone")
     server.call("PFADD", "dense", *range(4000))
     server.call("SET", "torn", b"HYLL\x01" + bytes(10) + b"\x80\x7f\xfe")
     server.call("SETRANGE", "torn", 0, "HYLL")

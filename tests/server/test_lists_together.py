@@ -8,7 +8,7 @@ import pytest
 from conftest import Factory
 
 from support.client import encode
-from support.pipelines import check_at_once
+from support.pipelines import check_at_once, let_expire
 from support.process import Process, incr
 
 NAMES = (b"LPUSH", b"RPUSH", b"LPOP", b"RPOP", b"LINDEX", b"LRANGE", b"DEL")
@@ -41,7 +41,7 @@ def begin(server: Process) -> None:
     server.call("RPUSH", "large", *[f"element {number}" for number in range(3000)])
     server.call("SET", "text", "v")
     server.call("RPUSH", "gone", "v")
-    server.call("PEXPIRE", "gone", 1)
+    let_expire(server, "gone")
 
 
 @pytest.mark.parametrize("seed", range(3))

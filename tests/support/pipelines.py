@@ -9,6 +9,7 @@ from conftest import Factory
 
 from support.client import encode
 from support.process import Process
+from support.waiting import wait_until
 
 _COUNTED: Final = ("keyspace_hits", "keyspace_misses", "rdb_changes_since_last_save")
 
@@ -35,6 +36,20 @@ def check_at_once(
     assert _counts(at_once) == _counts(one_by_one)
     at_once.restart(crash=True)
     assert at_once.call("DEBUG", "DIGEST") == digests[0]
+
+
+def let_expire(server: Process, key: str) -> None:
+    """Have the time of a key come, without a look at it."""
+    server.call("PEXPIRE", key, 5)
+    due_ms = server.call("PEXPIRETIME", key)
+    assert isinstance(due_ms, int)
+    wait_until(lambda: _time_ms(server) > due_ms)
+
+
+def _time_ms(server: Process) -> int:
+    told = server.call("TIME")
+    assert isinstance(told, list)
+    return int(told[0]) * 1000 + int(told[1]) // 1000
 
 
 def _counts(server: Process) -> dict[str, str]:

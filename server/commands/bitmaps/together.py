@@ -7,8 +7,8 @@ from typing import Final
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.bitmaps import bits  # noqa: F401  (the rows)
+from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.bits import count_bits, get_bit, set_bit
@@ -23,8 +23,7 @@ def setbit_alike(
     """Bits of strings that were written into before, and are long enough."""
     if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end, writes=True)
     recorded = call.recorded
     records: list[list[bytes]] = []
     changes = 0
@@ -36,7 +35,7 @@ def setbit_alike(
         bit = parse_integer(words[3])
         if offset is None or offset < 0 or (bit != 0 and bit != 1):
             break
-        value = db.get(words[1], now_ms)
+        value = values.of(at)
         if not isinstance(value, bytearray) or offset >> 3 >= len(value):
             break
         old = set_bit(value, offset, bit)
@@ -55,19 +54,16 @@ def getbit_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Bits of strings that do not spell a number; there are zeros behind the end."""
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end)
     most_bytes = call.server.config.proto_max_bulk_len
-    touches = not call.session.special & NO_TOUCH
     out = Packer(call.session.resp3)
     hits = 0
     at = first
     while at < end:
-        words = requests[at]
-        offset = parse_integer(words[2])
+        offset = parse_integer(requests[at][2])
         if offset is None or offset < 0 or offset >> 3 >= most_bytes:
             break
-        value = db.get(words[1], now_ms) if touches else db.value_of(words[1], now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break
@@ -89,15 +85,12 @@ def bitcount_alike(
     """All bits of strings that do not spell a number."""
     if len(requests[first]) != _COUNT_WORDS:
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
-    touches = not call.session.special & NO_TOUCH
+    values = Values(call, requests, end)
     out = Packer(call.session.resp3)
     hits = 0
     at = first
     while at < end:
-        key = requests[at][1]
-        value = db.get(key, now_ms) if touches else db.value_of(key, now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break

@@ -8,6 +8,7 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.hyperloglog import counting  # noqa: F401  (the rows)
+from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.hyperloglog.sketch import add, is_sketch, known_estimate
@@ -23,8 +24,7 @@ def pfadd_alike(
     """Elements of HyperLogLogs that are there, and were written into before."""
     if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end, writes=True)
     most = call.server.config.hll_sparse_max_bytes
     recorded = call.recorded
     records: list[list[bytes]] = []
@@ -34,7 +34,7 @@ def pfadd_alike(
     at = first
     while at < end:
         words = requests[at]
-        value = db.get(words[1], now_ms)
+        value = values.of(at)
         if not isinstance(value, bytearray):
             break
         if value is not last:
@@ -62,15 +62,14 @@ def pfcount_alike(
     """Estimates that single HyperLogLogs hold."""
     if len(requests[first]) != _COUNT_WORDS or call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end)
     last: object = None
     number: int | None = None
     hits = 0
     out = Packer(call.session.resp3)
     at = first
     while at < end:
-        value = db.get(requests[at][1], now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break

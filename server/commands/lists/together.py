@@ -7,9 +7,9 @@ from typing import Final
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import ArraysOfStrings, Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.lists import popping, pushing, reading  # noqa: F401  (the rows)
 from headrace.server.commands.lists.values import range_of
+from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.list.list import List
@@ -40,19 +40,19 @@ def _push_alike(
     server = call.server
     if not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end, writes=True)
     limits = server.data.list_limits
     out = Packer(call.session.resp3)
     at = first
     while at < end:
         words = requests[at]
-        value = db.get(words[1], now_ms)
+        value = values.of(at)
         if value is None:
             if server.changes.expired:
                 break
             value = List()
-            db.put(words[1], value, now_ms)
+            call.db.put(words[1], value, call.now_ms)
+            values.made(value)
         elif not isinstance(value, List):
             break
         value.push(words, 2, right, limits)
@@ -85,8 +85,7 @@ def _pop_alike(
     server = call.server
     if len(requests[first]) != _POP_WORDS or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    db = call.db
-    now_ms = call.now_ms
+    values = Values(call, requests, end, writes=True)
     limits = server.data.list_limits
     recorded = call.recorded
     records: list[list[bytes]] = []
@@ -94,8 +93,7 @@ def _pop_alike(
     out = Packer(call.session.resp3)
     at = first
     while at < end:
-        words = requests[at]
-        value = db.get(words[1], now_ms)
+        value = values.of(at)
         if value is None:
             if server.changes.expired:
                 break
@@ -103,10 +101,11 @@ def _pop_alike(
         elif isinstance(value, List):
             out.text(value.pop(right, limits))
             if value.is_empty():
-                db.remove(words[1])
+                call.db.remove(requests[at][1])
+                values.made(None)
             popped += 1
             if recorded:
-                records.append(words)
+                records.append(requests[at])
         else:
             break
         at += 1
@@ -121,15 +120,13 @@ def lindex_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single elements of lists."""
-    db = call.db
-    now_ms = call.now_ms
-    touches = not call.session.special & NO_TOUCH
+    values = Values(call, requests, end)
     out = Packer(call.session.resp3)
     hits = 0
     at = first
     while at < end:
         words = requests[at]
-        value = db.get(words[1], now_ms) if touches else db.value_of(words[1], now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break
@@ -158,9 +155,7 @@ def lrange_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Elements of lists, put together in one go."""
-    db = call.db
-    now_ms = call.now_ms
-    touches = not call.session.special & NO_TOUCH
+    values = Values(call, requests, end)
     out = ArraysOfStrings()
     hits = 0
     at = first
@@ -170,7 +165,7 @@ def lrange_alike(
         high = parse_integer(words[3])
         if low is None or high is None:
             break
-        value = db.get(words[1], now_ms) if touches else db.value_of(words[1], now_ms)
+        value = values.of(at)
         if value is None:
             if call.reports_misses():
                 break
