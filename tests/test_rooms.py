@@ -53,7 +53,7 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server.commands": [
         *("documentation", "help", "deadlines", "storing", "collections"),
-        *("string_keys", "sorted_set_keys", "element_scan", "randomness"),
+        *("string_keys", "sorted_set_keys", "element_scan", "randomness", "together"),
         *FAMILIES,
         "families",
         "manual",
@@ -90,6 +90,7 @@ KNOW_A_TYPE = {
     "headrace.server.commands.sorted_set_keys": "sorted sets, as several families use them",
     "headrace.server.commands.string_keys": "strings, as several families use them",
     "headrace.server.commands.server.debug": "what DEBUG OBJECT measures, and how lists are cut",
+    "headrace.server.commands.server.debug_structures": "how DEBUG shows what values consist of",
     "headrace.server.commands.sorting.pattern": "what BY and GET of SORT look up",
     "headrace.server.commands.sorting.sort": "what SORT sorts",
     "headrace.server.commands.families": "the table of families",
