@@ -26,12 +26,31 @@ def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> S
         defaults.get("zset-max-listpack-value", 64),
     )
     made = SortedSet()
+    large = False
+    first: list[tuple[bytes, float]] = []  # before it is known whether there is more than fits
     for members, scores in sorted_set_parts(source, kind):
         for member, score in zip(members, scores, strict=True):
-            if not math.isnan(made.score(member)):
-                raise source.damage("each member once")
-            made.add(member, score, limits)
+            if not large:
+                first.append((member, score))
+                if len(first) <= limits.elements and len(member) <= limits.element_bytes:
+                    continue
+                large = True
+                made.make_large()  # at once: a small one forgets the sign of zero
+                _add(source, made, first, limits)
+                first = []
+            else:
+                _add(source, made, [(member, score)], limits)
+    _add(source, made, first, limits)
     return made
+
+
+def _add(
+    source: RdbSource, made: SortedSet, pairs: list[tuple[bytes, float]], limits: SmallLimits
+) -> None:
+    for member, score in pairs:
+        if not math.isnan(made.score(member)):
+            raise source.damage("each member once")
+        made.add(member, score, limits)
 
 
 class SortedSetRdb(Walk):

@@ -118,3 +118,15 @@ def test_a_result_takes_the_place_of_what_has_expired(
     duel.player.play(
         steps_of(f"0 SADD e 1\n0 {before}\n0 PEXPIRE d 5\ntick 6\n0 {command}\n0 EXISTS d")
     )
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    "options", ["REPLACE", "", "ABSTTL REPLACE", "ABSTTL", "IDLETIME -1 REPLACE", "FREQ 256"]
+)
+@pytest.mark.parametrize("payload", ["{payload:0:0:0}", "bad"])
+@pytest.mark.parametrize("ttl", ["0", "1", "-1", "x"])
+def test_restoring_over_what_has_expired(duel: Duel, options: str, payload: str, ttl: str) -> None:
+    """It is met as soon as REPLACE, or what is to take its place, lets Redis look at it."""
+    made = "0 SADD n 1\n0 DUMP n\n0 PEXPIRE n 5\ntick 6\n"
+    duel.player.play(steps_of(f"{made}0 RESTORE n {ttl} {payload} {options}\n0 EXISTS n"))

@@ -105,3 +105,14 @@ def test_events(pair: Pair, server: ServerProcess, redis_server: RedisProcess) -
                 break
     pair.both("CONFIG", "SET", "notify-keyspace-events", "")
     listeners.close()
+
+
+@pytest.mark.parametrize("longest", [64, 3])
+def test_a_dump_of_a_zero_with_a_sign(pair: Pair, longest: int) -> None:
+    pair.both("CONFIG", "SET", "zset-max-listpack-value", longest)
+    pair.both("ZADD", "z", "-inf", "long", "-0", "z", "-0", "a")
+    payload = pair.ours.call_parsed("DUMP", "z")
+    pair.both("RESTORE", "z", 0, payload, "REPLACE")
+    pair.both("ZRANGE", "z", 0, -1, "WITHSCORES")
+    pair.both("OBJECT", "ENCODING", "z")
+    pair.both("CONFIG", "SET", "zset-max-listpack-value", 64)

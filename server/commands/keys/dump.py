@@ -92,13 +92,13 @@ def restore(call: Call) -> object:
     key = call.argv[1]
     db = call.db
     options = _Options(call.argv)
-    there = db.entry(key, call.now_ms) is not None
-    if there and not options.replace:
+    if not options.replace and db.entry(key, call.now_ms) is not None:
         raise CommandError(BUSY_KEY)
     moment_ms = Args(call.argv, 2).integer()
     if moment_ms < 0:
         raise CommandError(INVALID_TTL)
     value = _value(call)
+    there = db.entry(key, call.now_ms) is not None
     if moment_ms and not options.absolute:
         moment_ms += call.now_ms
         if moment_ms > INT64_MAX:  # in Redis the sum is negative then, and has passed
