@@ -97,7 +97,7 @@ class Calls:
     def call(self, name: str) -> list[bytes]:
         """A call of one command."""
         words = self.right(name)
-        if self._chance.random() < self._spoilt:
+        if self._chance.random() < self._spoilt and not families.levels(words):
             self._spoil(words, len(name.split("|")))
         return words
 

@@ -244,6 +244,11 @@ def _member(family: str, chance: Random, long: bool) -> bytes:
     return chance.choice(_NEARLY if kind < 0.95 else _LONG if long else _SHORT)
 
 
+def levels(words: list[bytes]) -> bool:
+    """Whether a call puts members into the set in which all scores are to be equal."""
+    return words[0].upper() in (b"ZADD", b"ZRANGESTORE") and EQUAL in words[1:2]
+
+
 def suited(words: list[bytes], name: str, chance: Random) -> list[bytes]:
     """A call on a sorted set whose bounds are of the kind that it asks for.
 

@@ -37,6 +37,8 @@ class Payloads:
 
     def note(self, ours: bytes, real: bytes) -> bool:
         """Keep the replies to a DUMP, as they were sent, if both are payloads; whether so."""
+        if not ours[:1] == real[:1] == b"$":
+            return False
         payloads = (parse(ours), parse(real))
         if not (isinstance(payloads[0], bytes) and isinstance(payloads[1], bytes)):
             return False
