@@ -12,7 +12,7 @@ from support.fuzz.calls import Calls
 from support.fuzz.duel import Duel, Fuzz, script
 from support.fuzz.families import FAMILIES
 from support.fuzz.known import SPARED, levelled, turns_large, waits
-from support.fuzz.payloads import Payloads
+from support.fuzz.payloads import Payloads, payloads_in
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
@@ -114,8 +114,10 @@ def test_payloads_are_restored(duel: Duel, server: int) -> None:
 def test_payloads_are_named_before_they_are_there() -> None:
     payloads = Payloads()
     assert payloads.filled_in(b"{payload:0:0:0}") == b"no payload"
-    assert not payloads.note(b"$-1\r\n", b"$-1\r\n")
-    assert payloads.note(b"$12\r\nours12345678\r\n", b"$12\r\nreal12345678\r\n")
+    assert not payloads_in(b"$-1\r\n", b"$-1\r\n")
+    assert not payloads_in(b"<closed>", b"$1\r\na\r\n")
+    assert payloads_in(b"$1\r\na\r\n", b"$1\r\nb\r\n")
+    payloads.note(b"$12\r\nours12345678\r\n", b"$12\r\nreal12345678\r\n")
     assert payloads.filled_in(b"{payload:0:0:0}") == b"ours12345678"
     assert payloads.filled_in(b"{payload:1:0:0}") == b"real12345678"
     assert payloads.filled_in(b"{payload:1:1:0}") == b"no payload"

@@ -112,6 +112,7 @@ def test_a_dump_of_a_zero_with_a_sign(pair: Pair, longest: int) -> None:
     pair.both("CONFIG", "SET", "zset-max-listpack-value", longest)
     pair.both("ZADD", "z", "-inf", "long", "-0", "z", "-0", "a")
     payload = pair.ours.call_parsed("DUMP", "z")
+    assert isinstance(payload, bytes)
     pair.both("RESTORE", "z", 0, payload, "REPLACE")
     pair.both("ZRANGE", "z", 0, -1, "WITHSCORES")
     pair.both("OBJECT", "ENCODING", "z")

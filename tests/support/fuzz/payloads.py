@@ -29,21 +29,23 @@ def named(chance: Random) -> bytes:
     return b"{payload:%d:%d:%d}" % (chance.randrange(_SERVERS), chance.randrange(_KEPT), damage)
 
 
+def payloads_in(ours: bytes, real: bytes) -> bool:
+    """Whether both servers, as they were asked to DUMP, have answered with a payload."""
+    return all(reply.startswith(b"$") and not reply.startswith(b"$-") for reply in (ours, real))
+
+
 class Payloads:
     """The payloads that both servers have answered in a session."""
 
     def __init__(self) -> None:
         self._pairs: list[tuple[bytes, bytes]] = []
 
-    def note(self, ours: bytes, real: bytes) -> bool:
-        """Keep the replies to a DUMP, as they were sent, if both are payloads; whether so."""
-        if not ours[:1] == real[:1] == b"$":
-            return False
-        payloads = (parse(ours), parse(real))
-        if not (isinstance(payloads[0], bytes) and isinstance(payloads[1], bytes)):
-            return False
+    def note(self, ours: bytes, real: bytes) -> None:
+        """Keep the replies to a DUMP, as they were sent."""
+        payloads = parse(ours), parse(real)
+        assert isinstance(payloads[0], bytes)
+        assert isinstance(payloads[1], bytes)
         self._pairs = [(payloads[0], payloads[1]), *self._pairs[: _KEPT - 1]]
-        return True
 
     def filled_in(self, word: bytes) -> bytes:
         """The payload that a word stands for; another word as it is."""

@@ -11,7 +11,7 @@ from typing import Final
 from support.client import parse
 from support.clock import START_MS, Clock
 from support.fuzz import known
-from support.fuzz.payloads import Payloads
+from support.fuzz.payloads import Payloads, payloads_in
 from support.fuzz.sides import CLOSED, Side, split_items, split_replies
 from support.fuzz.steps import CLIENTS, ID_OF, Step
 from support.process import Process
@@ -334,11 +334,10 @@ class Player:
         real: bytes,
         queued: list[tuple[bytes, ...]],
     ) -> None:
-        dumped = _name(words) == b"DUMP" and self._payloads.note(ours, real)
-        if ours == real:
-            return
-        if dumped:
-            self._compare_payloads(place, words, ours, real)
+        dumped = _name(words) == b"DUMP" and payloads_in(ours, real)
+        if dumped and (ours == real or self._same_values(place, ours, real)):
+            self._payloads.note(ours, real)
+        if dumped or ours == real:
             return
         if _name(words) == b"EXEC" and ours[:1] == b"*" == real[:1]:
             our_items, real_items = split_items(ours), split_items(real)
@@ -357,26 +356,41 @@ class Player:
             raise Difference(place, "reply", ours, real, words)
         self._tolerate(reason)
 
-    def _compare_payloads(
-        self, place: int, words: tuple[bytes, ...], ours: bytes, real: bytes
-    ) -> None:
-        """Restore two payloads that are not the same bytes, and see that they hold the same."""
+    def _same_values(self, place: int, ours: bytes, real: bytes) -> bool:
+        """Restore two payloads that are not the same bytes, and see that they hold the same.
+
+        Raises: Difference. Returns False where the judge does not take what it has dumped itself.
+        """
         told = []
+        first = parse(ours)
+        assert isinstance(first, bytes)
         for reply in (ours, real):
             payload = parse(reply)
             assert isinstance(payload, bytes)
             restored = (b"RESTORE", _RESTORED, b"0", payload)
             opening = [(b"SELECT", _RESTORED_IN), restored, (b"TYPE", _RESTORED)]
-            [_, _, [kind]] = self._states_of(place, opening)
-            contents = _contents(kind, _RESTORED)
+            here, there = (side.call_all(opening) for side in self.sides)
+            refused = reply == real and there[1].startswith(b"-")
+            if refused:
+                self._tolerate(known.REFUSED)
+                self.ours.call("RESTORE", _RESTORED, "0", "")  # so that both count the same
+                self.real.call_all([(b"RESTORE", _RESTORED, b"0", first)])
+            elif here != there or here[1] != b"+OK\r\n":
+                raise Difference(place, "payload", here[1], there[1], restored)
+            kind = there[2].strip(b"+\r\n")
+            contents = [] if refused else _contents(kind, _RESTORED)
             here, there = (side.call_all(contents) for side in self.sides)
             for each, of_ours, of_real in zip(contents, here, there, strict=True):
                 self._compare_replies(place, each, of_ours, of_real, [])
             told.append(there)
-            self._states_of(place, [(b"DEL", _RESTORED), (b"SELECT", b"0")])
+            for side in self.sides:
+                side.call_all([(b"DEL", _RESTORED), (b"SELECT", b"0")])
+            if refused:
+                return False
         for each, of_ours, of_real in zip(contents, *told, strict=True):
             self._compare_replies(place, each, of_ours, of_real, [])
         self._tolerate(known.PLAINLY_WRITTEN)
+        return True
 
     def _tolerate(self, reason: str) -> None:
         self.tolerated[reason] = self.tolerated.get(reason, 0) + 1
