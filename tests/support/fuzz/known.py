@@ -323,10 +323,10 @@ def _exhausted(words: tuple[bytes, ...], ours: object, real: object) -> bool:
 
 def _forgotten(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     """Whether Redis has taken fewer iids from a payload, and nothing else differs."""
-    told = b"pids-tracked"
+    told = b"iids-tracked"
     if not (isinstance(ours, list) and isinstance(real, list) and told in real):
         return False
-    same = _same_without(b"radix-tree-nodes", b"lag", told, b"iids-tracked")
+    same = _same_without(b"radix-tree-nodes", b"lag", told, b"pids-tracked")
     fewer: bool = real[real.index(told) + 1] < ours[ours.index(told) + 1]
     return fewer and same(words, ours, real)
 
