@@ -42,8 +42,8 @@ ROOMS: dict[str, list[str]] = {
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
-        *("errors", "files", "log", "encoder"),
-        *("rdb", "forms", "snapshot", "aof", "source", "check", "owner"),
+        *("errors", "files", "log", "encoder", "taker", "names"),
+        *("rdb", "forms", "snapshot", "aof", "source", "check", "owner", "key_file"),
     ],
     "server": [
         *("build", "clock", "log", "gate", "config", "process"),

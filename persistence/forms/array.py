@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from headrace.persistence.forms.commands import Commands
@@ -221,7 +222,9 @@ class ArrayForm(Form):
         """See ``RdbValues``."""
         return [RDB_ARRAY]
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         array = Array()
         head = ArrayHead(source)
@@ -232,7 +235,8 @@ class ArrayForm(Form):
                 if place > GREATEST:
                     raise source.damage("an index of an array")
                 array.put(place, _text_of(value))
-        return array
+            yield None
+        yield array
 
     def rdb_version(self, value: object) -> int:
         """See ``Form``."""
@@ -260,10 +264,15 @@ class ArrayForm(Form):
         """See ``Form``."""
         return [cast("Array", value).size()]
 
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+    def lacking_counts(self, value: object) -> list[int]:
+        """See ``Form``."""
+        return [1]
+
+    def lacking_elsewhere(self, counts: list[int]) -> list[str]:
         """Redis has arrays since 8.8."""
-        found = "An array" if len(values) == 1 else f"{len(values)} arrays"
-        return [f"{found}, which Redis knows since 8.8 only."] if values else []
+        arrays = counts[0]
+        found = "An array" if arrays == 1 else f"{arrays} arrays"
+        return [f"{found}, which Redis knows since 8.8 only."] if arrays else []
 
 
 def _text_of(value: bytes | float) -> bytes:

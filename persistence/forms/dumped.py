@@ -1,8 +1,9 @@
 """What DUMP answers and RESTORE takes: one value as Redis packs it.
 
 The number of its type, the value as it stands in an RDB file, the version of that form in two
-bytes, and CRC-64 of all before in eight. A payload of Valkey has a version of its own. What servers
-of ours answered before they did this is another form (``payload``), and still taken.
+bytes, and CRC-64 of all before in eight. Notes of ours may stand behind the value, as in a file:
+other servers do not look there. A payload of Valkey has a version of its own. What servers of ours
+answered before they did this is another form (``payload``), and still taken.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from headrace.persistence.forms.payload import BadFooter, BadPayload, has_own_fo
 from headrace.persistence.forms.table import form_of, rdb_values
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.kinds import VERSION, is_valkey_version, known_number
+from headrace.persistence.rdb.opcodes import NOTE
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
-from headrace.persistence.rdb.values import RdbValues
+from headrace.persistence.rdb.values import RdbValues, whole
 from headrace.storage.faces import frozen
 
 _VERSION_BYTES: Final = 2
@@ -35,6 +37,7 @@ def dump_value(value: object) -> bytes:
     walk = form.write_rdb(output, content)
     while walk is not None and walk.step():
         pass
+    output.end_value()
     output.little(VERSION, _VERSION_BYTES)
     body = b"".join(output.take())
     return body + crc64(body, 0).to_bytes(_CHECKSUM_BYTES, "little")
@@ -66,9 +69,19 @@ def load_value(data: bytes, defaults: dict[str, int], now_ms: int) -> object:
     if known is None:
         raise BadPayload(f"a value of type {number}")
     try:
-        return known.read_rdb(source, number, defaults)
+        value = whole(known.read_rdb(source, number, defaults))
+        _take_notes(known, value, source)
+        return value
     except CorruptRDB as error:
         raise BadPayload(str(error)) from error
+
+
+def _take_notes(known: RdbValues, value: object, source: RdbSource) -> None:
+    """Read the notes behind a value; as in Redis, anything else may stand there."""
+    while source.left and source.byte() == NOTE:
+        name = source.string()
+        text = source.string()
+        known.take_note(value, name, RdbSource(_NAME, text, len(text), source.now_ms))
 
 
 def _version(data: bytes) -> int:

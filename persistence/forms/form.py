@@ -13,6 +13,7 @@ from mypy_extensions import mypyc_attr
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import Records
+from headrace.persistence.rdb.kinds import VERSION_SHARED
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.values import RdbValues
 
@@ -121,6 +122,10 @@ class Form(RdbValues):
         """
         return 0
 
+    def fits_valkey(self, value: object) -> bool:
+        """Whether the form of Valkey 9 can hold all of a value, as a keyspace holds it."""
+        return 0 < self.rdb_version(value) <= VERSION_SHARED
+
     def rdb_type(self, value: object, version: int) -> int:
         """The number of the type that holds a value in a file of ``version``.
 
@@ -149,7 +154,14 @@ class Form(RdbValues):
         """How many of each a value has."""
         raise NotImplementedError
 
-    @abstractmethod
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """What some servers of Redis cannot read of these values, each in a sentence."""
-        raise NotImplementedError
+    def lacking_counts(self, value: object) -> list[int]:
+        """How much of a value some servers of Redis cannot read: a figure for each kind of it."""
+        return []
+
+    def lacking_elsewhere(self, counts: list[int]) -> list[str]:
+        """What that means, each in a sentence.
+
+        Args:
+            counts: the figures of all values together.
+        """
+        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from mypy_extensions import i64
@@ -230,13 +231,19 @@ class HashForm(Form):
         """See ``RdbValues``."""
         return list(HASH_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Hash:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         return read_hash(source, number, defaults)
 
     def rdb_version(self, value: object) -> int:
         """See ``Form``."""
         return hash_version(cast("Hash", value))
+
+    def fits_valkey(self, value: object) -> bool:
+        """See ``Form``."""
+        return True
 
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
@@ -254,9 +261,12 @@ class HashForm(Form):
         """See ``Form``."""
         return [cast("Hash", value).size()]
 
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+    def lacking_counts(self, value: object) -> list[int]:
         """See ``Form``."""
-        timed = sum([cast("Hash", value).has_deadlines() for value in values])
-        if not timed:
-            return []
-        return [f"{timed} hashes have fields with deadlines, which needs Redis 7.4."]
+        return [int(cast("Hash", value).has_deadlines())]
+
+    def lacking_elsewhere(self, counts: list[int]) -> list[str]:
+        """See ``Form``."""
+        timed = counts[0]
+        needs = "which needs Redis 7.4 or Valkey 9.0"
+        return [f"{timed} hashes have fields with deadlines, {needs}."] if timed else []

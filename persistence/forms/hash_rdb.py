@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
@@ -12,7 +13,9 @@ from headrace.persistence.rdb.kinds import (
     MORTAL_HASH_EARLY,
     MORTAL_HASH_PACKED,
     MORTAL_HASH_PACKED_EARLY,
+    VALKEY_HASH,
     VERSION_MIN,
+    is_valkey_version,
 )
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
@@ -32,8 +35,8 @@ _MORTAL: Final = (
 _PIECES_AT_ONCE: Final = 32
 
 
-def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Hash:
-    """The hash of this type that comes next.
+def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
+    """Read the hash of this type that comes next; see ``RdbValues.read_rdb``.
 
     Raises:
         CorruptRDB: there is none.
@@ -50,7 +53,8 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Hash:
             if not made.put(part.pairs[place], part.pairs[place + 1], limits):
                 raise source.damage("each field once")
         _expire(made, part, kind != MORTAL_HASH)
-    return made
+        yield None
+    yield made
 
 
 def _expire(made: Hash, part: HashPart, in_order: bool) -> None:
@@ -74,6 +78,8 @@ def hash_version(value: Hash) -> int:
 
 def hash_type(value: Hash, version: int) -> int:
     """In which type a file of this version holds it; Redis asks a large one for a deadline."""
+    if is_valkey_version(version):
+        return VALKEY_HASH if value.has_deadlines() else HASH
     if version < VERSION_7_4 or not value.is_timed():
         return HASH
     return MORTAL_HASH if value.is_small() or value.has_deadlines() else HASH
@@ -85,10 +91,10 @@ class HashRdb(Walk):
     def __init__(self, output: RdbOutput, value: Hash) -> None:
         self._output: Final = output
         self._value: Final = value
-        self._timed: Final = hash_type(value, output.version) == MORTAL_HASH
+        self._type: Final = hash_type(value, output.version)
         self._first_ms: Final = value.first_ms()
         self._left: Final = value.read(BOTH, NEVER).pieces[::-1]
-        if self._timed:
+        if self._type == MORTAL_HASH:
             output.little(self._first_ms, 8)
         output.length(value.size())
 
@@ -98,15 +104,17 @@ class HashRdb(Walk):
         left = self._left
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
             words = unpack(left.pop())
-            if self._timed and self._value.is_small():
+            if self._type == MORTAL_HASH and self._value.is_small():
                 words = _turned(self._value, words)
             for place in range(0, len(words), 2):
-                if self._timed:
-                    deadline_ms = self._value.deadline_ms(words[place])
-                    never = deadline_ms == NEVER
+                deadline_ms = NEVER if self._type == HASH else self._value.deadline_ms(words[place])
+                never = deadline_ms == NEVER
+                if self._type == MORTAL_HASH:
                     output.length(0 if never else deadline_ms - self._first_ms + 1)
                 output.string(words[place])
                 output.string(words[place + 1])
+                if self._type == VALKEY_HASH:
+                    output.little(-1 if never else deadline_ms, 8)
         return bool(left)
 
 

@@ -5,6 +5,7 @@ What a record holds is described in ``docs/snapshot-format.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from headrace.persistence.forms.commands import Commands
@@ -278,7 +279,9 @@ class ListForm(Form):
         """See ``RdbValues``."""
         return list(LIST_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> List:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         return read_list(source, number, defaults)
 
@@ -301,10 +304,6 @@ class ListForm(Form):
     def part_counts(self, value: object) -> list[int]:
         """See ``Form``."""
         return [cast("List", value).size()]
-
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """Every server reads lists."""
-        return []
 
 
 def _check_piece(piece: bytes, elements: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
@@ -17,8 +18,8 @@ _TOGETHER_ELEMENTS: Final = 1 << 15  # more than any node has, so that they show
 _TOGETHER_BYTES: Final = 1 << 17
 
 
-def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> List:
-    """The list of this type that comes next.
+def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
+    """Read the list of this type that comes next; see ``RdbValues.read_rdb``.
 
     Raises:
         CorruptRDB: there is none.
@@ -30,13 +31,15 @@ def read_list(source: RdbSource, kind: int, defaults: dict[str, int]) -> List:
     for strings in list_parts(source, kind):
         if made is not None:
             made.push(strings, 0, True, limits)
+            yield None
             continue
         first += strings
         size += sum([len(string) for string in strings])
         if len(first) > _TOGETHER_ELEMENTS or size > _TOGETHER_BYTES:
             made = list_of(first, limits)
             first = []
-    return list_of(first, limits) if made is None else made
+        yield None
+    yield list_of(first, limits) if made is None else made
 
 
 class ListRdb(Walk):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from headrace.persistence.forms.buckets import (
@@ -172,7 +173,9 @@ class SetForm(Form):
         """See ``RdbValues``."""
         return list(SET_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Set:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         return read_set(source, number, defaults)
 
@@ -195,7 +198,3 @@ class SetForm(Form):
     def part_counts(self, value: object) -> list[int]:
         """See ``Form``."""
         return [cast("Set", value).size()]
-
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """Every server reads sets."""
-        return []

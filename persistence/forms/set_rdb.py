@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
@@ -17,8 +18,8 @@ from headrace.storage.set.small import NO_MEMBERS
 _PIECES_AT_ONCE: Final = 32
 
 
-def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Set:
-    """The set of this type that comes next.
+def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
+    """Read the set of this type that comes next; see ``RdbValues.read_rdb``.
 
     Raises:
         CorruptRDB: there is none.
@@ -33,7 +34,8 @@ def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Set:
         for member in members:
             if not made.add(member, limits):
                 raise source.damage("each member once")
-    return made
+        yield None
+    yield made
 
 
 class SetRdb(Walk):

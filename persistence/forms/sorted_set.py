@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, cast
 
 from mypy_extensions import i64
@@ -235,7 +236,9 @@ class SortedSetForm(Form):
         """See ``RdbValues``."""
         return list(SORTED_SET_KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> SortedSet:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         return read_sorted_set(source, number, defaults)
 
@@ -258,10 +261,6 @@ class SortedSetForm(Form):
     def part_counts(self, value: object) -> list[int]:
         """See ``Form``."""
         return [cast("SortedSet", value).size()]
-
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """Every server reads sorted sets."""
-        return []
 
 
 def _check_large(large: Large) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
@@ -15,8 +16,8 @@ from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
 _AT_ONCE: Final = 512
 
 
-def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> SortedSet:
-    """The sorted set of this type that comes next.
+def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
+    """Read the sorted set of this type that comes next; see ``RdbValues.read_rdb``.
 
     Raises:
         CorruptRDB: there is none.
@@ -40,8 +41,9 @@ def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> S
                 first = []
             else:
                 _add(source, made, [(member, score)], limits)
+        yield None
     _add(source, made, first, limits)
-    return made
+    yield made
 
 
 def _add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.commands import Commands
@@ -162,13 +163,13 @@ class StringForm(Form):
         """See ``RdbValues``."""
         return [RDB_STRING]
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """A string, an integer where it spells one; see ``RdbValues``."""
         value = source.value()
-        if isinstance(value, int):
-            return value
-        integer = spelled(value)
-        return value if integer is None else integer
+        integer = value if isinstance(value, int) else spelled(value)
+        return iter((value if integer is None else integer,))
 
     def rdb_version(self, value: object) -> int:
         """See ``Form``."""
@@ -190,8 +191,4 @@ class StringForm(Form):
 
     def part_counts(self, value: object) -> list[int]:
         """See ``Form``."""
-        return []
-
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        """Every server reads strings."""
         return []

@@ -10,6 +10,7 @@ from typing import Final
 
 VERSION: Final = 15  # of the form that Redis 8.10 writes
 VERSION_MIN: Final = 9  # the lowest one that is written here; Redis 5 and later read it
+VERSION_SHARED: Final = 11  # the last one that Redis and Valkey have in common
 VALKEY_VERSION_MIN: Final = 80
 VALKEY_VERSION_MAX: Final = 80
 
@@ -54,6 +55,11 @@ _VALKEY_BASE: Final = 1000
 def known_number(number: int, valkey: bool) -> int:
     """The number here of a type that has ``number`` in a file."""
     return number + _VALKEY_BASE if valkey and number >= _OF_REDIS_ALONE else number
+
+
+def file_number(number: int) -> int:
+    """The number in a file of a type that has ``number`` here."""
+    return number - _VALKEY_BASE if number >= _VALKEY_BASE else number
 
 
 def is_valkey_version(version: int) -> bool:

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import Final
 
 from headrace.persistence.rdb.listpack import spelled
+from headrace.persistence.rdb.opcodes import NOTE
 
 _DOUBLE: Final = Struct("<d")
 _LONGEST_INTEGER: Final = 11  # of a text that is written as one
@@ -25,11 +26,14 @@ class RdbOutput:
 
     Attributes:
         size_bytes: the length of what ``take`` would return.
+        notes: names and texts in turn: what is to stand behind the value that is being written,
+            because its type has no place for it. Servers pass over notes that they do not know.
     """
 
     def __init__(self, version: int) -> None:
         self.version: Final = version
         self.size_bytes = 0
+        self.notes: list[bytes] = []
         self._made: list[bytes] = []
 
     def raw(self, data: bytes) -> None:
@@ -61,6 +65,19 @@ class RdbOutput:
                 return
         self.raw(length(len(text)))
         self.raw(text)
+
+    def write_notes(self, notes: list[bytes]) -> None:
+        """Add names and texts, in turn, as notes."""
+        for place in range(0, len(notes), 2):
+            self.byte(NOTE)
+            self.string(notes[place])
+            self.string(notes[place + 1])
+
+    def end_value(self) -> None:
+        """Add the notes on the value that has been written."""
+        if self.notes:
+            self.write_notes(self.notes)
+            self.notes = []
 
     def _integer(self, number: int) -> bool:
         for kind, size in enumerate(_INTEGER_BYTES):

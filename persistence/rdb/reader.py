@@ -8,6 +8,7 @@ does.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.errors import (
@@ -50,10 +51,10 @@ from headrace.persistence.rdb.opcodes import (
     SLOT_IMPORT,
 )
 from headrace.persistence.rdb.others import Others
-from headrace.persistence.rdb.source import RdbFile
+from headrace.persistence.rdb.source import RdbFile, RdbSource
 from headrace.persistence.rdb.values import RdbValues
+from headrace.persistence.taker import KeyTaker
 from headrace.storage.entry import NO_EXPIRY
-from headrace.storage.keyspace import Keyspace
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
 FUNCTION_LIBRARY: Final = "function library"
@@ -78,7 +79,7 @@ class RdbReader:
     """Puts what it finds into databases.
 
     Args:
-        databases: where keys go.
+        taker: where keys go.
         values: the types that are known here.
         defaults: what new values get; see ``RdbValues``.
         now_ms: the present; see ``RdbSource``.
@@ -88,6 +89,7 @@ class RdbReader:
         empty: how many were skipped because they held nothing.
         left: what was left behind, by the name of its type.
         writer: the server that wrote the file, such as ``Valkey 9.1.2``.
+        key_offset: where the last key begins.
         end: after the last step, where the file goes on with commands, or its length.
 
     Raises:
@@ -97,7 +99,7 @@ class RdbReader:
     def __init__(
         self,
         path: bytes,
-        databases: list[Keyspace],
+        taker: KeyTaker,
         values: list[RdbValues],
         defaults: dict[str, int],
         now_ms: int,
@@ -106,14 +108,19 @@ class RdbReader:
         self.empty = 0
         self.left: dict[str, Left] = {}
         self.end = 0
-        self._databases: Final = databases
+        self._taker: Final = taker
         self._defaults: Final = defaults
         self._values: Final[dict[int, RdbValues]] = {}  # by RDB's numbers of their types
         for known in values:
             for number in known.rdb_types():
                 self._values[number] = known
-        self._db: Keyspace = databases[0]
+        self._db = 0
         self._expire_ms: int = NO_EXPIRY
+        self._key = b""
+        self._parts: Iterator[object] | None = None  # of the value that is being read
+        self._known: RdbValues | None = None  # what reads it
+        self._value: object = None  # it has been read, but notes on it may follow
+        self.key_offset = 0
         try:
             self._source: Final = RdbFile(path, now_ms)
         except OSError as error:
@@ -123,9 +130,6 @@ class RdbReader:
             self.writer: Final = writer_of(head)
             self._valkey: Final = head.startswith(VALKEY)
             self._version: Final = self._read_magic(head)
-        except OSError as error:
-            self._source.close()
-            raise os_refusal(path, "read", error) from error
         except PersistenceError:
             self._source.close()
             raise
@@ -146,11 +150,11 @@ class RdbReader:
         self._source.close()
 
     def step(self) -> bool:
-        """Read what comes next, one key at most; False at the end."""
-        try:
-            return self._step(self._source.byte())
-        except OSError as error:
-            raise os_refusal(self._source.name, "read", error) from error
+        """Read what comes next, a part of a value at most; False at the end."""
+        if self._parts is not None:
+            self._go_on(self._parts)
+            return True
+        return self._step(self._source.byte())
 
     def _read_magic(self, head: bytes) -> int:
         source = self._source
@@ -171,6 +175,8 @@ class RdbReader:
 
     def _step(self, kind: int) -> bool:
         source = self._source
+        if self._value is not None and kind != NOTE:
+            self._pass_on()
         if kind == END:
             self._finish()
             return False
@@ -184,8 +190,7 @@ class RdbReader:
             source.length()
             source.length()
         elif kind == NOTE:
-            source.string()
-            source.string()
+            self._note(source.string(), source.string())
         elif kind == FREQUENCY:
             source.byte()
         elif kind == IDLE:
@@ -211,7 +216,7 @@ class RdbReader:
                 f"{kind} at offset {source.offset - 1} that is not known here. {_BY_COMMANDS}"
             )
         else:
-            self._key(kind)
+            self._begin(kind)
         return True
 
     def _finish(self) -> None:
@@ -224,15 +229,16 @@ class RdbReader:
         self.end = source.offset
 
     def _select(self, index: int) -> None:
-        if index >= len(self._databases):
-            raise self._source.damage(f"a database below {len(self._databases)}, not {index}")
-        self._db = self._databases[index]
+        databases = self._taker.databases
+        if index >= databases:
+            raise self._source.damage(f"a database below {databases}, not {index}")
+        self._db = index
 
-    def _key(self, kind: int) -> None:
+    def _begin(self, kind: int) -> None:
+        """Read a key, and begin with its value."""
         source = self._source
+        self.key_offset = source.offset - 1
         key = source.string()
-        expire_ms = self._expire_ms
-        self._expire_ms = NO_EXPIRY
         number = known_number(kind, self._valkey)
         known = self._values.get(number)
         if known is None:
@@ -243,16 +249,47 @@ class RdbReader:
                     f"{shown(key)} of type {kind}, which is not known here, and so nobody can "
                     f"tell where it ends. {_BY_COMMANDS}"
                 )
+            self._expire_ms = NO_EXPIRY
             self._leave(name, key)
             return
+        self._key = key
+        self._known = known
+        self._parts = parts = known.read_rdb(source, number, self._defaults)
+        self._go_on(parts)
+
+    def _go_on(self, parts: Iterator[object]) -> None:
+        """Read some more of a value."""
         try:
-            value = known.read_rdb(source, number, self._defaults)
+            self._value = next(parts, None)
         except EmptyValue:
             self.empty += 1
+            self._parts = None
+            self._expire_ms = NO_EXPIRY
             return
+        if self._value is not None:
+            self._parts = None
+
+    def _note(self, name: bytes, text: bytes) -> None:
+        """Take a note: on the value before it, if it is one of ours."""
+        if self._value is None or self._known is None:
+            return
+        source = self._source
+        try:
+            self._known.take_note(
+                self._value, name, RdbSource(source.name, text, len(text), source.now_ms)
+            )
+        except CorruptRDB as error:
+            raise source.damage(f"a note ({shown(name)}) with {error.expected}") from error
+
+    def _pass_on(self) -> None:
+        """Pass on the key that is complete."""
+        value = self._value
+        expire_ms = max(self._expire_ms, NO_EXPIRY)
+        self._value = None
+        self._expire_ms = NO_EXPIRY
         self.keys += 1
-        if not self._db.load(key, value, max(expire_ms, NO_EXPIRY), 0):
-            raise source.damage(f"each key once, but {shown(key)} is there already")
+        if not self._taker.take(self._db, self._key, value, expire_ms):
+            raise self._source.damage(f"each key once, but {shown(self._key)} is there already")
 
     def _leave(self, name: str, key: bytes) -> None:
         left = self.left.setdefault(name, Left())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from headrace.persistence.errors import CorruptRDB, EmptyValue
+from headrace.persistence.errors import CorruptRDB, EmptyValue, os_refusal
 from headrace.persistence.files import open_to_read
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.lzf import MOST, expand
@@ -147,8 +147,8 @@ class RdbFile(RdbSource):
     """An RDB file that is being read, once from front to end.
 
     Raises:
-        CorruptRDB: from any method, see ``RdbSource``.
-        OSError: it cannot be read.
+        PersistenceError: from any method, when it cannot be read, or as of ``RdbSource``.
+        OSError: it cannot be opened.
     """
 
     def __init__(self, path: bytes, now_ms: int) -> None:
@@ -180,7 +180,10 @@ class RdbFile(RdbSource):
         self._before += self._at
         self._at = 0
         while have < size:
-            data = os.read(self._fd, max(CHUNK_BYTES, size - have))
+            try:
+                data = os.read(self._fd, max(CHUNK_BYTES, size - have))
+            except OSError as error:
+                raise os_refusal(self.name, "read", error) from error
             if not data:
                 raise self.damage(f"{size} more bytes, but the file ends before that")
             parts.append(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 from mypy_extensions import mypyc_attr
 
@@ -19,10 +20,13 @@ class RdbValues:
         raise NotImplementedError
 
     @abstractmethod
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
-        """The value that comes next, as a keyspace holds it: one that commands could have made.
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
+        """Read the value that comes next in parts: None after some of it, at last the value.
 
-        It may come from a stranger. All of it is looked at.
+        That is as a keyspace holds it, and one that commands could have made. It may come from a
+        stranger. All of it is looked at.
 
         Args:
             number: of the type, one of ``rdb_types``.
@@ -33,3 +37,23 @@ class RdbValues:
             CorruptRDB: there is none.
         """
         raise NotImplementedError
+
+    def take_note(self, value: object, name: bytes, source: RdbSource) -> None:
+        """Learn what a note of ours behind a value says of it that Redis's form has no place for.
+
+        Args:
+            value: what ``read_rdb`` has read.
+            name: of the note; others than those that are known say nothing here.
+            source: its text.
+
+        Raises:
+            CorruptRDB: it says nothing that can be.
+        """
+
+
+def whole(parts: Iterator[object]) -> object:
+    """The value that ``RdbValues.read_rdb`` reads, in one go."""
+    value: object = None
+    for last in parts:
+        value = last
+    return value

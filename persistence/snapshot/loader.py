@@ -40,13 +40,11 @@ class SnapshotLoader:
             if self.decoder.step():
                 return True
             self.loaded_bytes = reader.offset
-            frame = reader.next()
+            frame = self._next()
             if frame is not None:
                 self.decoder.take(frame, len(frame) - CHECKSUM.size)
                 return True
             self.decoder.finish()
-        except OSError as error:
-            raise os_refusal(reader.name, "read", error) from error
         except Malformed as damage:
             raise reader.damage(reader.frame_offset + damage.position, str(damage)) from damage
         except Unfit as reason:
@@ -54,6 +52,16 @@ class SnapshotLoader:
                 f"{os.fsdecode(reader.name)} cannot be loaded: {reason}."
             ) from reason
         return False
+
+    def _next(self) -> bytes | None:
+        try:
+            return self._reader.next()
+        except OSError as error:
+            raise os_refusal(self._reader.name, "read", error) from error
+
+    def frame_offset(self) -> int:
+        """Where the frame begins that was read last."""
+        return self._reader.frame_offset
 
     def close(self) -> None:
         """Close the file."""

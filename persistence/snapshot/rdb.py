@@ -1,8 +1,8 @@
 """Frozen keys as a file of Redis's own: dump.rdb.
 
-``REDIS`` and the version in four digits, notes on who wrote it, then the keys of each database in
-turn: a deadline where there is one, the number of the type, the key, the value. A checksum of all
-ends it.
+``REDIS`` and the version in four digits, or ``VALKEY`` and three, notes on who wrote it, then the
+keys of each database in turn: a deadline where there is one, the number of the type, the key, the
+value, and notes on what of it the type has no place for. A checksum of all ends it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from headrace.persistence.encoder import Encoder
 from headrace.persistence.forms.form import Walk
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.rdb.crc64 import crc64
-from headrace.persistence.rdb.head import REDIS
-from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, NOTE, SELECT
+from headrace.persistence.rdb.head import REDIS, VALKEY
+from headrace.persistence.rdb.kinds import file_number, is_valkey_version
+from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, SELECT
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey
@@ -24,7 +25,7 @@ class RdbEncoder(Encoder):
     """Makes the bytes of one file.
 
     Args:
-        version: of the form; see ``Form.rdb_version``.
+        version: of the form; see ``Form.rdb_version`` and ``Form.fits_valkey``.
         notes: names and values in turn, which tell who wrote it; ``redis-ver`` comes first.
     """
 
@@ -42,11 +43,11 @@ class RdbEncoder(Encoder):
     def begin(self) -> None:
         """Make what stands in front of all keys."""
         output = self._output
-        output.raw(b"%b%04d" % (REDIS, self._version))
-        for place in range(0, len(self._notes), 2):
-            output.byte(NOTE)
-            output.string(self._notes[place])
-            output.string(self._notes[place + 1])
+        valkey = is_valkey_version(self._version)
+        output.raw(
+            b"%b%03d" % (VALKEY, self._version) if valkey else b"%b%04d" % (REDIS, self._version)
+        )
+        output.write_notes(self._notes)
         self.size_bytes = output.size_bytes
 
     def add(self, key: FrozenKey) -> bool:
@@ -61,9 +62,11 @@ class RdbEncoder(Encoder):
             output.little(key.expire_ms, 8)
         value = key.value
         form = self._plain if isinstance(value, (bytes, int)) else form_of(value)
-        output.byte(form.rdb_type(value, self._version))
+        output.byte(file_number(form.rdb_type(value, self._version)))
         output.string(key.key)
         self._walk = form.write_rdb(output, value)
+        if self._walk is None:
+            output.end_value()
         self.size_bytes = output.size_bytes
         return self._walk is not None
 
@@ -71,6 +74,7 @@ class RdbEncoder(Encoder):
         """Go on with the last key; see ``Encoder``."""
         if self._walk is not None and not self._walk.step():
             self._walk = None
+            self._output.end_value()
         self.size_bytes = self._output.size_bytes
         return self._walk is not None
 

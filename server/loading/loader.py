@@ -32,6 +32,7 @@ from headrace.persistence.rdb.reader import FUNCTION_LIBRARY, Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.taker import IntoDatabases
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
 from headrace.server.loading.numbered import EffectsDoor, NumberedRecords, foreign
@@ -42,7 +43,7 @@ from headrace.storage.regions.records import AA
 log: Final = logging.getLogger("headrace")
 
 SLICE_NS: Final = 10_000_000  # how long clients may wait for the loop while data is loaded
-RDB_KEYS: Final = 32  # keys of a snapshot of Redis, likewise
+RDB_STEPS: Final = 16  # through a snapshot of Redis between two looks at the clock
 SLICE_COMMANDS: Final = 256  # commands between two looks at the clock
 REPORT_NS: Final = 1_000_000_000
 _MULTI: Final = b"multi"
@@ -144,10 +145,10 @@ class Loader:
             self._file += 1
 
     def _load_keys(self, rdb: RdbReader) -> None:
-        """Load some keys of a snapshot of Redis."""
+        """Load some of a snapshot of Redis."""
         status = self._status
         going_on = True
-        for _ in range(RDB_KEYS):
+        for _ in range(RDB_STEPS):
             going_on = rdb.step()
             if not going_on:
                 break
@@ -173,7 +174,8 @@ class Loader:
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
-            self._rdb = RdbReader(path, dbs, rdb_values(), defaults(config), now_ms)
+            taker = IntoDatabases(dbs)
+            self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
             log.info("%s is a snapshot of %s", os.fsdecode(path), self._rdb.writer)
             return
         if not self.start and is_snapshot(path):
@@ -368,7 +370,10 @@ class Loader:
         spent_s = (now_ns - self._started_ns) / 1e9
         left_s = spent_s * (status.total_bytes - status.loaded_bytes) / (status.loaded_bytes + 1)
         snapshot = self._snapshot
-        if snapshot is None:
+        if self._rdb is not None:
+            what = "snapshot of Redis"
+            speed = f"{int(self._rdb.keys / spent_s)} keys/s"
+        elif snapshot is None:
             what = "append-only file"
             speed = f"{int(self.commands / spent_s)} commands/s"
         else:

@@ -8,12 +8,12 @@ import time
 from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
 from headrace.persistence.errors import PersistenceError, shown
-from headrace.persistence.forms.table import rdb_values
-from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.key_file import KeyFile
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
+from headrace.persistence.taker import Dropping
+from headrace.server.tools.keys import DATABASES
 from headrace.server.tools.progress import Progress
-from headrace.server.tools.workspace import DATABASES, empty_databases
 from headrace.storage.regions.vectors import encode_numbers
 
 
@@ -108,20 +108,20 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 
 def _check_rdb(path: bytes) -> int:
     """Go through a snapshot of Redis or Valkey; where it ends."""
-    reader = RdbReader(
-        path, empty_databases(DATABASES), rdb_values(), {}, time.time_ns() // 1_000_000
-    )
-    progress = Progress(os.fsdecode(os.path.basename(path)), reader.size_bytes)
+    now_ms = time.time_ns() // 1_000_000
+    file = KeyFile(path, Dropping(DATABASES), {}, now_ms, None)
+    progress = Progress(os.fsdecode(os.path.basename(path)), file.size_bytes)
     try:
-        while reader.step():
-            progress.reach(reader.loaded_bytes)
+        while file.step():
+            progress.reach(file.loaded_bytes())
+        progress.reach(file.end)
     finally:
         progress.close()
-        reader.close()
-    print(f"{os.fsdecode(path)}: valid snapshot of {reader.writer}, {reader.end} bytes")
-    if reader.empty:
-        print(f"  {reader.empty} keys hold nothing; loading skips them")
-    return reader.end
+        file.close()
+    print(f"{os.fsdecode(path)}: valid snapshot of {file.writer}, {file.end} bytes")
+    if file.empty:
+        print(f"  {file.empty} keys hold nothing; loading skips them")
+    return file.end
 
 
 def _mend(check: CommandCheck, fix: bool, is_last: bool) -> bool:

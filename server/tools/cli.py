@@ -10,7 +10,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from headrace.persistence.errors import PersistenceError, advice
-from headrace.server.tools import READERS
+from headrace.server.tools import READERS, VALKEY
 
 if TYPE_CHECKING:
     from headrace.server.tools.asking import Address
@@ -80,10 +80,11 @@ def _add_export(tools: _Tools) -> None:
     export.add_argument(
         "--redis",
         default="",
-        choices=tuple(READERS),
+        choices=(*READERS, VALKEY),
         metavar="VERSION",
         help="with --to rdb: the Redis that is to read it, one of "
-        f"{', '.join(READERS)}; default: the oldest that can hold all",
+        f"{', '.join(READERS)}, or {VALKEY} for Valkey 9; default: the oldest Redis that can hold "
+        "all, and Valkey reads what Redis 7.2 reads",
     )
     export.add_argument("out", metavar="OUT")
 

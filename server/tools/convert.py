@@ -1,4 +1,8 @@
-"""``headrace export`` and ``headrace import``: from one form of the data to another."""
+"""``headrace export`` and ``headrace import``: from one form of the data to another.
+
+A snapshot is read and written key by key. Export reads it twice: to see who can read what it holds,
+and to write. Where commands belong to the data, all of it is loaded first.
+"""
 
 from __future__ import annotations
 
@@ -8,54 +12,73 @@ import time
 from typing import Final
 
 from headrace.persistence.aof.rewrite import RewriteEncoder
-from headrace.persistence.encoder import Encoder
 from headrace.persistence.errors import PersistenceError, shown
-from headrace.persistence.files import write_pieces
-from headrace.persistence.forms.table import forms
-from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.snapshot.encoder import SnapshotEncoder
 from headrace.persistence.snapshot.layout import SUFFIX
 from headrace.persistence.snapshot.rdb import RdbEncoder
 from headrace.persistence.source import Source
+from headrace.persistence.taker import KeyTaker
 from headrace.server.build import REDIS_VERSION, VERSION
-from headrace.server.tools import READERS
-from headrace.server.tools.workspace import Workspace, make_empty
-from headrace.storage.freezing import frozen_key
+from headrace.server.tools import VALKEY
+from headrace.server.tools.keys import CommandsFollow, Keys, file_keys
+from headrace.server.tools.survey import Survey, oldest_reader
+from headrace.server.tools.workspace import Workspace
+from headrace.server.tools.writing import KeyWriter, NewFolder, write_file, write_folder
 
 TO_REDIS_AOF: Final = "redis-aof"
 TO_RDB: Final = "rdb"
 AS_APPENDONLY: Final = "appendonly"
 _STANDARD_OUTPUT: Final = b"-"
+_DATABASES: Final = 16  # that a server has by default
 
 
-def export(form: str, source_path: bytes, out: bytes, for_redis: str = "") -> int:
+def export(form: str, source_path: bytes, out: bytes, for_server: str = "") -> int:
     """Write what a folder or snapshot holds in a form that Redis reads; 0.
 
     Args:
         form: ``resp``: one file of commands, ``-`` is standard output. ``redis-aof``: a folder for
             ``redis-server --dir``. ``rdb``: a file, a ``dump.rdb``.
-        for_redis: of an RDB file: the version of Redis that is to read it, one of ``READERS``;
-            empty for the oldest one that can hold all.
+        for_server: of an RDB file: who is to read it; see ``Survey.rdb_version``.
 
     Raises:
         PersistenceError: something cannot be read or written; nothing was changed.
     """
-    workspace = _loaded(source_path)
-    if workspace.left:
-        _print_left(workspace)
+    source = Source(source_path)
+    try:
+        keys = _keys(source, None if out == _STANDARD_OUTPUT else out)
+        try:
+            _export(keys, form, out, for_server)
+        except CommandsFollow:
+            _export(_loaded(source), form, out, for_server)
+    finally:
+        source.close()
+    return 0
+
+
+def _export(keys: Keys, form: str, out: bytes, for_server: str) -> None:
+    survey = Survey(keys.databases)
+    keys.pass_to(survey, "reading")
+    if keys.left:
+        _print_left(keys)
         raise PersistenceError("Nothing has been written: the data is not all known here.")
-    _print_what_redis_lacks(workspace)
+    for line in survey.lacking_elsewhere():
+        print(line, file=sys.stderr)
     if form == TO_REDIS_AOF:
-        workspace.write_folder(out, RewriteEncoder(), b"aof")
+        write_folder(out, keys, RewriteEncoder(), b"aof")
         os.unlink(os.path.join(out, b"appendonlydir", b"appendonly.aof.lock"))
     elif form == TO_RDB:
-        workspace.write_file(out, RdbEncoder(_rdb_version(workspace, for_redis), _notes()))
+        version = survey.rdb_version(for_server)
+        reader = "Valkey 9.0" if for_server == VALKEY else f"Redis {oldest_reader(version)}"
+        print(f"{reader} and later can read it (RDB version {version}).", file=sys.stderr)
+        write_file(out, keys, RdbEncoder(version, _notes(for_server)))
     elif out == _STANDARD_OUTPUT:
-        _write_out(workspace, RewriteEncoder())
+        sys.stdout.flush()
+        writer = KeyWriter(keys.databases, RewriteEncoder(), None, sys.stdout.fileno())
+        keys.pass_to(writer, "writing")
+        writer.finish()
     else:
-        workspace.write_file(out, RewriteEncoder())
-    _print_totals(workspace, out)
-    return 0
+        write_file(out, keys, RewriteEncoder())
+    _print_totals(survey, keys, out)
 
 
 def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
@@ -66,112 +89,115 @@ def import_(source_path: bytes, out: bytes, form: str, skip: bool) -> int:
         skip: leave out values of types that are not known here; otherwise they are refused.
 
     Raises:
-        PersistenceError: something cannot be read or written.
+        PersistenceError: something cannot be read or written; nothing was made.
     """
-    workspace = _loaded(source_path)
-    if workspace.left:
-        _print_left(workspace)
-        if not skip:
-            print("Nothing has been written; --skip-unsupported leaves them out.", file=sys.stderr)
-            return 1
-    version = VERSION.encode()
-    now_ms = time.time_ns() // 1_000_000
-    is_base = form == AS_APPENDONLY
-    encoder = SnapshotEncoder(version, now_ms, is_base, workspace.databases())
-    if is_base:
-        workspace.write_folder(out, encoder, SUFFIX)
-    else:
-        make_empty(out)
-        workspace.write_file(os.path.join(out, b"dump." + SUFFIX), encoder)
-    _print_totals(workspace, out)
+    source = Source(source_path)
+    try:
+        keys = _keys(source, out)
+        try:
+            _import(keys, out, form, skip)
+        except CommandsFollow:
+            _import(_loaded(source), out, form, skip)
+    except _LeftOut:
+        print("Nothing has been written; --skip-unsupported leaves them out.", file=sys.stderr)
+        return 1
+    finally:
+        source.close()
     return 0
 
 
-def _loaded(path: bytes) -> Workspace:
-    source = Source(path)
-    try:
-        workspace = Workspace(source)
-        workspace.load()
-    finally:
-        source.close()
+def _import(keys: Keys, out: bytes, form: str, skip: bool) -> None:
+    is_base = form == AS_APPENDONLY
+    now_ms = time.time_ns() // 1_000_000
+    encoder = SnapshotEncoder(VERSION.encode(), now_ms, is_base, _DATABASES)
+    whole = _Whole(keys, skip)
+    if is_base:
+        write_folder(out, whole, encoder, SUFFIX)
+    else:
+        folder = NewFolder(out)
+        try:
+            write_file(os.path.join(out, b"dump." + SUFFIX), whole, encoder)
+        except BaseException:
+            folder.discard()
+            raise
+    _print_totals(whole.survey, keys, out)
+
+
+class _LeftOut(Exception):
+    """There are values that cannot be taken over; they have been named."""
+
+
+class _Whole(Keys):
+    """Keys of which none may be left behind, unless that is wanted; surveyed as they pass."""
+
+    def __init__(self, keys: Keys, skip: bool) -> None:
+        super().__init__()
+        self.survey: Final = Survey(keys.databases)
+        self._keys: Final = keys
+        self._skip: Final = skip
+
+    def pass_to(self, taker: KeyTaker, what: str) -> None:
+        """See ``Keys``.
+
+        Raises:
+            _LeftOut: some are left behind.
+        """
+        self._keys.pass_to(_Both(self.survey, taker), what)
+        if self._keys.left:
+            _print_left(self._keys)
+            if not self._skip:
+                raise _LeftOut
+
+
+class _Both(KeyTaker):
+    """Two that take the same keys."""
+
+    def __init__(self, first: KeyTaker, second: KeyTaker) -> None:
+        super().__init__(first.databases)
+        self._first: Final = first
+        self._second: Final = second
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        self._first.take(db, key, value, expire_ms)
+        return self._second.take(db, key, value, expire_ms)
+
+
+def _keys(source: Source, out: bytes | None) -> Keys:
+    """The keys of what is to be read; a temporary file may lie beside what is written."""
+    folder = None if out is None else os.path.dirname(os.path.abspath(out))
+    found = file_keys(source, folder)
+    return _loaded(source) if found is None else found
+
+
+def _loaded(source: Source) -> Workspace:
+    workspace = Workspace(source)
+    workspace.load()
     return workspace
 
 
-def _write_out(workspace: Workspace, encoder: Encoder) -> None:
-    sys.stdout.flush()
-    for db in workspace.server.data.dbs:
-        for entry in db.every():
-            more = encoder.add(frozen_key(db.index, entry))
-            while more:
-                more = encoder.more()
-                write_pieces(sys.stdout.fileno(), encoder.take())
-    write_pieces(sys.stdout.fileno(), encoder.take())
-
-
-def _rdb_version(workspace: Workspace, for_redis: str) -> int:
-    """In which version of RDB to write, after telling who can read it.
-
-    Raises:
-        PersistenceError: that is too old for what there is, or nothing can hold it.
-    """
-    needed = VERSION_MIN
-    why = ""
-    for form in forms():
-        for value in workspace.values_of(form):
-            version = form.rdb_version(value)
-            if not version:
-                raise PersistenceError(f"Redis has no {form.plural()}. Nothing has been written.")
-            if version > needed:
-                needed = version
-                why = f", because of {form.plural()} that it holds"
-    chosen = READERS[for_redis] if for_redis else needed
-    if chosen < needed:
-        raise PersistenceError(
-            f"Redis {for_redis} cannot hold all of it: Redis {_reader(needed)} is the oldest that "
-            f"can{why}. Nothing has been written."
-        )
-    print(f"Redis {_reader(chosen)} and later can read it (RDB version {chosen}).", file=sys.stderr)
-    return chosen
-
-
-def _reader(version: int) -> str:
-    """The oldest Redis that reads a version of RDB."""
-    return next(name for name, known in READERS.items() if known >= version)
-
-
-def _notes() -> list[bytes]:
+def _notes(for_server: str) -> list[bytes]:
     """Who writes an RDB file, for people and for servers that look."""
+    first = [b"redis-ver", REDIS_VERSION.encode()]
+    if for_server == VALKEY:
+        first = [b"valkey-ver", b"9.0.0"]
     return [
-        *(b"redis-ver", REDIS_VERSION.encode(), b"headrace-ver", VERSION.encode()),
+        *(*first, b"headrace-ver", VERSION.encode()),
         *(b"redis-bits", b"64", b"ctime", b"%d" % int(time.time()), b"aof-base", b"0"),
     ]
 
 
-def _print_totals(workspace: Workspace, out: bytes) -> None:
-    totals = [f"{workspace.keys} keys"]
-    for form in forms():
-        names = form.part_names()
-        if names:
-            values = workspace.values_of(form)
-            count = sum([form.part_counts(value)[0] for value in values])
-            totals.append(f"{count} {names[0]} of {form.plural()}")
-    print(f"{', '.join(totals)}: {os.fsdecode(out)}", file=sys.stderr)
-    if workspace.empty:
-        print(f"Skipped {workspace.empty} keys that hold nothing.", file=sys.stderr)
+def _print_totals(survey: Survey, keys: Keys, out: bytes) -> None:
+    print(f"{survey.totals()}: {os.fsdecode(out)}", file=sys.stderr)
+    if keys.empty:
+        print(f"Skipped {keys.empty} keys that hold nothing.", file=sys.stderr)
 
 
-def _print_left(workspace: Workspace) -> None:
+def _print_left(keys: Keys) -> None:
     """Name what is not taken over."""
     print("Not supported by Headrace:", file=sys.stderr)
-    for name in sorted(workspace.left):
-        left = workspace.left[name]
-        keys = ", ".join([shown(key) for key in left.keys if key])
+    for name in sorted(keys.left):
+        left = keys.left[name]
+        some = ", ".join([shown(key) for key in left.keys if key])
         more = ", ..." if left.count > len(left.keys) else ""
-        print(f"  {left.count} x {name}: {keys}{more}", file=sys.stderr)
-
-
-def _print_what_redis_lacks(workspace: Workspace) -> None:
-    """Warn of what only some servers can read."""
-    for form in forms():
-        for line in form.lacking_elsewhere(workspace.values_of(form)):
-            print(line, file=sys.stderr)
+        print(f"  {left.count} x {name}: {some}{more}", file=sys.stderr)

@@ -8,19 +8,16 @@ from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.compat.errors import INTERNAL
-from headrace.persistence.aof.directory import AofDirectory
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.check import SoundDecoder
-from headrace.persistence.encoder import Encoder
-from headrace.persistence.errors import PersistenceError, os_refusal, shown
-from headrace.persistence.files import NewFile, sync_folder
-from headrace.persistence.forms.form import Form
-from headrace.persistence.forms.table import form_of, rdb_values
+from headrace.persistence.errors import shown
+from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.owner import owner_of
 from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.file import is_rdb_file
-from headrace.persistence.source import FOLDER_NAME, Source
+from headrace.persistence.source import Source
+from headrace.persistence.taker import IntoDatabases, KeyTaker
 from headrace.server.config.config import Config
 from headrace.server.config.new_values import defaults
 from headrace.server.durability.durability import Durability
@@ -29,27 +26,16 @@ from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionRecords
 from headrace.server.regions.effects import alone
 from headrace.server.state import Server
+from headrace.server.tools.keys import DATABASES, Keys
 from headrace.server.tools.progress import Progress
-from headrace.storage.expiring import Expiring
-from headrace.storage.freezing import frozen_key
-from headrace.storage.keyspace import Keyspace
 from headrace.storage.value import Value
 
-DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
-BATCH_BYTES: Final = 1 << 20
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
-_PREFIX: Final = b"appendonly.aof"
 _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 
-def empty_databases(count: int) -> list[Keyspace]:
-    """Databases without keys."""
-    expiring = Expiring()
-    return [Keyspace(index, [], [], expiring) for index in range(count)]
-
-
-class Workspace:
+class Workspace(Keys):
     """A server's data and nothing else of it; that of a region as a single server has it.
 
     Args:
@@ -57,14 +43,13 @@ class Workspace:
 
     Attributes:
         server: holds the databases.
-        left: what could not be taken over, by type or by command.
-        empty: how many keys of a snapshot of Redis were skipped because they held nothing.
 
     Raises:
         PersistenceError: a file cannot be read.
     """
 
     def __init__(self, source: Source) -> None:
+        super().__init__()
         config = Config()
         config.databases = DATABASES
         owner = owner_of(source.files)
@@ -77,10 +62,7 @@ class Workspace:
         self._source: Final = source
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
-        self.left: dict[str, Left] = {}
-        self.empty = 0
         self.keys = 0
-        self.entries = 0
 
     def load(self) -> None:
         """Load all there is, Redis's files included.
@@ -128,110 +110,30 @@ class Workspace:
     def _load_rdb(self, path: bytes, progress: Progress) -> int:
         now_ms = time.time_ns() // 1_000_000
         known = defaults(self.server.config)
-        reader = RdbReader(path, self.server.data.dbs, rdb_values(), known, now_ms)
+        taker = IntoDatabases(self.server.data.dbs)
+        reader = RdbReader(path, taker, rdb_values(), known, now_ms)
         try:
             while reader.step():
                 progress.reach(reader.loaded_bytes)
+            progress.reach(reader.end)
         finally:
             reader.close()
         self.left.update(reader.left)
         self.empty = reader.empty
         return reader.end
 
-    def values_of(self, form: Form) -> list[object]:
-        """All values of one type."""
-        found: list[object] = []
-        for db in self.server.data.dbs:
-            for entry in db.every():
-                if form_of(entry.value) is form:
-                    found.append(entry.value)
-        return found
-
-    def databases(self) -> int:
-        """How many databases a server needs for it, as many as it has by default at least."""
-        used = [db.index + 1 for db in self.server.data.dbs if len(db)]
-        return max([16, *used])
-
-    def write(self, encoder: Encoder, file: NewFile) -> None:
-        """Encode all keys into a file.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        progress = Progress("writing", self.keys, " keys")
+    def pass_to(self, taker: KeyTaker, what: str) -> None:
+        """See ``Keys``."""
+        progress = Progress(what, self.keys, " keys")
         done = 0
-        encoder.begin()
         try:
             for db in self.server.data.dbs:
                 for entry in db.every():
-                    more = encoder.add(frozen_key(db.index, entry))
-                    while more:
-                        if encoder.size_bytes > BATCH_BYTES:
-                            file.write(encoder.take())
-                        more = encoder.more()
-                    if encoder.size_bytes > BATCH_BYTES:
-                        file.write(encoder.take())
+                    taker.take(db.index, entry.key, entry.value, int(entry.expire_ms))
                     done += 1
                     progress.reach(done)
-            encoder.finish()
-            file.write(encoder.take())
-            file.finish()
         finally:
             progress.close()
-
-    def write_file(self, path: bytes, encoder: Encoder) -> None:
-        """Encode all keys into a new file, which is there whole or not at all.
-
-        Raises:
-            PersistenceError: it is there already, or cannot be written.
-        """
-        if os.path.lexists(path):
-            raise PersistenceError(f"{os.fsdecode(path)} is there already. Name a new file.")
-        file = NewFile(path + b".part", True)
-        try:
-            self.write(encoder, file)
-            os.rename(file.path, path)
-            sync_folder(os.path.dirname(os.path.abspath(path)))
-        except OSError as error:
-            file.discard()
-            raise os_refusal(path, "written", error) from error
-
-    def write_folder(self, path: bytes, encoder: Encoder, suffix: bytes) -> None:
-        """Encode all keys into the base of an append-only folder in a new ``dir``.
-
-        Raises:
-            PersistenceError: the folder holds something, or cannot be written.
-        """
-        make_empty(path)
-        directory = AofDirectory(path, FOLDER_NAME, _PREFIX)
-        try:
-            directory.open()
-            directory.add_incr()
-            file = NewFile(directory.temporary_base(), True)
-            try:
-                self.write(encoder, file)
-                directory.adopt_base(file.path, suffix, 1)
-            except OSError:
-                file.discard()
-                raise
-        except OSError as error:
-            raise os_refusal(path, "written", error) from error
-        finally:
-            directory.close()
-
-
-def make_empty(path: bytes) -> None:
-    """Make a folder, unless it is there and empty.
-
-    Raises:
-        PersistenceError: there is something in it, or it cannot be made.
-    """
-    try:
-        os.makedirs(path, exist_ok=True)
-        if os.listdir(path):
-            raise PersistenceError(f"{os.fsdecode(path)} is not empty. Name a new folder.")
-    except OSError as error:
-        raise os_refusal(path, "written", error) from error
 
 
 class _TolerantLoader(Loader):
@@ -260,7 +162,7 @@ class _TolerantLoader(Loader):
     def _run(self, reader: AofReader, argv: list[bytes], offset: int) -> None:
         if self._take_numbered(reader, argv, offset):
             return
-        line = self._replayer.run(argv)
+        line = self._replayer.run(argv, self._stamp_s)
         if not line:
             return
         if line == INTERNAL or (not self._left and not line.startswith(_UNKNOWN)):

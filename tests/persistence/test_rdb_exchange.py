@@ -148,6 +148,37 @@ def test_real_servers_load_what_is_exported(
         assert contents(real, some) == before
 
 
+def test_valkey_loads_what_is_exported_for_it(fresh_server: Factory, tmp_path: Path) -> None:
+    """Values of Redis 7.2, and hashes with deadlines, which it has in a type of its own."""
+    some = names(known("valkey-9.1"))
+    server = fresh_server(*DEBUG, "--appendonly", "yes")
+    fill(server, some)
+    before = contents(server, some)
+    told = exported(server, tmp_path, "--redis", "valkey")
+    assert "Valkey 9.0 and later can read it (RDB version 80)." in told
+    with Writer("valkey-9.1", directory=tmp_path) as real:
+        assert contents(real, some) == before
+    done = tool("import", str(tmp_path / "dump.rdb"), "--dir", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+    ours = fresh_server(*DEBUG, "--appendonly", "yes", directory=tmp_path / "new")
+    assert contents(ours, some) == before
+
+
+def test_what_valkey_cannot_hold_is_refused(fresh_server: Factory, tmp_path: Path) -> None:
+    server = fresh_server(*DEBUG)
+    with server.client() as client:
+        client.call("XADD", "s", "IDMP", "p", "i", "*", "f", "v")
+        client.call("SAVE")
+    server.stop()
+    done = tool(
+        *("export", "--to", "rdb", "--redis", "valkey", "--from", str(server.directory)),
+        str(tmp_path / "dump.rdb"),
+    )
+    assert done.returncode == 1
+    assert b"Valkey cannot hold all of it, because of streams" in done.stderr
+    assert not (tmp_path / "dump.rdb").exists()
+
+
 @pytest.mark.parametrize("compressed", ["yes", "no"])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_real_servers_saved_is_taken_over(

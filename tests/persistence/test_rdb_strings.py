@@ -9,6 +9,7 @@ import pytest
 
 from headrace.persistence.forms.table import rdb_values
 from headrace.persistence.rdb.reader import RdbReader
+from headrace.persistence.taker import IntoDatabases
 from support.snapshots import databases
 
 
@@ -32,7 +33,7 @@ def test_a_string_of_an_rdb_file(tmp_path: Path, text: bytes, value: object) -> 
     path = tmp_path / "dump.rdb"
     path.write_bytes(b"REDIS0011\x00\x01k" + bytes([len(text)]) + text + b"\xff" + bytes(8))
     (db,) = databases(1)
-    reader = RdbReader(os.fsencode(path), [db], rdb_values(), {}, 1)
+    reader = RdbReader(os.fsencode(path), IntoDatabases([db]), rdb_values(), {}, 1)
     while reader.step():
         pass
     reader.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from headrace.persistence.forms.commands import Commands
@@ -10,6 +11,12 @@ from headrace.persistence.forms.intake import Intake
 from headrace.persistence.forms.records import Records
 from headrace.persistence.forms.stream.kinds import NAMES
 from headrace.persistence.forms.stream.rdb import KINDS, read_stream
+from headrace.persistence.forms.stream.rdb_notes import (
+    IID_TIMES,
+    MAX_PENDING,
+    take_iid_times,
+    take_max_pending,
+)
 from headrace.persistence.forms.stream.rdb_writing import (
     VERSION_7_0,
     VERSION_8_6,
@@ -69,11 +76,21 @@ class StreamForm(Form):
         """See ``RdbValues``."""
         return list(KINDS)
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> Stream:
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
         """See ``RdbValues``."""
         duration_s = defaults.get("stream-idmp-duration", IDMP_DURATION_S)
         maxsize = defaults.get("stream-idmp-maxsize", IDMP_MAXSIZE)
         return read_stream(source, number, duration_s, maxsize)
+
+    def take_note(self, value: object, name: bytes, source: RdbSource) -> None:
+        """See ``RdbValues``."""
+        stream = cast("Stream", value)
+        if name == MAX_PENDING:
+            take_max_pending(stream, source)
+        elif name == IID_TIMES:
+            take_iid_times(stream, source)
 
     def rdb_version(self, value: object) -> int:
         """See ``Form``."""
@@ -102,14 +119,18 @@ class StreamForm(Form):
         pending = sum([group.pel.size for group in stream.groups.values()])
         return [stream.length, len(stream.groups), pending]
 
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
+    def lacking_counts(self, value: object) -> list[int]:
         """See ``Form``."""
         released = 0
         limited = 0
-        for value in values:
-            for group in cast("Stream", value).groups.values():
-                released += group.zone > 0
-                limited += group.max_pending > 0
+        for group in cast("Stream", value).groups.values():
+            released += group.zone > 0
+            limited += group.max_pending > 0
+        return [released, limited]
+
+    def lacking_elsewhere(self, counts: list[int]) -> list[str]:
+        """See ``Form``."""
+        released, limited = counts
         found: list[str] = []
         if released:
             found.append(f"{released} groups hold released entries: XNACK needs Redis 8.8.")

@@ -11,6 +11,7 @@ goes on cutting where it would have cut.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.rdb.broken import Broken
@@ -42,11 +43,16 @@ _U64: Final = 2**64
 _UNKNOWN: Final = 2**64 - 1  # as a length
 _COUNT_MAX: Final = 2**63 - 1
 
+_NODES_AT_ONCE: Final = 32
+_AT_ONCE: Final = 1024  # pending entries, consumers or iids
+
 Pending = tuple[int, int, int, int]  # delivery_ms, ms, seq, count
 
 
-def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize: int) -> Stream:
-    """The stream of this type that comes next.
+def read_stream(
+    source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize: int
+) -> Iterator[object]:
+    """Read the stream of this type that comes next; see ``RdbValues.read_rdb``.
 
     Args:
         idmp_duration_s, idmp_maxsize: the limits of its IDMP map, where its type has none.
@@ -55,7 +61,7 @@ def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize
         CorruptRDB: there is none.
     """
     stream = Stream(idmp_duration_s, idmp_maxsize)
-    _read_nodes(source, stream)
+    yield from _read_nodes(source, stream)
     length = source.length()
     if length != stream.length:
         raise source.damage(f"a stream of {length} entries, but there were {stream.length}")
@@ -77,21 +83,20 @@ def read_stream(source: RdbSource, kind: int, idmp_duration_s: int, idmp_maxsize
     if not length <= stream.entries_added <= _COUNT_MAX:
         raise source.damage("as many entries added as there are, or more")
     for _ in range(source.length()):
-        group = _read_group(source, kind, stream)
-        if group.name in stream.groups:
-            raise source.damage("each group once")
-        stream.groups[group.name] = group
+        yield from _read_group(source, kind, stream)
     if kind >= STREAM_8_6:
-        _read_idmp(source, stream)
-    return stream
+        yield from _read_idmp(source, stream)
+    yield stream
 
 
 # Nodes
 
 
-def _read_nodes(source: RdbSource, stream: Stream) -> None:
+def _read_nodes(source: RdbSource, stream: Stream) -> Iterator[None]:
     above = (-1, 0)
-    for _ in range(source.length()):
+    for number in range(1, source.length() + 1):
+        if number % _NODES_AT_ONCE == 0:
+            yield None
         name = source.string()
         if len(name) != 16:
             raise source.damage("a node under an ID")
@@ -179,8 +184,10 @@ def _text(element: bytes | int) -> bytes:
 # Groups
 
 
-def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
+def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
     name = source.string()
+    if name in stream.groups:
+        raise source.damage("each group once")
     last_ms = source.length()
     last_seq = source.length()
     if kind >= STREAM_7_0:
@@ -192,7 +199,9 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
         raise source.damage("how many entries a group has read")
     group = Group(name, last_ms, last_seq, entries_read)
     pending: dict[tuple[int, int], Pending] = {}
-    for _ in range(source.length()):
+    for number in range(1, source.length() + 1):
+        if number % _AT_ONCE == 0:
+            yield None
         ms, seq = _read_id(source)
         delivery_ms = source.signed(8)
         count = min(source.length(), _COUNT_MAX)
@@ -201,13 +210,16 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
         pending[ms, seq] = (_moment(source, delivery_ms), ms, seq, count)
     owners: dict[tuple[int, int], Consumer] = {}
     for _ in range(source.length()):
+        yield None
         member = source.string()
         if member in group.consumers:
             raise source.damage("each consumer once")
         consumer = group.create_consumer(member, _moment(source, source.signed(8)))
         active_ms = source.signed(8) if kind >= STREAM_7_2 else consumer.seen_ms
         consumer.active_ms = NEVER if active_ms < 0 else _moment(source, active_ms)
-        for _ in range(source.length()):
+        for number in range(1, source.length() + 1):
+            if number % _AT_ONCE == 0:
+                yield None
             place = _read_id(source)
             if place not in pending or place in owners:
                 raise source.damage("consumers that hold entries of their group, each once")
@@ -216,9 +228,12 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Group:
         _read_released(source, group, pending, owners)
     if len(owners) != len(pending):
         raise source.damage("an owner of each pending entry")
-    for delivery_ms, ms, seq, count in sorted(pending.values()):
-        group.restore_pending(ms, seq, owners[ms, seq], delivery_ms, count)
-    return group
+    in_order = sorted(pending.values())
+    for at in range(0, len(in_order), _AT_ONCE):
+        for delivery_ms, ms, seq, count in in_order[at : at + _AT_ONCE]:
+            group.restore_pending(ms, seq, owners[ms, seq], delivery_ms, count)
+        yield None
+    stream.groups[name] = group
 
 
 def _read_released(
@@ -249,7 +264,7 @@ def _read_id(source: RdbSource) -> tuple[int, int]:
 # The IDMP map
 
 
-def _read_idmp(source: RdbSource, stream: Stream) -> None:
+def _read_idmp(source: RdbSource, stream: Stream) -> Iterator[None]:
     """Its limits, each producer with its iids, oldest first, and counters.
 
     An iid has no time of its own: it was added when the ID of its entry says.
@@ -261,7 +276,9 @@ def _read_idmp(source: RdbSource, stream: Stream) -> None:
     stream.limit_idmp(duration_s, maxsize)
     for _ in range(source.length()):
         pid = source.string()
-        for _ in range(source.length()):
+        for number in range(source.length()):
+            if number % _AT_ONCE == 0:
+                yield None
             iid = source.string()
             ms = source.length()
             seq = source.length()

@@ -3,6 +3,7 @@
 ``rdb`` says what they consist of. Entries that were deleted are left out. A block becomes a node
 with the same entries, so that approximate trimming cuts there where it would cut here. A type that
 has no released entries, no IDMP map, or no moment when a consumer was active, loses those.
+What no type has goes into notes (``rdb_notes``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from struct import Struct
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
-from headrace.persistence.rdb.kinds import STREAM_7_0, STREAM_7_2, STREAM_8_6, STREAM_8_8
+from headrace.persistence.forms.stream.rdb_notes import note_group, note_times
+from headrace.persistence.rdb.kinds import (
+    STREAM_7_0,
+    STREAM_7_2,
+    STREAM_8_6,
+    STREAM_8_8,
+    is_valkey_version,
+)
 from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.storage.stream.block import Block
@@ -35,6 +43,8 @@ _OTHER_FIELDS: Final = 0
 
 def stream_type(version: int) -> int:
     """In which type a file of this version holds streams."""
+    if is_valkey_version(version):
+        return STREAM_7_2
     if version >= VERSION_8_8:
         return STREAM_8_8
     if version >= VERSION_8_6:
@@ -119,6 +129,7 @@ class StreamRdb(Walk):
 
     def _producer(self, producer: Producer) -> None:
         output = self._output
+        note_times(output, producer)
         output.string(producer.pid)
         output.length(int(producer.count))
         for iid, ms, seq, _ in producer.records():
@@ -141,6 +152,7 @@ class _GroupRdb:
         pending = group.pending
         if kind < STREAM_8_8:  # those that nobody holds are left out
             pending = sum([consumer.pending for consumer in group.consumers])
+        note_group(output, group)
         output.string(group.name)
         output.length(group.last_ms)
         output.length(group.last_seq)

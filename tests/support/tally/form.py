@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from headrace.persistence.forms.commands import Commands
@@ -74,8 +75,10 @@ class TallyForm(Form):
     def rdb_types(self) -> list[int]:
         return [RDB_TALLY]
 
-    def read_rdb(self, source: RdbSource, number: int, defaults: dict[str, int]) -> object:
-        return Tally([source.signed(8) for _ in range(source.many(8))])
+    def read_rdb(
+        self, source: RdbSource, number: int, defaults: dict[str, int]
+    ) -> Iterator[object]:
+        yield Tally([source.signed(8) for _ in range(source.many(8))])
 
     def rdb_version(self, value: object) -> int:
         return 0
@@ -96,5 +99,8 @@ class TallyForm(Form):
     def part_counts(self, value: object) -> list[int]:
         return [cast("Tally", value).size()]
 
-    def lacking_elsewhere(self, values: list[object]) -> list[str]:
-        return [f"{len(values)} tallies, which Redis does not know."] if values else []
+    def lacking_counts(self, value: object) -> list[int]:
+        return [1]
+
+    def lacking_elsewhere(self, counts: list[int]) -> list[str]:
+        return [f"{counts[0]} tallies, which Redis does not know."] if counts[0] else []

@@ -1,0 +1,148 @@
+"""A file of keys, a snapshot of ours or of Redis's, gone through once from front to end.
+
+Nothing is held but the value at hand. So a file may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.persistence.check import SoundDecoder
+from headrace.persistence.errors import CorruptRDB, SnapshotError
+from headrace.persistence.forms.records import DATABASE, NO_DEADLINE
+from headrace.persistence.forms.table import rdb_values
+from headrace.persistence.names import NOWHERE, MetNames
+from headrace.persistence.rdb.reader import Left, RdbReader
+from headrace.persistence.snapshot.decode import KEEP_ALL
+from headrace.persistence.snapshot.file import is_rdb_file
+from headrace.persistence.snapshot.loader import SnapshotLoader
+from headrace.persistence.taker import KeyTaker
+from headrace.storage.entry import NO_EXPIRY
+
+
+class _Passing(SoundDecoder):
+    """Passes the keys of a snapshot on."""
+
+    def __init__(self, taker: KeyTaker, now_ms: int) -> None:
+        super().__init__([], now_ms, KEEP_ALL)
+        self._taker: Final = taker
+        self._index = -1
+        self.accept_databases()
+
+    def other_record(self, kind: int, table: list[int]) -> None:
+        """Take note of the database that keys are of."""
+        super().other_record(kind, table)
+        if kind == DATABASE:
+            self._index = table[0]
+            if self._index >= self._taker.databases:
+                raise self.malformed(f"a database below {self._taker.databases}")
+
+    def place(self, key: bytes, value: object, expire_ms: int) -> None:
+        """A key is complete."""
+        self.keys += 1
+        self.look_at(key, value, expire_ms)
+        if self._index < 0:
+            raise self.malformed("a database before the first key")
+        deadline_ms = NO_EXPIRY if expire_ms == NO_DEADLINE else expire_ms
+        if not self._taker.take(self._index, key, value, deadline_ms):
+            raise self.doubled(key)
+
+
+class KeyFile(KeyTaker):
+    """Passes the keys of one file on, each through its own ``take``.
+
+    Args:
+        path: a snapshot of ours that is no region's, or one of Redis or Valkey.
+        taker: where they go.
+        defaults: see ``RdbReader``.
+        now_ms: the present.
+        folder: where a temporary file may lie; see ``MetNames``.
+
+    Attributes:
+        size_bytes: the length of the file.
+        is_rdb: it is a snapshot of Redis or Valkey.
+        left, empty, end: see ``RdbReader``.
+
+    Raises:
+        PersistenceError: from any method, when the file cannot be read or trusted.
+    """
+
+    def __init__(
+        self,
+        path: bytes,
+        taker: KeyTaker,
+        defaults: dict[str, int],
+        now_ms: int,
+        folder: bytes | None,
+    ) -> None:
+        super().__init__(taker.databases)
+        self.left: dict[str, Left] = {}
+        self.empty = 0
+        self.writer = ""
+        self._path: Final = path
+        self._taker: Final = taker
+        self._names: Final = MetNames(folder)
+        self._rdb: RdbReader | None = None
+        self._snapshot: SnapshotLoader | None = None
+        self.is_rdb: Final = is_rdb_file(path)
+        if self.is_rdb:
+            self._rdb = RdbReader(path, self, rdb_values(), defaults, now_ms)
+            self.left = self._rdb.left
+            self.writer = self._rdb.writer
+            self.size_bytes = self._rdb.size_bytes
+        else:
+            self._snapshot = SnapshotLoader(path, _Passing(self, now_ms))
+            self.size_bytes = self._snapshot.size_bytes
+        self.end = 0
+
+    def loaded_bytes(self) -> int:
+        """How much of it has been read."""
+        if self._rdb is not None:
+            return self._rdb.loaded_bytes
+        return 0 if self._snapshot is None else self._snapshot.loaded_bytes
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        self._names.note(db, key, self._key_offset())
+        return self._taker.take(db, key, value, expire_ms)
+
+    def step(self) -> bool:
+        """Go on for about a millisecond; False at the end."""
+        rdb = self._rdb
+        if rdb is not None:
+            if rdb.step():
+                return True
+            self.empty = rdb.empty
+            self.end = rdb.end
+        else:
+            assert self._snapshot is not None
+            if self._snapshot.step():
+                return True
+            self.end = self.size_bytes
+        self._refuse_doubled()
+        return False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._names.close()
+        if self._rdb is not None:
+            self._rdb.close()
+            self._rdb = None
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
+
+    def _key_offset(self) -> int:
+        """Where the key at hand stands: in a snapshot of ours the frame that it is in."""
+        if self._rdb is not None:
+            return self._rdb.key_offset
+        return 0 if self._snapshot is None else self._snapshot.frame_offset()
+
+    def _refuse_doubled(self) -> None:
+        offset = self._names.doubled()
+        if offset == NOWHERE:
+            return
+        expected = "each key once, but this one has been there before"
+        if self.is_rdb:
+            raise CorruptRDB(self._path, offset, expected)
+        raise SnapshotError(self._path, offset, expected)

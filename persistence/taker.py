@@ -1,0 +1,51 @@
+"""Where the keys of a file go, one after another: into databases, or on to another file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.storage.keyspace import Keyspace
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KeyTaker:
+    """Takes keys.
+
+    Args:
+        databases: how many databases they may be of.
+    """
+
+    def __init__(self, databases: int) -> None:
+        self.databases: Final = databases
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """Take a key; False where there has been one of that name.
+
+        Args:
+            db: the number of its database, below ``databases``.
+            value: as a keyspace holds it; nobody else has it.
+            expire_ms: its deadline, or ``NO_EXPIRY``.
+        """
+        raise NotImplementedError
+
+
+class IntoDatabases(KeyTaker):
+    """Puts keys into databases."""
+
+    def __init__(self, databases: list[Keyspace]) -> None:
+        super().__init__(len(databases))
+        self._databases: Final = databases
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        return self._databases[db].load(key, value, expire_ms, 0)
+
+
+class Dropping(KeyTaker):
+    """Keeps none: what they are read for is to see whether they can be."""
+
+    def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
+        """See ``KeyTaker``."""
+        return True
