@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
 
 from headrace.storage.expiring import Expiring
+from headrace.storage.packed.table import Table
 from headrace.storage.value import Value
 
 
@@ -32,20 +33,9 @@ class Collection(Value):
         """A copy, to be freed in slices by whoever has read it."""
         return self.copy()
 
-    def is_scattered(self) -> bool:
-        """Whether it is so large that what is looked for in it by a name may be in no cache."""
-        return False
-
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
-        """Have what it holds of some elements, if it is scattered, brought into the caches.
-
-        Args:
-            requests: from ``first`` to ``end`` those of which each names such an element.
-            place: where in a request it stands.
-        """
-
-    def take_ahead(self, element: bytes, at: i64) -> None:
-        """What ``look_ahead`` was shown at this place, counted from 0, is asked for next."""
+    def scattered_table(self) -> Table | None:
+        """The table by which its elements are found, if so large that it may be in no cache."""
+        return None
 
     def attach(self, expiring: Expiring) -> None:
         """Nothing of it expires by itself, unless a type says otherwise."""

@@ -10,6 +10,7 @@ from headrace.server.clients.session import NO_TOUCH
 from headrace.server.dispatch.call import Call
 from headrace.storage.collection import Collection
 from headrace.storage.key_table import MOST_AHEAD
+from headrace.storage.packed.table import Table
 
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
 
@@ -47,7 +48,8 @@ class Values:
         self._value: object | None = None
         self._keys_from: i64 = 0  # the keys of these requests were looked at ahead
         self._keys_until: i64 = 0
-        self._elements_from: i64 = 0  # and the elements of these
+        self._table: Table | None = None  # where the elements of these were looked at ahead
+        self._elements_from: i64 = 0
         self._elements_until: i64 = 0
 
     def of(self, at: i64) -> object | None:
@@ -57,8 +59,10 @@ class Values:
         value = self._value
         if value is None or key is not self._key:
             value = self._find(key, at)
-        if at < self._elements_until and isinstance(value, Collection):
-            value.take_ahead(words[self._element_at], at - self._elements_from)
+        if at < self._elements_until:
+            table = self._table
+            assert table is not None
+            table.take_ahead(words[self._element_at], at - self._elements_from)
         return value
 
     def made(self, value: object) -> None:
@@ -85,10 +89,12 @@ class Values:
 
     def _look_into(self, value: object | None, key: bytes, at: i64) -> None:
         """Look ahead at elements of a large value, as many as requests in a row name."""
-        if isinstance(value, Collection) and value.is_scattered():
+        table = value.scattered_table() if isinstance(value, Collection) else None
+        if table is not None:
             end = at + 1
             while end < self._end and self._requests[end][1] is key:
                 end += 1
-            value.look_ahead(self._requests, at, end, self._element_at)
+            table.look_ahead(self._requests, at, end, self._element_at)
+            self._table = table
             self._elements_from = at
             self._elements_until = end

@@ -165,22 +165,10 @@ class Hash(Collection):
             found = [rep.living(bucket, now_ms) for bucket in found]
         return cursor, found
 
-    def is_scattered(self) -> bool:
+    def scattered_table(self) -> Table | None:
         """See ``Collection``."""
         rep = self.rep
-        return isinstance(rep, Table) and rep.count >= _SCATTERED
-
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Table):
-            rep.look_ahead(requests, first, end, place)
-
-    def take_ahead(self, element: bytes, at: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Table):
-            rep.take_ahead(element, at)
+        return rep if isinstance(rep, Table) and rep.count >= _SCATTERED else None
 
     # Changing
 

@@ -63,22 +63,10 @@ class Set(Collection):
             return find_element(rep, member, MEMBERS, HEAD) >= 0
         return spells_integer(member) and integers.find(rep, integer_of(member)) >= 0
 
-    def is_scattered(self) -> bool:
+    def scattered_table(self) -> Table | None:
         """See ``Collection``."""
         rep = self.rep
-        return isinstance(rep, Table) and rep.count >= _SCATTERED
-
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Table):
-            rep.look_ahead(requests, first, end, place)
-
-    def take_ahead(self, element: bytes, at: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Table):
-            rep.take_ahead(element, at)
+        return rep if isinstance(rep, Table) and rep.count >= _SCATTERED else None
 
     def add(self, member: bytes, limits: SetLimits) -> bool:
         """Add a member; False if it is there already."""

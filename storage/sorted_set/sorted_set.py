@@ -20,7 +20,7 @@ from headrace.storage.collection import Collection
 from headrace.storage.digest import DIGEST_BYTES, Digest
 from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.strings import next_at
-from headrace.storage.packed.table import NO_SCORE
+from headrace.storage.packed.table import NO_SCORE, Table
 from headrace.storage.sorted_set.large import Large
 from headrace.storage.sorted_set.lex import LexRange
 from headrace.storage.sorted_set.runs import (
@@ -162,22 +162,11 @@ class SortedSet(Collection):
         assert isinstance(rep, Large)
         return rep.scan(cursor, least, found), found
 
-    def is_scattered(self) -> bool:
+    def scattered_table(self) -> Table | None:
         """See ``Collection``."""
         rep = self.rep
-        return isinstance(rep, Large) and rep.table.count >= _SCATTERED
-
-    def look_ahead(self, requests: list[list[bytes]], first: i64, end: i64, place: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Large):
-            rep.table.look_ahead(requests, first, end, place)
-
-    def take_ahead(self, element: bytes, at: i64) -> None:
-        """See ``Collection``."""
-        rep = self.rep
-        if isinstance(rep, Large):
-            rep.table.take_ahead(element, at)
+        table = rep.table if isinstance(rep, Large) else None
+        return table if table is not None and table.count >= _SCATTERED else None
 
     # Changing
 

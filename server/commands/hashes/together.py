@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
@@ -25,9 +27,10 @@ def hget_alike(
     """Single fields of hashes of which no field expires."""
     values = Values(call, requests, end, element_at=2)
     out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
+    hits: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         value = values.of(at)
         if value is None:
             if call.reports_misses():
@@ -46,7 +49,7 @@ def hget_alike(
         if out.wire_bytes() >= ALIKE_BYTES:
             break
     call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("HGETALL", of_any_key=True)
@@ -56,9 +59,10 @@ def hgetall_alike(
     """Small hashes of which no field expires."""
     values = Values(call, requests, end)
     out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
+    hits: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         value = values.of(at)
         if value is None:
             if call.reports_misses():
@@ -77,7 +81,7 @@ def hgetall_alike(
         if out.wire_bytes() >= ALIKE_BYTES:
             break
     call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("HSET", of_any_key=True)
@@ -86,15 +90,16 @@ def hset_alike(
 ) -> tuple[int, PackedReplies]:
     """Fields of hashes of which no field expires, or that are made."""
     server = call.server
-    width = len(requests[first])
+    width: i64 = len(requests[first])
     if width % 2 or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
     limits = server.data.hash_limits
     fits = width == _SET_WORDS and limits.elements > 0  # else ``fit`` has to look at all words
     values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
-    at = first
-    while at < end:
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         words = requests[at]
         value = values.of(at)
         if value is None:
@@ -107,14 +112,14 @@ def hset_alike(
             break
         if not fits:
             value.fit(words, 2, limits)
-        added = 0
-        for place in range(2, width, 2):
+        added: i64 = 1 if value.put(words[2], words[3], limits) else 0
+        for place in range(_SET_WORDS, width, 2):
             if value.put(words[place], words[place + 1], limits):
                 added += 1
         out.number(added)
         at += 1
     call.changed_alike(requests, first, at, (width // 2 - 1) * (at - first))
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("HINCRBY", of_any_key=True)
@@ -127,8 +132,9 @@ def hincrby_alike(
     limits = call.server.data.hash_limits
     values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
-    at = first
-    while at < end:
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         words = requests[at]
         value = values.of(at)
         if not isinstance(value, Hash) or value.is_timed():
@@ -146,4 +152,4 @@ def hincrby_alike(
         out.number(total)
         at += 1
     call.changed_alike(requests, first, at, at - first)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()

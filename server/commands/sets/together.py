@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.randomness import random_bits
@@ -23,14 +25,15 @@ def sadd_alike(
     makes = call.concerns_only_logs()
     recorded = call.recorded
     limits = set_limits(call.server.config)
-    width = len(requests[first])
+    width: i64 = len(requests[first])
     count = width - 2
     values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     records: list[list[bytes]] = []
-    total = 0
-    at = first
-    while at < end:
+    total: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         words = requests[at]
         value = values.of(at)
         if value is None:
@@ -43,8 +46,8 @@ def sadd_alike(
             break
         elif count > 1:
             value.expect(count, limits)
-        added = 0
-        for place in range(2, width):
+        added: i64 = 1 if value.add(words[2], limits) else 0
+        for place in range(3, width):
             if value.add(words[place], limits):
                 added += 1
         out.number(added)
@@ -54,7 +57,7 @@ def sadd_alike(
                 records.append(words)
         at += 1
     call.changed_alike(records, 0, len(records), total)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("SREM", of_any_key=True)
@@ -65,19 +68,20 @@ def srem_alike(
     if not call.nobody_listens():
         return NONE_ALIKE, NO_REPLIES
     recorded = call.recorded
-    width = len(requests[first])
+    width: i64 = len(requests[first])
     values = Values(call, requests, end, writes=True, element_at=2)
     out = Packer(call.session.resp3)
     records: list[list[bytes]] = []
-    total = 0
-    at = first
-    while at < end:
+    total: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         words = requests[at]
         value = values.of(at)
         if not isinstance(value, Set) or value.size() <= width - 2:
             break
-        removed = 0
-        for place in range(2, width):
+        removed: i64 = 1 if value.remove(words[2]) else 0
+        for place in range(3, width):
             if value.remove(words[place]):
                 removed += 1
         out.number(removed)
@@ -87,7 +91,7 @@ def srem_alike(
                 records.append(words)
         at += 1
     call.changed_alike(records, 0, len(records), total)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("SISMEMBER", of_any_key=True)
@@ -97,9 +101,10 @@ def sismember_alike(
     """Members that are looked for in sets."""
     values = Values(call, requests, end, element_at=2)
     out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
+    hits: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         value = values.of(at)
         if value is None:
             if call.reports_misses():
@@ -112,7 +117,7 @@ def sismember_alike(
             hits += 1
         at += 1
     call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("SMEMBERS", of_any_key=True)
@@ -122,9 +127,10 @@ def smembers_alike(
     """All members of small sets."""
     values = Values(call, requests, end)
     out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
+    hits: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         value = values.of(at)
         if value is None:
             if call.reports_misses():
@@ -143,7 +149,7 @@ def smembers_alike(
         if out.wire_bytes() >= ALIKE_BYTES:
             break
     call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
 
 
 @alike("SRANDMEMBER", of_any_key=True)
@@ -155,8 +161,9 @@ def srandmember_alike(
         return NONE_ALIKE, NO_REPLIES
     values = Values(call, requests, end)
     out = Packer(call.session.resp3)
-    at = first
-    while at < end:
+    at: i64 = first
+    until: i64 = end
+    while at < until:
         value = values.of(at)
         if not isinstance(value, Set):
             break
@@ -165,4 +172,4 @@ def srandmember_alike(
         if out.wire_bytes() >= ALIKE_BYTES:
             break
     call.count_reads(at - first, 0)
-    return at - first, out.replies()
+    return int(at) - first, out.replies()
