@@ -6,7 +6,8 @@ In a pipeline, and from a client that asks for the same again and again, most wo
 same place of the request before: the command, a key, an option. Such a word is recognised by its
 bytes on the wire, header and line end included. It is not made anew, and its hash is known, which
 makes looking it up cheaper. The words at the front are compared all at once, as many as the last
-request shared with the one before it.
+request shared with the one before it. Of another word that is as long the header is known, and only
+its end is looked at.
 
 The request before is the last one with as many words. A client that reads, works and acknowledges
 sends three kinds of requests in turn, and mostly they differ in their number of words.
@@ -43,6 +44,8 @@ _STAR_AND_END: Final[i64] = 0x0A0D002A
 _DOLLAR_AND_END: Final[i64] = 0x0A0D0024
 _DOLLAR_AND_CR: Final[i64] = 0x0D000024
 _END: Final[i64] = 0x0A0D
+_FOUR_BYTES: Final[i64] = 0xFFFFFFFF
+_FIVE_BYTES: Final[i64] = 0xFFFFFFFFFF
 _ONE_WORD: Final = [b""]
 
 
@@ -88,17 +91,37 @@ class _Known:
                 self.forget()
                 return -1
             if may_repeat:
-                width: i64 = len(words[taken])
-                width += 6 if width < 10 else 7 if width < 100 else 8
+                length: i64 = len(words[taken])
+                front: i64 = 4 if length < 10 else 5 if length < 100 else 6
+                width = front + length + 2
                 if width <= _REPEATED_BYTES:
-                    if at + width <= size and _is_same(chunk, at, wire, before_at, width):
-                        at += width
-                        before_at += width
-                        if taken == self.leading:
-                            self.leading += 1
-                            self.leading_bytes = at - total
-                        taken += 1
-                        continue
+                    if at + width <= size:
+                        last = width - _BYTES_AT_ONCE
+                        tail = read_i64_le(chunk, at + last)
+                        if tail == read_i64_le(wire, before_at + last) and _is_same(
+                            chunk, at, wire, before_at, width
+                        ):
+                            at += width
+                            before_at += width
+                            if taken == self.leading:
+                                self.leading += 1
+                                self.leading_bytes = at - total
+                            taken += 1
+                            continue
+                        # Another word that is as long has the same header, of four bytes or five,
+                        # and ends at the same place.
+                        if (
+                            last >= 0
+                            and tail >> 48 == _END
+                            and (read_i64_le(chunk, at) ^ read_i64_le(wire, before_at))
+                            & (_FOUR_BYTES if front == 4 else _FIVE_BYTES)
+                            == 0
+                        ):
+                            words[taken] = chunk[at + front : at + front + length]
+                            at += width
+                            before_at += width
+                            taken += 1
+                            continue
                 elif width > 1000:
                     may_repeat = False
                 before_at += width

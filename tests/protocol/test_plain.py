@@ -13,8 +13,28 @@ from support.alike import changed
 from support.client import encode
 
 WORDS = [b"", b"a", b"b", b"ab", b"\r\n", b"a" * 9, b"a" * 10, b"a" * 65, b"a" * 66, b"a" * 99]
-WORDS += [b"a" * 100, b"a" * 64 + b"b", b"b" + b"a" * 64, b"a" * 991, b"a" * 1000]
-UNTAKEN = [b"", b"*", b"*3\r\n$1\r\na\r\n", b"PING\r\n", b"*1\r\n$01\r\na\r\n", b"*1\r\n$1\r\nabc"]
+WORDS += [
+    b"b" * 10,
+    b"b" * 65,
+    b"abcd",
+    b"abce",
+    b"xbcd",
+    b"a" * 100,
+    b"a" * 64 + b"b",
+    b"b" + b"a" * 64,
+    b"a" * 991,
+    b"a" * 1000,
+]
+UNTAKEN = [
+    b"*1\r\n$4\r\nabcdef\r\n",
+    b"*1\r\n$4\nabcdef\r\n",
+    b"",
+    b"*",
+    b"*3\r\n$1\r\na\r\n",
+    b"PING\r\n",
+    b"*1\r\n$01\r\na\r\n",
+    b"*1\r\n$1\r\nabc",
+]
 
 changes = st.lists(st.tuples(st.integers(0, 6), st.sampled_from(WORDS)), max_size=6)
 
