@@ -110,9 +110,9 @@ def _number(word: bytes) -> int:
         return 0
 
 
-def stores_union(words: tuple[bytes, ...]) -> bool:
-    """Whether members of sets are put into a new one, in the order in which they are met."""
-    return bool(words) and words[0].upper() in (b"SUNIONSTORE", b"SDIFFSTORE")
+def packs_anew(words: tuple[bytes, ...]) -> bool:
+    """Whether elements are put into a new collection, in the order in which they are met."""
+    return bool(words) and words[0].upper() in (b"SUNIONSTORE", b"SDIFFSTORE", b"RESTORE")
 
 
 def turns_large(words: tuple[bytes, ...]) -> bool:
@@ -416,11 +416,11 @@ def _equally_far(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     return [each[1] for each in ours] == [each[1] for each in real]
 
 
-# Only in sessions in which a large union or difference was stored.
-_FORMS: Final = {b"listpack", b"hashtable"}
-STORED: Final = Known(
-    "in which order a table has its members decides how Redis packs a stored union of them",
-    lambda words, ours, real: words[0].upper() == b"OBJECT" and {ours, real} == _FORMS,
+# Only in sessions in which a large collection was packed anew.
+_FORMS: Final = ({b"listpack", b"hashtable"}, {b"listpack", b"quicklist"})
+PACKED: Final = Known(
+    "a stored union is packed in the order of a table, and a list that is restored is cut anew",
+    lambda words, ours, real: words[0].upper() == b"OBJECT" and {ours, real} in _FORMS,
 )
 
 # Payloads are compared by what they hold where their bytes differ.
@@ -507,20 +507,20 @@ def reason(
     real: bytes,
     waited: bool = False,
     large: bool = False,
-    stored: bool = False,
+    packed: bool = False,
 ) -> str | None:
     """Why two replies may differ, or None when they must not.
 
     Args:
         waited: somebody has waited in this session.
         large: a collection may have turned large in it.
-        stored: and a union or difference of such may have been stored.
+        packed: and such a one may have been packed anew.
     """
     try:
         our_value, real_value = parse(ours), parse(real)
     except (ValueError, AssertionError, IndexError, TypeError):
         return None
-    for known in (*KNOWN, *[WAITED] * waited, *[LARGE] * large, *[STORED] * stored):
+    for known in (*KNOWN, *[WAITED] * waited, *[LARGE] * large, *[PACKED] * packed):
         if known.meant(words, our_value, real_value):
             return known.reason
     return None

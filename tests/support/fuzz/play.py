@@ -127,7 +127,7 @@ class Player:
         self._has_waited = False
         self._somebody_waited = False
         self._large = False
-        self._stored_large = False
+        self._packed_large = False
         self._listening: set[int] = set()
         self._payloads = Payloads()
         self._counts_alike = True
@@ -177,7 +177,7 @@ class Player:
         self._has_waited = False
         self._somebody_waited = False
         self._large = False
-        self._stored_large = False
+        self._packed_large = False
         self._listening = set()
         self._payloads = Payloads()
         self._counts_alike = True
@@ -214,7 +214,7 @@ class Player:
         held.clear()
         self.calls += len(calls)
         self._large = self._large or any(known.has_own_order(each) for each in calls)
-        self._stored_large |= self._large and any(known.stores_union(each) for each in calls)
+        self._packed_large |= self._large and any(known.packs_anew(each) for each in calls)
         names = [_name(each) for each in calls]
         if client in self._listening:
             self._hear_out(place, client)
@@ -351,9 +351,8 @@ class Player:
             return
         reason = None
         if words:
-            reason = known.reason(
-                words, ours, real, self._somebody_waited, self._large, self._stored_large
-            )
+            packed = self._packed_large or (self._large and _RESTORED in words)
+            reason = known.reason(words, ours, real, self._somebody_waited, self._large, packed)
         if reason is None:
             raise Difference(place, "reply", ours, real, words)
         self._tolerate(reason)
