@@ -5,16 +5,19 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from headrace.compat.errors import WRONGTYPE, CommandError
 from headrace.compat.event_classes import EVENT_ZSET
 from headrace.compat.sorted_set_errors import SCORE_IS_NAN
+from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.commands.collections import drop_empty
+from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.storage.limits import SmallLimits
-from headrace.storage.sorted_set.sorted_set import SortedSet
+from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
 
 ADDED: Final = Event(b"zadd", EVENT_ZSET, touches=True)
 
@@ -61,6 +64,69 @@ def drop_if_empty(call: Call, key: bytes, value: SortedSet) -> None:
     """Remove a key that has lost its last member; see ``drop_empty``."""
     if value.is_empty():
         drop_empty(call, key, value)
+
+
+def put_together(
+    call: Call,
+    requests: list[list[bytes]],
+    first: int,
+    place: i64,
+    scores: vec[float],
+    out: Packer,
+    changed: list[int],
+) -> int:
+    """Put members into sets that are there, or are made, for requests that are run at once.
+
+    Args:
+        first: the request that has the first of the scores.
+        place: where in each request its member stands.
+        out: gets whether each member is new.
+        changed: gets the number of each request that has changed its set.
+
+    Returns: up to where they were run.
+    """
+    values = Values(call, requests, first + len(scores), writes=True)
+    bounds = limits(call)
+    end = first + len(scores)
+    at = first
+    while at < end:
+        words = requests[at]
+        key = words[1]
+        value = values.of(at)
+        if value is None:
+            if call.server.changes.expired:
+                break
+            made = new_sorted_set(call, 1, len(words[place]))
+            call.db.put(key, made, call.now_ms)
+            values.made(made)
+            value = made
+        elif not isinstance(value, SortedSet):
+            break
+        until = at + 1
+        if value.is_spread():
+            while until < end and requests[until][1] is key:
+                until += 1
+        if until > at + 1:
+            wanted = scores[at - first : until - first]
+            olds = value.put_all(requests, at, place, wanted)
+            for each in range(until - at):
+                _note_put(olds[each], wanted[each], at + each, out, changed)
+        else:
+            score = scores[at - first]
+            became = value.put(words[place], score, bounds)
+            if became != SAME:
+                changed.append(at)
+            out.number(1 if became == NEW else 0)
+        at = until
+    return at
+
+
+def _note_put(old: float, score: float, at: int, out: Packer, changed: list[int]) -> None:
+    """Answer one of several members, and note whether it has changed its set."""
+    is_new = isnan(old)
+    if is_new or old != score:
+        changed.append(at)
+    out.number(1 if is_new else 0)
 
 
 class Adding:

@@ -77,6 +77,8 @@ _DIGITS_LINE: Final[i64] = 0x0D303024
 _NO_HEADER: Final[i64] = 0  # no string begins so
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that nobody asks for
 _HALF: Final[i64] = 0xFFFFFFFF
+_SECOND_LINE: Final[i64] = 64
+_THIRD_LINE: Final[i64] = 128
 _DIRECTORY_BYTES: Final = 80 + 8 * 256
 _BUCKET_BYTES: Final = 33 + 8  # head and allocation of a ``bytes``
 _TABLE_BYTES: Final = 200
@@ -129,17 +131,26 @@ class Table:
             requests: from ``first`` to ``end`` those of which each names such a key.
             place: where in a request it stands.
         """
-        seen: i64 = 0
-        at: i64 = 0
         count = end - first
         while i64(len(self._ahead)) < count:
             self._ahead = append(self._ahead, 0)
         hashes = self._ahead
+        at: i64 = 0
         while at < count:
             key = requests[first + at][place]
-            hashed = hash_of(key, 0, len(key), self.seed)
-            hashes[at] = hashed
-            seen += len(self._bucket(self._number(hashed)))
+            hashes[at] = hash_of(key, 0, len(key), self.seed)
+            at += 1
+        # The shorter this loop is, the more buckets the processor waits for at once. What a bucket
+        # holds lies behind its length, in lines of 64 bytes.
+        seen: i64 = 0
+        at = 0
+        while at < count:
+            bucket = self._bucket(self._number(hashes[at]))
+            size: i64 = len(bucket)
+            if size > _SECOND_LINE:
+                seen += i64(bucket[_SECOND_LINE])
+                if size > _THIRD_LINE:
+                    seen += i64(bucket[_THIRD_LINE])
             at += 1
         self._seen = seen
 

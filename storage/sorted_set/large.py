@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Final
 
 from librt.strings import read_f64_le
+from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.packed.hashing import new_seed
@@ -28,6 +30,47 @@ class Large:
         """Add a member that is not there."""
         self.table.swap_score(member, score)
         self.tree.insert(score, member)
+
+    def put_all(
+        self, requests: list[list[bytes]], first: i64, place: i64, scores: vec[float]
+    ) -> vec[float]:
+        """Give members their scores, for several of which memory is waited at once.
+
+        Args:
+            requests: from ``first`` on as many as there are scores, of which each names a member.
+            place: where in a request it stands.
+
+        Returns: the scores that the members had; not a number for new ones.
+        """
+        table = self.table
+        tree = self.tree
+        count: i64 = len(scores)
+        table.look_ahead(requests, first, first + count, place)
+        olds = vec[float]()
+        both = scores[:]  # and behind them those of the members that are there
+        at: i64 = 0
+        while at < count:
+            member = requests[first + at][place]
+            table.take_ahead(member, at)
+            old = table.swap_score(member, scores[at])
+            olds = append(olds, old)
+            if not isnan(old):
+                both = append(both, old)
+            at += 1
+        tree.look_ahead(both)
+        at = 0
+        behind = count
+        while at < count:
+            old = olds[at]
+            member = requests[first + at][place]
+            if isnan(old):
+                tree.insert(scores[at], member, at)
+            else:
+                if old != scores[at]:
+                    tree.move(member, old, scores[at], behind, at)
+                behind += 1
+            at += 1
+        return olds
 
     def add_run(self, run: bytes) -> None:
         """Add members to what is empty."""

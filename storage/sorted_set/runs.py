@@ -155,6 +155,14 @@ def below(run: bytes, score: float, member: bytes) -> i64:
     return number
 
 
+def number_with(run: bytes, score: float, member: bytes) -> i64:
+    """As ``below``, of a member that is there: it is not compared if no other has its score."""
+    number = above_score(run, score, False)
+    if number + 1 < size_of(run) and score_at(run, number + 1) == score:
+        number, _ = _spot_among_equals(run, number, score, member)
+    return number
+
+
 def spot_of(run: bytes, score: float, member: bytes) -> tuple[i64, i64]:
     """As ``below``, and the place where the next member begins, or where the run ends."""
     number = above_score(run, score, False)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.collection import Collection
@@ -216,6 +217,19 @@ class SortedSet(Collection):
             return SAME
         rep.tree.move(member, old, score)
         return CHANGED
+
+    def is_spread(self) -> bool:
+        """Whether it is so large that ``put_all`` takes less time than ``put`` for each."""
+        rep = self.rep
+        return isinstance(rep, Large) and rep.table.count >= _SCATTERED
+
+    def put_all(
+        self, requests: list[list[bytes]], first: i64, place: i64, scores: vec[float]
+    ) -> vec[float]:
+        """See ``Large.put_all``; of a set that ``is_spread``."""
+        rep = self.rep
+        assert isinstance(rep, Large)
+        return rep.put_all(requests, first, place, scores)
 
     def change(self, member: bytes, score: float, to: float) -> None:
         """Give a member that is there with one score another one."""

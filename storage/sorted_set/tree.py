@@ -35,7 +35,9 @@ from headrace.storage.sorted_set.runs import (
     inserted,
     joined,
     moved,
+    number_with,
     part_of,
+    place_of,
     score_at,
     size_of,
     spot_of,
@@ -50,6 +52,9 @@ NODE_RUNS: Final[i64] = 128
 _FULL_NODE: Final[i64] = 96  # runs of a node, where all runs are known when it is made
 _FEW_MEMBERS: Final[i64] = 16  # a run of fewer is joined with the next one, if that is not large
 _FEW_RUNS: Final[i64] = 24
+NOT_AHEAD: Final[i64] = -1
+_LINE: Final[i64] = 64  # bytes that memory gives at once
+_LOOKED_AT: Final[i64] = 512  # bytes of a run that are looked at ahead: the scores, mostly
 _NODE_BYTES: Final = 300
 _RUN_BYTES: Final = 33 + 2 + 8 + 8 + 4 + 8  # beside its members: head, slot, and what is allocated
 
@@ -74,6 +79,18 @@ def _with_size(numbers: vec[i32], at: i64, number: i64) -> vec[i32]:
         last -= 1
     numbers[at] = i32(number)
     return numbers
+
+
+class _Ahead:
+    """What ``look_ahead`` has found: of each score the node and the run."""
+
+    def __init__(self) -> None:
+        self.nodes = vec[i64]()
+        self.runs = vec[i64]()
+        self.seen: i64 = 0  # nobody reads it
+
+
+_ahead: Final = _Ahead()
 
 
 @mypyc_attr(acyclic=True)
@@ -168,18 +185,16 @@ class Tree:
         self.size: i64 = 0
         self._firsts = vec[float]()
         self._sizes = vec[i32]()
-        self._mine = bytearray()  # of each node: 1 where it may be written to
+        self._mine = vec[i32]()  # of each node: 1 where it may be written to
 
     # Looking
 
     def rank(self, score: float, member: bytes) -> i64:
-        """How many members stand before that of this name and score, be it there or not."""
-        if not self.nodes:
-            return 0
+        """How many members stand before that of this name and score, which is there."""
         at = self._node_for(score, member)
         node = self.nodes[at]
         run = node.run_for(score, member)
-        return self._before(at, run) + below(node.runs[run], score, member)
+        return self._before(at, run) + number_with(node.runs[run], score, member)
 
     def above_score(self, score: float, inclusive: bool) -> i64:
         """How many members have a lower score, or, if ``inclusive``, a lower one or this one."""
@@ -302,11 +317,19 @@ class Tree:
 
     def _before(self, at: i64, run: i64) -> i64:
         """How many members stand before a run of a node."""
+        node = self.nodes[at]
+        sizes = node.sizes
         total: i64 = 0
-        sizes = self.nodes[at].sizes
-        while run > 0:
-            run -= 1
-            total += i64(sizes[run])
+        runs: i64 = len(sizes)
+        if 2 * run <= runs:
+            while run > 0:
+                run -= 1
+                total += i64(sizes[run])
+        else:  # what stands behind is nearer
+            total = node.size
+            while run < runs:
+                total -= i64(sizes[run])
+                run += 1
         while at > 0:
             at -= 1
             total += i64(self._sizes[at])
@@ -327,18 +350,78 @@ class Tree:
                 high = middle - 1
         return low
 
+    def _spot(self, score: float, member: bytes, ahead: i64) -> tuple[i64, i64]:
+        """The node and the run for a member; ``look_ahead`` has found them, or has not."""
+        if ahead >= 0:
+            at = _ahead.nodes[ahead]
+            number = _ahead.runs[ahead]
+            if self._is_for(at, number, score):
+                return at, number
+        at = self._node_for(score, member)
+        return at, self.nodes[at].run_for(score, member)
+
+    def _is_for(self, at: i64, number: i64, score: float) -> bool:
+        """Whether a run begins below a score, and the next one above it."""
+        nodes: i64 = len(self.nodes)
+        if at >= nodes:
+            return False
+        firsts = self.nodes[at].firsts
+        runs: i64 = len(firsts)
+        if number >= runs or firsts[number] >= score:
+            return False
+        if number + 1 < runs:
+            return firsts[number + 1] > score
+        return at + 1 == nodes or self._firsts[at + 1] > score
+
+    def look_ahead(self, scores: vec[float]) -> None:
+        """Have the runs for some scores brought into the caches, which waits for all at once.
+
+        ``insert`` and ``move`` then go there without a search.
+        """
+        count: i64 = len(scores)
+        while i64(len(_ahead.nodes)) < count:
+            _ahead.nodes = append(_ahead.nodes, 0)
+            _ahead.runs = append(_ahead.runs, 0)
+        if not self.nodes:
+            return
+        nodes = _ahead.nodes
+        runs = _ahead.runs
+        at: i64 = 0
+        while at < count:
+            score = scores[at]
+            node = _last_by(self._firsts, score, False)
+            nodes[at] = node
+            runs[at] = _last_by(self.nodes[node].firsts, score, False)
+            at += 1
+        # The shorter this loop is, the more runs the processor waits for at once.
+        seen: i64 = 0
+        at = 0
+        while at < count:
+            run = self.nodes[nodes[at]].runs[runs[at]]
+            end = min(i64(len(run)), _LOOKED_AT)
+            place: i64 = 0
+            while place < end:
+                seen += i64(run[place])
+                place += _LINE
+            at += 1
+        _ahead.seen = seen
+
     # Changing
 
-    def insert(self, score: float, member: bytes) -> None:
-        """Add a member that is not there."""
+    def insert(self, score: float, member: bytes, ahead: i64 = NOT_AHEAD) -> None:
+        """Add a member that is not there.
+
+        Args:
+            ahead: where ``look_ahead`` was shown the score.
+        """
         if not self.nodes:
             node = Node()
             node.put(0, inserted(EMPTY, 0, HEAD_BYTES, score, member))
             self._put_node(0, node)
             self.size += 1
             return
-        at = self._node_for(score, member)
-        self._put_into(at, self.nodes[at].run_for(score, member), score, member)
+        at, number = self._spot(score, member, ahead)
+        self._put_into(at, number, score, member)
 
     def _put_into(self, at: i64, number: i64, score: float, member: bytes) -> None:
         """Add a member that is not there to a run of a node, which is the one for it."""
@@ -380,25 +463,35 @@ class Tree:
         node = self._own(at)
         number = node.run_for(score, member)
         run = node.runs[number]
-        rank, place = spot_of(run, score, member)
+        rank = number_with(run, score, member)
         self.size -= 1
-        self._shrink(at, number, without_one(run, rank, place))
+        self._shrink(at, number, without_one(run, rank, place_of(run, rank)))
 
-    def move(self, member: bytes, score: float, to: float) -> None:
-        """Give a member that is there another score."""
-        at = self._node_for(score, member)
-        number = self.nodes[at].run_for(score, member)
-        to_at = self._node_for(to, member)
-        to_number = self.nodes[to_at].run_for(to, member)
+    def move(
+        self,
+        member: bytes,
+        score: float,
+        to: float,
+        ahead: i64 = NOT_AHEAD,
+        to_ahead: i64 = NOT_AHEAD,
+    ) -> None:
+        """Give a member that is there another score.
+
+        Args:
+            ahead, to_ahead: where ``look_ahead`` was shown both.
+        """
+        at, number = self._spot(score, member, ahead)
+        to_at, to_number = self._spot(to, member, to_ahead)
         node = self._own(at)
         run = node.runs[number]
         size = i64(node.sizes[number])
         if at == to_at and number == to_number:
-            rank = below(run, score, member)
+            rank = number_with(run, score, member)
             node.replace(number, moved(run, rank, below(run, to, member), to), size)
             self._note(at)
         elif size > _FEW_MEMBERS:  # so it stays where it is, and so do all others
-            rank, place = spot_of(run, score, member)
+            rank = number_with(run, score, member)
+            place = place_of(run, rank)
             self.size -= 1
             node.replace(number, without_one(run, rank, place), size - 1)
             self._note(at)
@@ -458,7 +551,7 @@ class Tree:
         if not self._mine[at]:
             node = node.copy()
             self.nodes[at] = node
-            self._mine[at] = 1
+            self._mine[at] = i32(1)
         return node
 
     def _note(self, at: i64) -> None:
@@ -471,13 +564,13 @@ class Tree:
         self.nodes.insert(at, node)
         self._firsts = _with_float(self._firsts, at, node.firsts[0])
         self._sizes = _with_size(self._sizes, at, node.size)
-        self._mine.insert(at, 1)
+        self._mine = _with_size(self._mine, at, 1)
 
     def _drop_node(self, at: i64) -> None:
         del self.nodes[at]
         self._firsts = pop(self._firsts, at)[0]
         self._sizes = pop(self._sizes, at)[0]
-        del self._mine[at]
+        self._mine = pop(self._mine, at)[0]
 
     # All of it
 
@@ -501,8 +594,9 @@ class Tree:
         twin.size = self.size
         twin._firsts = self._firsts[:]
         twin._sizes = self._sizes[:]
-        twin._mine = bytearray(len(self.nodes))
-        self._mine = bytearray(len(self.nodes))
+        for _ in self.nodes:
+            twin._mine = append(twin._mine, i32(0))
+        self._mine = twin._mine[:]
         return twin
 
     def overhead_bytes(self, samples: int) -> int:

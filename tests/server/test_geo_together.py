@@ -28,7 +28,7 @@ def requests_of(chance: Random, count: int) -> list[tuple[bytes, ...]]:
 
 
 def begin(server: Process) -> None:
-    server.call("GEOADD", "large", *[w for at in range(2_000) for w in (at % 90, 5, f"m{at}")])
+    server.call("GEOADD", "large", *[w for at in range(12_000) for w in (at % 90, 5, f"m{at}")])
     server.call("SET", "text", "v")
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from librt.vecs import append, vec
+
 from headrace.compat.errors import CommandError
 from headrace.compat.geohash import score_of
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.geo.places import ONE_PLACE
 from headrace.server.commands.geo.words import coordinates
-from headrace.server.commands.sorted_set_keys import limits, new_sorted_set
-from headrace.server.commands.together import Values
+from headrace.server.commands.sorted_set_keys import put_together
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
-from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
 
 
 @alike("GEOADD", of_any_key=True)
@@ -22,12 +22,7 @@ def geoadd_alike(
     """Single members of sorted sets that are there, or are made; recorded as ZADD."""
     if len(requests[first]) != ONE_PLACE or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    bounds = limits(call)
-    values = Values(call, requests, end, writes=True, element_at=4)
-    recorded = call.recorded
-    out = Packer(call.session.resp3)
-    records: list[list[bytes]] = []
-    changes = 0
+    scores = vec[float]()
     at = first
     while at < end:
         words = requests[at]
@@ -35,24 +30,15 @@ def geoadd_alike(
             longitude, latitude = coordinates(words[2], words[3])
         except CommandError:
             break
-        score = score_of(longitude, latitude)
-        value = values.of(at)
-        if value is None:
-            if call.server.changes.expired:
-                break
-            made = new_sorted_set(call, 1, len(words[4]))
-            call.db.put(words[1], made, call.now_ms)
-            values.made(made)
-            became = made.put(words[4], float(score), bounds)
-        elif isinstance(value, SortedSet):
-            became = value.put(words[4], float(score), bounds)
-        else:
-            break
-        if became != SAME:
-            changes += 1
-            if recorded:
-                records.append([b"ZADD", words[1], b"%d" % score, words[4]])
-        out.number(1 if became == NEW else 0)
+        scores = append(scores, float(score_of(longitude, latitude)))
         at += 1
-    call.changed_alike(records, 0, len(records), changes)
+    out = Packer(call.session.resp3)
+    changed: list[int] = []
+    at = put_together(call, requests, first, 4, scores, out, changed)
+    records: list[list[bytes]] = []
+    if call.recorded:
+        for each in changed:
+            words = requests[each]
+            records.append([b"ZADD", words[1], b"%d" % int(scores[each - first]), words[4]])
+    call.changed_alike(records, 0, len(records), len(changed))
     return at - first, out.replies()

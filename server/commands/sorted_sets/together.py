@@ -5,19 +5,21 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
+from librt.vecs import append, vec
+
 from headrace.compat.errors import CommandError
 from headrace.compat.floats import parse_double
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
-from headrace.server.commands.sorted_set_keys import limits, new_sorted_set
+from headrace.server.commands.sorted_set_keys import limits, put_together
 from headrace.server.commands.sorted_sets import adding, reading  # noqa: F401  (the rows)
 from headrace.server.commands.sorted_sets.ranges import any_range
 from headrace.server.commands.sorted_sets.replies import add_members
 from headrace.server.commands.together import Values
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
-from headrace.storage.sorted_set.sorted_set import NEW, SAME, SortedSet
+from headrace.storage.sorted_set.sorted_set import SortedSet
 
 _PAIR_WORDS: Final = 4  # of ZADD with one pair and no option
 _RANK_WORDS: Final = 3  # of ZRANK without one
@@ -30,33 +32,22 @@ def zadd_alike(
     """Single members of sorted sets that are there, or are made."""
     if len(requests[first]) != _PAIR_WORDS or not call.concerns_only_logs():
         return NONE_ALIKE, NO_REPLIES
-    bounds = limits(call)
-    values = Values(call, requests, end, writes=True, element_at=3)
-    out = Packer(call.session.resp3)
-    changed: list[list[bytes]] = []
+    scores = vec[float]()
     at = first
     while at < end:
-        words = requests[at]
-        score = parse_double(words[2])
+        score = parse_double(requests[at][2])
         if isnan(score):
             break
-        value = values.of(at)
-        if value is None:
-            if call.server.changes.expired:
-                break
-            made = new_sorted_set(call, 1, len(words[3]))
-            call.db.put(words[1], made, call.now_ms)
-            values.made(made)
-            became = made.put(words[3], score, bounds)
-        elif isinstance(value, SortedSet):
-            became = value.put(words[3], score, bounds)
-        else:
-            break
-        if became != SAME:
-            changed.append(words)
-        out.number(1 if became == NEW else 0)
+        scores = append(scores, score)
         at += 1
-    call.changed_alike(changed, 0, len(changed), len(changed))
+    out = Packer(call.session.resp3)
+    changed: list[int] = []
+    at = put_together(call, requests, first, 3, scores, out, changed)
+    if len(changed) == at - first:
+        call.changed_alike(requests, first, at, at - first)
+    else:
+        records = [requests[each] for each in changed]
+        call.changed_alike(records, 0, len(records), len(records))
     return at - first, out.replies()
 
 

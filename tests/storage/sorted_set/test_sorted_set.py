@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import bisect
 import random
-from math import inf
+from math import inf, isnan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.vecs import vec
 
 from headrace.storage.digest import Digest
 from headrace.storage.limits import SmallLimits
@@ -122,6 +123,32 @@ def test_as_a_sorted_list_and_copies_stay(kind: str, limits: SmallLimits, seed: 
         model.remove(member)
     assert value.is_empty()
     assert content(value) == []
+    for copy, order in kept:
+        assert content(copy) == order
+
+
+@pytest.mark.parametrize("kind", ["equal", "few", "all"])
+@pytest.mark.parametrize("names", [40, 6000])
+def test_many_at_once(kind: str, names: int) -> None:
+    """As one after the other: members may be there twice, and copies keep what they have."""
+    chance = random.Random(11)
+    value, model = SortedSet(), Model()
+    value.make_large()
+    kept: list[tuple[SortedSet, Pairs]] = []
+    for turn in range(300):
+        count = chance.choice([1, 2, 16, 128])
+        requests = [[b"", chosen_member(chance, names)] for _ in range(count + 3)]
+        scores = [chosen_score(chance, kind) for _ in range(count)]
+        olds = value.put_all(requests, 3, 1, vec[float](scores))
+        for (_, member), score, old in zip(requests[3:], scores, olds, strict=True):
+            had = model.scores.get(member)
+            assert old == had if had is not None else isnan(old)
+            model.put(member, score)
+        for _, member in requests[: chance.choice([0, 0, 3])]:
+            assert value.remove(member) == model.remove(member)
+        if turn % 50 == 0:
+            kept.append((value.copy(), list(model.order)))
+    assert content(value) == model.order
     for copy, order in kept:
         assert content(copy) == order
 
