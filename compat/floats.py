@@ -18,6 +18,7 @@ _ZERO: Final[i64] = 0x30
 _NINE: Final[i64] = 0x39
 _HEXADECIMAL: Final = b"0123456789abcdefABCDEF.pPxX+-"
 _INFINITE: Final = (b"INF", b"INFINITY")
+_ENDS: Final = {b"+inf": inf, b"-inf": -inf, b"inf": inf}  # as bounds mostly are spelled
 _SPACE: Final = b" \t\n\v\f\r"
 # Redis takes a number that is too large or too small for a double as infinity or as 0, where it has
 # few digits and, as an integer times a power of ten, a power between these.
@@ -52,6 +53,8 @@ def parse_bound(word: bytes, start: int = 0) -> float:
     value = _plain(word, start)
     if not isnan(value):
         return value
+    if word in _ENDS:
+        return _ENDS[word]
     word = word[start:].partition(b"\0")[0]
     return _spelled(word.lstrip(_SPACE)) if word else 0.0
 

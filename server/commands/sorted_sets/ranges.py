@@ -6,7 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.compat.errors import SYNTAX, CommandError
+from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError
+from headrace.compat.numbers import parse_integer
 from headrace.compat.sorted_set_errors import LIMIT_OF_RANKS, SCORES_OF_NAMES
 from headrace.server.commands.collections import store_result
 from headrace.server.commands.sorted_set_keys import limits, sorted_set_at
@@ -14,7 +15,6 @@ from headrace.server.commands.sorted_sets.bounds import BY_NAME, BY_RANK, BY_SCO
 from headrace.server.commands.sorted_sets.events import RANGE_STORED
 from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
-from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
 from headrace.storage.sorted_set.sorted_set import (
@@ -28,6 +28,34 @@ _ANY: Final = -1  # the kind, or the direction, is an option
 _FORWARD: Final = 0
 _REVERSE: Final = 1
 _NO_LIMIT: Final = -1
+
+_WITHSCORES: Final[i64] = 1
+_LIMIT: Final[i64] = 2
+_REV: Final[i64] = 3
+_BYLEX: Final[i64] = 4
+_BYSCORE: Final[i64] = 5
+_OPTIONS: Final[dict[bytes, int]] = {
+    b"WITHSCORES": int(_WITHSCORES),
+    b"LIMIT": int(_LIMIT),
+    b"REV": int(_REV),
+    b"BYLEX": int(_BYLEX),
+    b"BYSCORE": int(_BYSCORE),
+}
+
+
+def _option(word: bytes) -> i64:
+    """The option that a word is."""
+    found: i64 = _OPTIONS.get(word, -1)  # mostly it is in upper case
+    if found < 0:
+        found = _OPTIONS.get(word.upper(), 0)
+    return found
+
+
+def _number(word: bytes) -> int:
+    value = parse_integer(word)
+    if value is None:
+        raise CommandError(NOT_AN_INTEGER)
+    return value
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -49,19 +77,22 @@ class Range:
         self.scores = False
         self._offset: i64 = 0
         self._limit: i64 = _NO_LIMIT
-        args = Args(argv, at + 3)
-        while args.left:
-            option = args.option()
-            if option == b"WITHSCORES" and not stored:
+        count = len(argv)
+        place = at + 3
+        while place < count:
+            option = _option(argv[place])
+            place += 1
+            if option == _WITHSCORES and not stored:
                 self.scores = True
-            elif option == b"LIMIT" and args.left >= 2:
-                self._offset = args.integer()
-                self._limit = args.integer()
-            elif option == b"REV" and direction == _ANY:
+            elif option == _LIMIT and place + 2 <= count:
+                self._offset = _number(argv[place])
+                self._limit = _number(argv[place + 1])
+                place += 2
+            elif option == _REV and direction == _ANY:
                 direction = _REVERSE
-            elif option == b"BYLEX" and kind == _ANY:
+            elif option == _BYLEX and kind == _ANY:
                 kind = BY_NAME
-            elif option == b"BYSCORE" and kind == _ANY:
+            elif option == _BYSCORE and kind == _ANY:
                 kind = BY_SCORE
             else:
                 raise CommandError(SYNTAX)
