@@ -1,9 +1,10 @@
 """How long clients wait while a large hash is saved, rewritten, copied, renamed and freed.
 
-The machine may be busy with something else. While the server's thread or the client would run but
-gets no processor, that is no wait for the server, and Linux counts it (``schedstat``). A second
-server, which has nothing to do, is asked as often by the same client, and what it shows is printed
-beside. What takes long by itself does so each time: of three times the best one counts.
+The machine may be busy with something else. Linux counts for how long a thread would have run but
+got no processor (``schedstat``), and what the threads of the server and this one have waited like
+that is taken off. A second server, which has nothing to do, is asked as often by the same client:
+if it has kept somebody waiting, the whole machine stood still. What takes long by itself does so
+each time: of some times the best one counts. A machine that is very busy measures nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 
 from support.client import Argument, RawClient, encode
 from support.process import Process, ServerProcess
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("HEADRACE_EXPECT_BUILD") != "compiled", reason="measures the compiled build"
@@ -27,9 +29,12 @@ pytestmark = pytest.mark.skipif(
 FIELDS = int(os.environ.get("HEADRACE_HASH_FIELDS", "300000"))
 LONGEST_MS = 20.0
 FILLED_AT_ONCE = 1000
-TRIES = 3
+TRIES = 4
 KEPT_UP_S = 0.5  # after the end of what is watched: what is not needed any more is freed
 ASKED_EVERY_S = 0.02
+ENOUGH = 200  # requests
+MOST_LOAD = 4.0  # runnable threads for each processor
+TOO_BUSY: Final = "the machine is too busy to measure anything"
 NOTHING_GOES_ON: Final = (
     b"rdb_bgsave_in_progress:0\r\n",
     b"aof_rewrite_in_progress:0\r\n",
@@ -37,26 +42,16 @@ NOTHING_GOES_ON: Final = (
 )
 
 
-class Delays:
-    """For how long the main threads of a server and of this process have waited for a processor."""
-
-    def __init__(self, server: Process) -> None:
-        pids = (server.pid, os.getpid())
-        self._files: Final = [
-            os.open(f"/proc/{pid}/task/{pid}/schedstat", os.O_RDONLY) for pid in pids
-        ]
-
-    def seconds(self) -> float:
-        """The sum since they were started."""
-        total_ns = 0
-        for file in self._files:
-            total_ns += int(os.pread(file, 100, 0).split()[1])
-        return total_ns / 1e9
-
-    def close(self) -> None:
-        """End it."""
-        for file in self._files:
-            os.close(file)
+def delayed_s(pid: int) -> float:
+    """For how long the threads of a process have waited for a processor since they began."""
+    total_ns = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as told:
+                total_ns += int(told.read().split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+    return total_ns / 1e9
 
 
 class Asker:
@@ -72,7 +67,7 @@ class Asker:
     ) -> None:
         self.sock: Final = socket.create_connection(("127.0.0.1", server.port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._delays: Final = Delays(server)
+        self._pid: Final = server.pid
         self._ask: Final = ask
         self._pause_s: Final = pause_s
         self._got = b""
@@ -84,12 +79,13 @@ class Asker:
         self.count = 0
         self.waits_ms: list[float] = []
 
-    def ask(self, now: float) -> None:
+    def ask(self) -> None:
         """Send the next request."""
-        self._asked_at = now
-        self._delayed_s = self._delays.seconds()
+        self._delayed_s = self._both_delayed_s()
         self.waiting = True
-        self.sock.sendall(encode(*self._ask()))
+        request = encode(*self._ask())
+        self._asked_at = time.monotonic()
+        self.sock.sendall(request)
 
     def read(self) -> None:
         """Take what has come; the reply may be complete."""
@@ -97,17 +93,19 @@ class Asker:
         if not self._is_whole():
             return
         now = time.monotonic()
-        delayed_s = self._delays.seconds() - self._delayed_s
-        self.waits_ms.append(1000 * max(0.0, now - self._asked_at - delayed_s))
+        delays_s = self._both_delayed_s() - self._delayed_s
+        self.waits_ms.append(1000 * max(0.0, now - self._asked_at - delays_s))
         assert not self._got.startswith(b"-"), self._got
         self.last, self._got = self._got, b""
         self.waiting = False
         self.rests_until = now + self._pause_s
 
+    def _both_delayed_s(self) -> float:
+        return delayed_s(self._pid) + delayed_s(os.getpid())
+
     def close(self) -> None:
         """End it."""
         self.sock.close()
-        self._delays.close()
 
     def _is_whole(self) -> bool:
         head, ended, rest = self._got.partition(b"\r\n")
@@ -125,7 +123,7 @@ def keep_asking(askers: list[Asker], ended: Callable[[], bool]) -> None:
             now = time.monotonic()
             for asker in askers:
                 if not asker.waiting and asker.rests_until <= now:
-                    asker.ask(now)
+                    asker.ask()
             for key, _ in selector.select(ASKED_EVERY_S):
                 key.data.read()
         while any(asker.waiting for asker in askers):
@@ -176,7 +174,7 @@ class Crowd:
         assert not reply.startswith(b"-"), reply
         busy = [wait for asker in (*self._busy, self._info) for wait in asker.waits_ms]
         idle = [wait for asker in self._idle for wait in asker.waits_ms]
-        return max(busy), max(idle), len(busy)
+        return max(busy, default=0.0), max(idle, default=0.0), len(busy)
 
     def close(self) -> None:
         """End all clients."""
@@ -196,6 +194,8 @@ def fill(server: Process) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
+    if os.getloadavg()[0] > MOST_LOAD * (os.cpu_count() or 1):
+        pytest.skip(TOO_BUSY)
     with ServerProcess("--save", "", "--enable-debug-command", "yes", debug=False) as process:
         fill(process)
         yield process
@@ -217,16 +217,18 @@ def best_of_some(crowd: Crowd, client: RawClient, *words: Argument, before: str 
             client.call("COPY", "hash", before)
         busy_ms, idle_ms, count = crowd.watch(client, *words)
         print(f"{words}: {busy_ms:.1f} ms at most in {count}, idle server {idle_ms:.1f} ms")
-        best_ms = min(best_ms, busy_ms)
+        if count >= ENOUGH and idle_ms < LONGEST_MS:
+            best_ms = min(best_ms, busy_ms)
         if best_ms < LONGEST_MS / 4:
             break
+    if best_ms == float("inf"):
+        pytest.skip(TOO_BUSY)
     assert best_ms < LONGEST_MS, words
 
 
 def test_a_server_that_stands_still_is_noticed(server: ServerProcess, crowd: Crowd) -> None:
     with server.client() as client:
-        busy_ms, _, _ = crowd.watch(client, "DEBUG", "SLEEP", "0.2")
-        assert busy_ms > 100
+        wait_until(lambda: crowd.watch(client, "DEBUG", "SLEEP", "0.5")[0] > LONGEST_MS, 60.0)
 
 
 def test_while_it_is_saved(server: ServerProcess, crowd: Crowd) -> None:
