@@ -124,19 +124,33 @@ class _Request:
 
     def _by_number(self, call: Call, elements: list[bytes]) -> list[bytes]:
         """Those that lead nowhere count 0; equal ones are in the order of their bytes."""
-        keys: list[tuple[float, bytes]] = []
+        scores: list[float] = []
         flawed = False
         for element in elements:
             text = element if self.by is None else self.by.of(call, element)
             score = 0.0 if text is None else parse_double(text)
-            if isnan(score):
-                flawed = True
-            else:
-                keys.append((score, element))
+            flawed = flawed or isnan(score)
+            scores.append(score)
         if flawed:
             raise CommandError(NOT_SORTABLE)
-        keys.sort(reverse=self.descending)
-        return [element for _, element in keys]
+        return in_order_of(elements, scores, self.descending)
+
+
+def in_order_of(elements: list[bytes], scores: list[float], descending: bool) -> list[bytes]:
+    """Elements by their scores; those with equal ones by their bytes.
+
+    Numbers alone are sorted several times as fast as pairs of a number and bytes.
+    """
+    order = sorted(range(len(elements)), key=scores.__getitem__, reverse=descending)
+    found = [elements[place] for place in order]
+    start = 0
+    for end in range(1, len(found) + 1):
+        if end < len(found) and scores[order[end]] == scores[order[start]]:
+            continue
+        if end - start > 1:
+            found[start:end] = sorted(found[start:end], reverse=descending)
+        start = end
+    return found
 
 
 def _elements(value: object | None) -> list[bytes]:
