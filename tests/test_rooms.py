@@ -38,7 +38,7 @@ FAMILIES = (
 ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "part_deadlines", "limits", "value"),
-        *("collection", "packed", "array", "hash", "list", "set", "sorted_set", "string", "faces"),
+        *("packed", "collection", "array", "hash", "list", "set", "sorted_set", "string", "faces"),
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -52,8 +52,8 @@ ROOMS: dict[str, list[str]] = {
         *("cron", "net", "tools", "app", "start", "cli"),
     ],
     "server.commands": [
-        *("documentation", "help", "deadlines", "storing", "collections"),
-        *("string_keys", "sorted_set_keys", "element_scan", "randomness", "together"),
+        *("documentation", "help", "deadlines", "storing", "collections", "together"),
+        *("string_keys", "sorted_set_keys", "element_scan", "randomness"),
         *FAMILIES,
         "families",
         "manual",
