@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from headrace.storage.due import DueOrder
 from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import NO_EXPIRY as NO_EXPIRY
 from headrace.storage.key_table import NO_SLOT, KeyTable
@@ -43,17 +44,15 @@ class Emptied(Freeable):
         unused: where values go that are to be freed in slices themselves.
     """
 
-    def __init__(
-        self, table: KeyTable, heap: list[tuple[int, bytes]], unused: list[Freeable]
-    ) -> None:
+    def __init__(self, table: KeyTable, order: DueOrder, unused: list[Freeable]) -> None:
         self.table: Final = table
-        self.heap: Final = heap
+        self.order: Final = order
         self.unused: Final = unused
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` keys; True at the end."""
-        del self.heap[-most:]
-        return self.table.free_some(most, self.unused) and not self.heap
+        dropped = self.order.free_some(most)
+        return self.table.free_some(most, self.unused) and dropped
 
 
 class Barrier:

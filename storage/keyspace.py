@@ -8,9 +8,7 @@ Every key stands in a slot of the ``KeyTable``, which finds it by name, so that
   not met yet stays in front of it, so whatever is there from the start of a scan to its end is
   returned at least once. A key may be returned twice, a new one may be missed: Redis's promise.
 
-Deadlines stand in a heap of (expire_ms, key). A pair whose key is gone or has another deadline
-by now is stale and dropped when it surfaces. When most pairs are stale, each new one has a few
-looked at, from the last to the first and round again, and the stale ones among them taken out.
+Which deadline comes next stands in a ``DueOrder``.
 
 The keyspace has no clock: every method that can meet an expired key takes ``now_ms``. A key
 has expired when its deadline lies before that, and lives on while it is that. Keys found expired
@@ -27,8 +25,9 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from headrace.storage.due import NOTHING, DueOrder
 from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
@@ -36,8 +35,19 @@ from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable
 from headrace.storage.part_deadlines import NO_PART, PartDeadlines
 from headrace.storage.value import Value
 
-_SMALL_HEAP: Final = 64
-_LOOKS: Final = 4  # at pairs of a heap of which most are stale, for each new one
+
+@mypyc_attr(acyclic=True)
+class KeyOrder(DueOrder):
+    """Keys in the order in which they expire."""
+
+    def __init__(self, table: KeyTable) -> None:
+        super().__init__([])
+        self._table: Final = table
+
+    def moment_of(self, name: bytes) -> i64:
+        """See ``DueOrder``."""
+        slot = self._table.find(name)
+        return NOTHING if slot == NO_SLOT else self._table.deadline_ms(slot)
 
 
 class Keyspace:
@@ -60,7 +70,7 @@ class Keyspace:
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
-    Invariants: ``volatile`` counts the keys that have a deadline; ``heap`` holds at least one pair
+    Invariants: ``volatile`` counts the keys that have a deadline; ``order`` holds at least one pair
     for each of them, or ``late`` does.
     """
 
@@ -73,8 +83,7 @@ class Keyspace:
     ) -> None:
         self.index: Final = index
         self.table = KeyTable()
-        self.heap: list[tuple[int, bytes]] = []
-        self._looked_at = 0  # the pair of the heap that was looked at last
+        self.order = KeyOrder(self.table)
         self.volatile = 0
         self.parts = PartDeadlines()
         self.expired = expired
@@ -229,7 +238,7 @@ class Keyspace:
         if expire_ms != NO_EXPIRY:
             self.table.expire_at(slot, expire_ms)
             self.volatile += 1
-            heappush(self.heap, (expire_ms, key))
+            self.order.add(key, expire_ms, self.volatile)
         return True
 
     def before_change(self, key: bytes) -> None:
@@ -267,9 +276,7 @@ class Keyspace:
         elif before_ms == deadline_ms:
             return
         self.table.expire_at(slot, deadline_ms)
-        heappush(self.heap, (deadline_ms, key))
-        if len(self.heap) > _SMALL_HEAP and len(self.heap) > 2 * self.volatile:
-            self._drop_stale(_LOOKS)
+        self.order.add(key, deadline_ms, self.volatile)
 
     def deadline_ms(self, key: bytes) -> int:
         """The deadline of ``key``, or -1 when it has none or is not there."""
@@ -290,14 +297,18 @@ class Keyspace:
     def expire_due(self, now_ms: i64, most: int) -> int:
         """Remove up to ``most`` keys whose deadline is over, oldest first; they join ``expired``.
 
-        Returns: how many pairs of the heap were looked at; ``most`` means that more may be due.
+        Returns: how many pairs of the order were looked at; ``most`` means that more may be due.
         Complexity: O(log n) for each of them.
         """
         count = 0
-        while self.heap and count < most and self.heap[0][0] < now_ms:
-            deadline_ms, key = heappop(self.heap)
-            slot = self.table.find(key)
-            if slot != NO_SLOT and self.table.deadline_ms(slot) == deadline_ms:
+        order = self.order
+        while count < most:
+            first_ms = order.first_ms()
+            if first_ms == NOTHING or first_ms >= now_ms:
+                break
+            key = order.take_first()
+            if key is not None:
+                slot = self.table.find(key)
                 if self.keeps_expired and self._is_hidden(slot, now_ms):
                     heappush(self.late, (self._patience_of(slot), key))
                 else:
@@ -336,9 +347,9 @@ class Keyspace:
         """The mean time to live of up to 64 keys that have a deadline, in milliseconds."""
         total = 0
         count = 0
-        for deadline_ms, key in self.heap[:64]:
-            slot = self.table.find(key)
-            if slot != NO_SLOT and self.table.deadline_ms(slot) == deadline_ms:
+        for key in self.order.some(64):
+            deadline_ms = int(self.order.moment_of(key))
+            if deadline_ms != NOTHING:
                 total += max(0, deadline_ms - now_ms)
                 count += 1
         return total // count if count else 0
@@ -352,13 +363,13 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.table.count:
-            emptied = Emptied(self.table, self.heap, self.unused)
+            emptied = Emptied(self.table, self.order, self.unused)
             if self.freezing is not None:
                 self.freezing.put_aside(emptied)
             else:
                 self.unused.append(emptied)
         self.table = KeyTable()
-        self.heap = []
+        self.order = KeyOrder(self.table)
         self.late = []
         self.volatile = 0
         self.parts = PartDeadlines()
@@ -366,7 +377,7 @@ class Keyspace:
     def swap(self, other: Keyspace) -> None:
         """Exchange all keys with another database."""
         self.table, other.table = other.table, self.table
-        self.heap, other.heap = other.heap, self.heap
+        self.order, other.order = other.order, self.order
         self.volatile, other.volatile = other.volatile, self.volatile
         self.parts, other.parts = other.parts, self.parts
         self.frozen_as, other.frozen_as = other.frozen_as, self.frozen_as
@@ -378,38 +389,3 @@ class Keyspace:
             self.expired_values[key] = value
         elif isinstance(value, Value) and value.effort():
             self.unused.append(value)
-
-    def _drop_stale(self, looks: int) -> None:
-        """Look at so many pairs of the heap, and take the stale ones out."""
-        heap = self.heap
-        at = self._looked_at
-        while looks and heap:
-            looks -= 1
-            at = at - 1 if 0 < at <= len(heap) else len(heap) - 1
-            deadline_ms, key = heap[at]
-            slot = self.table.find(key)
-            if slot == NO_SLOT or self.table.deadline_ms(slot) != deadline_ms:
-                last = heap.pop()
-                if at < len(heap):
-                    heap[at] = last
-                    _settle(heap, at)
-        self._looked_at = at
-
-
-def _settle(heap: list[tuple[int, bytes]], at: int) -> None:
-    """Move a pair, which alone may stand in the wrong place, to where it belongs in a heap."""
-    pair = heap[at]
-    while at > 0 and pair < heap[(at - 1) >> 1]:
-        heap[at] = heap[(at - 1) >> 1]
-        at = (at - 1) >> 1
-    size = len(heap)
-    child = 2 * at + 1
-    while child < size:
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if pair < heap[child]:
-            break
-        heap[at] = heap[child]
-        at = child
-        child = 2 * at + 1
-    heap[at] = pair

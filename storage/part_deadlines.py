@@ -1,33 +1,35 @@
 """When parts of values expire: of each key that has some, the first deadline.
 
 Whoever changes a value tells the keyspace, which has one of these. It goes where the keys go, when
-databases are swapped or emptied. Deadlines stand in a heap of (deadline, key); a pair that says no
-more what the dict says is stale, and dropped when it comes up or when most of them are.
+databases are swapped or emptied.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
+
+from headrace.storage.due import NOTHING, DueOrder
 
 NO_PART: Final = 0  # instead of a deadline: no part expires
-_SMALL_HEAP: Final = 64
 
 
-class PartDeadlines:
+@mypyc_attr(acyclic=True)
+class PartDeadlines(DueOrder):
     """The keys of one database with parts that expire.
 
     Attributes:
         first: the first deadline of each key, in milliseconds since 1970; nobody else changes it.
-
-    Invariant: ``_order`` holds the pair of each key of ``first``.
     """
 
     def __init__(self) -> None:
+        super().__init__([])
         self.first: Final[dict[bytes, int]] = {}
-        self._order: list[tuple[int, bytes]] = []
+
+    def moment_of(self, name: bytes) -> i64:
+        """See ``DueOrder``."""
+        return self.first.get(name, int(NOTHING))
 
     def watch(self, key: bytes, deadline_ms: int) -> None:
         """Take it that the first part of ``key`` expires then, or none with ``NO_PART``."""
@@ -36,21 +38,19 @@ class PartDeadlines:
             first.pop(key, None)
         elif first.get(key) != deadline_ms:
             first[key] = deadline_ms
-            order = self._order
-            heappush(order, (deadline_ms, key))
-            if len(order) > _SMALL_HEAP and len(order) > 2 * len(first):
-                self._order = [(first[each], each) for each in first]
-                heapify(self._order)
+            self.add(key, deadline_ms, len(first))
+
+    def is_due(self, now_ms: i64) -> bool:
+        """Whether the time of a key may be over."""
+        first_ms = self.first_ms()
+        return first_ms != NOTHING and first_ms < now_ms
 
     def next_due(self, now_ms: i64) -> bytes | None:
-        """The key whose parts are to expire next, if the time of one is over; None without one.
+        """The key whose parts are to expire next, if the time of one is over.
 
         Whoever asks takes out what is due, and says what comes then.
+
+        Returns: None without one, and where it takes another question to find it: ``is_due`` tells.
         """
-        order = self._order
-        while order and order[0][0] < now_ms:
-            deadline_ms, key = order[0]
-            if self.first.get(key) == deadline_ms:
-                return key
-            heappop(order)
-        return None
+        first = self.fresh_first()
+        return first if first is not None and self.is_due(now_ms) else None

@@ -266,7 +266,7 @@ class Hash(Collection):
         return rep.deadline_ms(field) if isinstance(rep, Timed) else NEVER
 
     def first_ms(self) -> int:
-        """The first of all deadlines; ``NEVER`` where there is none."""
+        """The first of all deadlines, or before it (see ``Timed``); ``NEVER`` without one."""
         rep = self.rep
         return rep.first_ms() if isinstance(rep, Timed) else NEVER
 

@@ -67,7 +67,10 @@ class Timed:
 
     @abstractmethod
     def first_ms(self) -> i64:
-        """The first of all deadlines; ``NEVER`` where there is none."""
+        """The first of all deadlines, or a moment before it; ``NEVER`` where there is none.
+
+        It is before where very many deadlines have been put off lately.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -77,7 +80,10 @@ class Timed:
 
     @abstractmethod
     def take_due(self, now_ms: i64, most: i64) -> list[bytes]:
-        """Take out some of the fields that have expired, the first ones first; which they were."""
+        """Take out some of the fields that have expired, the first ones first; which they were.
+
+        It may be fewer where very many deadlines have been put off lately, or none.
+        """
         raise NotImplementedError
 
     @abstractmethod

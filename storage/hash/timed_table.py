@@ -1,26 +1,41 @@
 """A large hash of which fields expire: two tables, and the order in which fields are due.
 
-The second table has the deadlines, as scores. The order is a heap of (deadline, field). A pair
-whose field has gone, or has another deadline by now, is stale, and dropped when it comes up. When
-most of them are stale, the heap is made anew.
+The second table has the deadlines, as scores.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
 from typing import Final
 
 from librt.strings import BytesWriter, read_f64_le
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.storage.due import NOTHING, PAIR_BYTES, STALE_AT_ONCE, DueOrder, ordered, pair_of
 from headrace.storage.hash.cutting import Reading, cut, read_table
 from headrace.storage.hash.timed import NEVER, Timed, has_passed
 from headrace.storage.packed.hashing import new_seed
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.packed.table import SCORE_BYTES, SCORES, Table
 
-_SMALL_HEAP: Final = 64
-_PAIR_BYTES: Final = 56 + 32 + 33 + 8  # of the heap: tuple, int, bytes and a place
+_FIELD_BYTES: Final = 16  # of a field that is due, about
+
+
+@mypyc_attr(acyclic=True)
+class FieldOrder(DueOrder):
+    """The fields of a hash in the order in which they are due.
+
+    Args:
+        times: the deadlines, as scores.
+    """
+
+    def __init__(self, times: Table, pairs: list[bytes]) -> None:
+        super().__init__(pairs)
+        self._times: Final = times
+
+    def moment_of(self, name: bytes) -> i64:
+        """See ``DueOrder``."""
+        moment_ms = self._times.score(name)
+        return i64(int(moment_ms)) if moment_ms == moment_ms else NOTHING
 
 
 @mypyc_attr(acyclic=True)
@@ -32,10 +47,10 @@ class TimedTable(Timed):
         times: the deadlines of those that have one.
     """
 
-    def __init__(self, table: Table, times: Table, order: list[tuple[int, bytes]]) -> None:
+    def __init__(self, table: Table, times: Table, pairs: list[bytes]) -> None:
         self.table: Final = table
         self.times: Final = times
-        self._order = order
+        self._order: Final = FieldOrder(times, pairs)
 
     def count(self) -> i64:
         """See ``Timed``."""
@@ -67,20 +82,14 @@ class TimedTable(Timed):
             self.times.remove(field)
             return
         self.times.put_score(field, float(deadline_ms))
-        order = self._order
-        heappush(order, (int(deadline_ms), field))
-        if len(order) > _SMALL_HEAP and len(order) > 2 * self.times.count:
-            self._order = [pair for pair in order if self._is_fresh(pair)]
-            heapify(self._order)
+        self._order.add(field, deadline_ms, self.times.count)
 
     def first_ms(self) -> i64:
         """See ``Timed``."""
-        order = self._order
-        while order:
-            if self._is_fresh(order[0]):
-                return order[0][0]
-            heappop(order)
-        return NEVER
+        if not self.times.count:
+            return NEVER
+        first_ms = self._order.next_ms()
+        return NEVER if first_ms == NOTHING else first_ms
 
     def has_deadlines(self) -> bool:
         """See ``Timed``."""
@@ -90,11 +99,16 @@ class TimedTable(Timed):
         """See ``Timed``."""
         found: list[bytes] = []
         order = self._order
-        while order and order[0][0] < now_ms and len(found) < most:
-            pair = heappop(order)
-            if self._is_fresh(pair):
-                self.remove(pair[1])
-                found.append(pair[1])
+        looks = most + STALE_AT_ONCE
+        while looks > 0 and len(found) < most:
+            first_ms = order.first_ms()
+            if first_ms == NOTHING or first_ms >= now_ms:
+                break
+            looks -= 1
+            field = order.take_first()
+            if field is not None:
+                self.remove(field)
+                found.append(field)
         return found
 
     def read(self, what: i64, now_ms: i64) -> Reading:
@@ -128,7 +142,7 @@ class TimedTable(Timed):
 
     def copy(self) -> TimedTable:
         """See ``Timed``."""
-        return TimedTable(self.table.copy(), self.times.copy(), self._order[:])
+        return TimedTable(self.table.copy(), self.times.copy(), self._order.pairs[:])
 
     def without_order(self) -> TimedTable:
         """A copy of which nobody asks what is due. Complexity: O(directories)."""
@@ -136,10 +150,8 @@ class TimedTable(Timed):
 
     def used_bytes(self) -> int:
         """See ``Timed``."""
-        return self.table.used_bytes() + self.times.used_bytes() + _PAIR_BYTES * len(self._order)
-
-    def _is_fresh(self, pair: tuple[int, bytes]) -> bool:
-        return self.deadline_ms(pair[1]) == pair[0]
+        order = (PAIR_BYTES + _FIELD_BYTES) * len(self._order.pairs)
+        return self.table.used_bytes() + self.times.used_bytes() + order
 
 
 def timed_table(table: Table) -> TimedTable:
@@ -149,13 +161,13 @@ def timed_table(table: Table) -> TimedTable:
 
 def table_with_times(table: Table, times: Table) -> TimedTable:
     """A large hash as it comes from a file: the order is made anew."""
-    order: list[tuple[int, bytes]] = []
+    pairs: list[bytes] = []
     for directory in times.directories:
         for bucket in directory:
             at: i64 = 0
             while at < len(bucket):
                 rest = next_at(bucket, at)
-                order.append((int(read_f64_le(bucket, rest)), string_at(bucket, at)))
+                moment_ms = i64(int(read_f64_le(bucket, rest)))
+                pairs.append(pair_of(moment_ms, string_at(bucket, at)))
                 at = rest + SCORE_BYTES
-    heapify(order)
-    return TimedTable(table, times, order)
+    return TimedTable(table, times, ordered(pairs))

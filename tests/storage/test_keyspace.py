@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from headrace.storage.due import pair_of
 from headrace.storage.entry import NO_EXPIRY, Emptied
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
@@ -28,11 +29,15 @@ def check(db: Keyspace) -> None:
     assert [db.table.find(key) for key in db.names()] == list(range(len(db)))
     deadlines = {entry.key: entry.expire_ms for entry in db.every() if entry.expire_ms != NO_EXPIRY}
     assert db.volatile == len(deadlines)
-    pairs = set(db.heap)
+    pairs = set(db.order.pairs)
     late = {key for _, key in db.late}
-    assert all((deadline, key) in pairs or key in late for key, deadline in deadlines.items())
-    assert all(db.heap[(at - 1) // 2] <= db.heap[at] for at in range(1, len(db.heap)))
-    assert len(db.heap) <= max(65, 2 * db.volatile + 1) or not db.volatile
+    assert all(pair_of(moment, key) in pairs or key in late for key, moment in deadlines.items())
+    assert is_heap(db.order.pairs)
+    assert len(db.order.pairs) <= max(65, 2 * db.volatile + 1) or not db.volatile
+
+
+def is_heap(pairs: list[bytes]) -> bool:
+    return all(pairs[(at - 1) // 2] <= pairs[at] for at in range(1, len(pairs)))
 
 
 class KeyspaceMachine(RuleBasedStateMachine):
@@ -166,7 +171,7 @@ def test_setting_one_deadline_again_and_again_costs_no_memory_and_no_walk() -> N
         db.put(b"%d" % number, number, 0)
     for moment in range(5000):
         db.expire_at(b"1", moment)
-    assert len(db.heap) < 100
+    assert len(db.order.pairs) < 100
     assert db.expire_due(4998, 100) < 100
     assert db.deadline_ms(b"1") == 4999
 
@@ -183,12 +188,12 @@ def test_stale_deadlines_go_a_few_at_a_time() -> None:
         else:
             db.put(key, 0, 0)
             db.expire_at(key, moment + drawn.randrange(10_000))
-        longest = max(longest, len(db.heap))
-        assert len(db.heap) <= 3 * 500
+        longest = max(longest, len(db.order.pairs))
+        assert len(db.order.pairs) <= 3 * 500
     assert longest > 500
-    deadlines = {(entry.expire_ms, entry.key) for entry in db.every()}
-    assert deadlines <= set(db.heap)
-    assert all(db.heap[(at - 1) // 2] <= db.heap[at] for at in range(1, len(db.heap)))
+    deadlines = {pair_of(entry.expire_ms, entry.key) for entry in db.every()}
+    assert deadlines <= set(db.order.pairs)
+    assert is_heap(db.order.pairs)
 
 
 def test_while_loading_nothing_expires() -> None:
@@ -219,7 +224,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     assert emptied.free_some(4)
     assert unused == [large]
     assert emptied.table.count == 0
-    assert not emptied.heap
+    assert not emptied.order.pairs
 
 
 def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:

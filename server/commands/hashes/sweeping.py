@@ -17,7 +17,7 @@ def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
     """
     key = db.parts.next_due(now_ms)
     if key is None:
-        return 0
+        return 1 if db.parts.is_due(now_ms) else 0
     call.db = db
     call.now_ms = now_ms
     value = db.value_of(key, now_ms)

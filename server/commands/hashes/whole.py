@@ -193,7 +193,9 @@ def _without_expired(call: Call) -> Hash | None:
         return value
     if 0 < value.first_ms() < call.now_ms and not call.db.expire_held:
         call.db.before_change(key)
-        report_expired(call, key, value, value.take_due(call.now_ms + 1, _MANY))
+        expired = value.take_due(call.now_ms + 1, _MANY)
+        if expired:
+            report_expired(call, key, value, expired)
         if drop_empty(call, key, value):
             return None
     return value

@@ -236,7 +236,7 @@ def test_stale_deadlines_do_not_pile_up() -> None:
     for moment_ms in range(1, 3000):
         timed.expire_at(b"%d" % (moment_ms % 10), LATER_MS + moment_ms)
     assert isinstance(timed, TimedTable)
-    assert timed.used_bytes() - timed.table.used_bytes() - timed.times.used_bytes() < 200 * 130
+    assert timed.used_bytes() - timed.table.used_bytes() - timed.times.used_bytes() < 200 * 70
     assert value.first_ms() == LATER_MS + 2990
 
 
