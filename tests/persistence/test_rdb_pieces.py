@@ -26,7 +26,7 @@ from support.snapshots import databases
 from support.tools import tool
 
 MANY = 30_000
-LOADING = 100_000  # fields, which take a while
+LOADING = 100_000 if build.use_tree() else 800_000  # fields, which take a while
 
 
 def text(value: bytes) -> bytes:
