@@ -99,13 +99,18 @@ class Callgrind:
         command = ["callgrind_control", *words, str(self.server.pid)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def counted(self) -> int:
-        """Instructions since the last call."""
+    def dumped(self) -> bytes:
+        """What callgrind writes about what has run since the last call."""
         self.control("--dump")
         files = sorted(self._out.parent.glob("callgrind.out.*"))
-        totals = [int(found[1]) for file in files for found in _TOTALS.finditer(file.read_bytes())]
+        found = b"".join([file.read_bytes() for file in files])
         for file in files:
             file.unlink()
+        return found
+
+    def counted(self) -> int:
+        """Instructions since the last call, or the last one of ``dumped``."""
+        totals = [int(found[1]) for found in _TOTALS.finditer(self.dumped())]
         if not totals:
             raise SystemExit("callgrind has written nothing")
         return max(totals)

@@ -6,8 +6,9 @@ A server that has just been woken finds little of itself in the processor's cach
 then should be in few pages: spread over the whole library, a pipelined XADD takes a tenth longer.
 Linux's ``perf`` looks at the compiled server while one workload after another runs, and the
 functions of ours that it meets are written to ``server/link_order.txt``, which setup.py reads: what
-all commands run through comes first, and what is one command's own is together. What runs at a
-start comes behind, as valgrind met it: a server that nobody asks has then fetched few other pages,
+all commands run through comes first, and what is one command's own is together. What commands on
+values of other types run is what valgrind meets, because it misses nothing. What runs at a start
+comes behind, as valgrind met it: a server that nobody asks has then fetched few other pages,
 and its memory is less by them.
 
 A line of that file is a function of mypyc's runtime, or ``kind module:name`` with the module's full
@@ -18,11 +19,12 @@ such names change when a module comes or goes; setup.py makes them when it build
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +32,12 @@ from mypyc.namegen import exported_name, make_module_translation_map
 
 import headrace
 from bench.flame import FRAME, sample
+from bench.instructions import WARM, Callgrind, send
 from bench.measure import Shape
-from bench.peers import Peer, Server, ours
+from bench.peers import Peer, Server, encode, ours
 from bench.session import say
+from bench.type_workloads import WORKLOADS as OF_TYPES
+from bench.types import DEPTH, fill
 from bench.workloads import WORKLOADS, Workload
 
 ORDER: Final = Path("server/link_order.txt")
@@ -42,6 +47,7 @@ HEADER: Final = """\
 # setup.py has the linker put them side by side.
 """
 AT_START: Final = "# What a start runs besides.\n"
+ELEMENTS: Final = 12_000  # of large values: so many that they are looked at ahead
 IDLE_S: Final = 3.0  # what is done now and then has been done
 KINDS: Final = ("CPyDef_", "CPyPy_")  # a function as compiled code calls it, and as Python does
 _RUN: Final = re.compile(r"^c?fn=\(\d+\) (\w+)$", re.MULTILINE)  # a name, in callgrind's files
@@ -75,6 +81,22 @@ def run_at_start(command: str) -> set[str]:
             )
         files = [file.read_text() for file in Path(folder).iterdir()]
         return {name for text in files for name in _RUN.findall(text)}
+
+
+def run_by_types(command: str) -> Iterator[tuple[str, set[str]]]:
+    """Commands on values of each type, and the functions that they run, those of libraries too."""
+    for workload in OF_TYPES:
+        with tempfile.TemporaryDirectory(prefix="headrace-link-order-") as folder:
+            callgrind = Callgrind(ours(command), Path(folder))
+            with callgrind.server as server:
+                fill(server, workload.prepare(ELEMENTS))
+                drawn = random.Random(1)
+                calls = [workload.command(at, ELEMENTS, drawn) for at in range(2 * WARM)]
+                requests = [encode(*words) for words in calls]
+                send(server, requests[:WARM], DEPTH)
+                callgrind.control("--instr=on")
+                send(server, requests[WARM:], DEPTH)
+                yield workload.name, set(_RUN.findall(callgrind.dumped().decode()))
 
 
 def compiled_modules() -> list[str]:
@@ -166,6 +188,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             names |= functions(seen)
         met.append(names)
         say(f"{workload.name}: {len(names)} functions")
+    for name, functions_met in run_by_types(asked.ours):
+        met.append({each for each in functions_met if each.startswith((*KINDS, "CPy"))})
+        say(f"{name}: {len(met[-1])} functions")
     modules = prefixes(compiled_modules())
     start = of_a_start([as_python(name, modules) for name in run_at_start(asked.ours)])
     say(f"a start: {len(start)} functions")

@@ -83,7 +83,8 @@ def _requests(workload: Workload, elements: int, seed: int) -> list[list[bytes]]
     return waves
 
 
-def _fill(server: Server, calls: Iterator[Words]) -> None:
+def fill(server: Server, calls: Iterator[Words]) -> None:
+    """Make calls that fill keys, many at a time."""
     chunk: list[bytes] = []
     for words in calls:
         chunk.append(encode(*words))
@@ -102,7 +103,7 @@ def cpu_of(
     for server in servers:
         server.control.call("FLUSHALL")
         try:
-            _fill(server, workload.prepare(elements))
+            fill(server, workload.prepare(elements))
             clients[server.name] = Clients(server.port)
         except ServerError as error:
             server.hang_up()
@@ -148,10 +149,10 @@ def memory_of(kind: Kind, server: Server, elements: int, keys: int) -> float | s
 
     count = keys if kind.each else elements
     try:
-        _fill(server, calls("warm", 1_000))
+        fill(server, calls("warm", 1_000))
         server.control.call("FLUSHALL")
         before = held()
-        _fill(server, calls("key:", count))
+        fill(server, calls("key:", count))
         return (held() - before) / count
     except ServerError as error:
         return str(error)
