@@ -317,17 +317,18 @@ def _fewer_nodes(words: tuple[bytes, ...], ours: object, real: object) -> bool:
 
 def _exhausted(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     """Whether a stream has come to its last ID, and replies differ in its producers alone."""
-    full = isinstance(real, list) and _LAST_ID in real
+    full = _LAST_ID in _flat(real)
     return full and _same_without(b"radix-tree-nodes", b"lag", b"pids-tracked")(words, ours, real)
 
 
 def _forgotten(words: tuple[bytes, ...], ours: object, real: object) -> bool:
     """Whether Redis has taken fewer iids from a payload, and nothing else differs."""
     told = b"iids-tracked"
-    if not (isinstance(ours, list) and isinstance(real, list) and told in real):
+    here, there = _flat(ours), _flat(real)
+    if told not in here or told not in there:
         return False
     same = _same_without(b"radix-tree-nodes", b"lag", told, b"pids-tracked")
-    fewer: bool = real[real.index(told) + 1] < ours[ours.index(told) + 1]
+    fewer: bool = there[there.index(told) + 1] < here[here.index(told) + 1]  # type: ignore[operator]
     return fewer and same(words, ours, real)
 
 
