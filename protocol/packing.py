@@ -240,23 +240,29 @@ class ArraysOfStrings:
     """Makes several replies, each an array of strings that are kept one behind the other.
 
     Attributes:
-        wire_bytes: how long they are so far.
+        pieces: the replies; strings are added behind ``array``, in one or more pieces, each as it
+            is sent.
     """
 
     def __init__(self) -> None:
-        self.wire_bytes = 0
-        self._pieces: Final[list[bytes]] = []
+        self.pieces: Final[list[bytes]] = []
+        self._counted: i64 = 0  # pieces, of ``_bytes`` in all
+        self._bytes: i64 = 0
 
-    def add(self, count: int, pieces: list[bytes]) -> None:
-        """Add an array; see ``packed_strings``."""
-        self._pieces.append(array_header(count))
-        for piece in pieces:
-            self._pieces.append(piece)
-            self.wire_bytes += len(piece)
+    def array(self, size: int) -> None:
+        """Begin an array of so many strings."""
+        self.pieces.append(array_header(size))
+
+    def wire_bytes(self) -> i64:
+        """How long they are so far."""
+        while self._counted < len(self.pieces):
+            self._bytes += len(self.pieces[self._counted])
+            self._counted += 1
+        return self._bytes
 
     def replies(self) -> PackedReplies:
         """The replies that were made."""
-        return PackedReplies(b"".join(self._pieces))
+        return PackedReplies(b"".join(self.pieces))
 
 
 def packed_strings(count: int, pieces: list[bytes]) -> Packed:

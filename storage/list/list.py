@@ -135,11 +135,18 @@ class List(Collection):
 
     def packed(self, index: i64, count: i64) -> list[bytes]:
         """``count`` elements from ``index`` on, packed, in one or more pieces; they are there."""
+        found: list[bytes] = []
+        self.add_packed(found, index, count)
+        return found
+
+    def add_packed(self, found: list[bytes], index: i64, count: i64) -> None:
+        """As ``packed``, added to what was found before."""
         rep = self.rep
         if isinstance(rep, Row):
-            return rep.packed(index, count)
-        assert isinstance(rep, bytes)
-        return [small.part(rep, index, count)]
+            rep.add_packed(found, index, count)
+        else:
+            assert isinstance(rep, bytes)
+            found.append(small.part(rep, index, count))
 
     def positions(
         self, string: bytes, limit: i64, forward: bool, rank: i64, most: i64
@@ -339,7 +346,7 @@ class List(Collection):
             self._become_small(row)
 
     def _become_small(self, row: Row) -> None:
-        self.rep = small.small_of(b"".join(row.packed(0, row.count)), row.count)
+        self.rep = small.small_of(row.whole(), row.count)
 
 
 def list_of(strings: list[bytes], limits: NodeLimits) -> List:
@@ -352,7 +359,7 @@ def list_of(strings: list[bytes], limits: NodeLimits) -> List:
     row.shrink(limits, False)
     made.rep = row
     if row.is_listpack and row.count <= small.MOST_ELEMENTS:
-        piece = b"".join(row.packed(0, row.count))
+        piece = row.whole()
         if len(piece) <= small.MOST_BYTES // 2:
             made.rep = small.small_of(piece, row.count)
     return made

@@ -368,12 +368,17 @@ class Row:
         piece = self.pieces[place]
         return string_at(piece, self._at(place, position - self._piece_start(place)))
 
-    def packed(self, index: i64, count: i64) -> list[bytes]:
-        """``count`` elements from ``index`` on, packed, in one or more pieces.
+    def whole(self) -> bytes:
+        """All elements, packed."""
+        found: list[bytes] = []
+        self.add_packed(found, 0, self.count)
+        return b"".join(found)
+
+    def add_packed(self, found: list[bytes], index: i64, count: i64) -> None:
+        """Add ``count`` elements from ``index`` on, packed, in one or more pieces.
 
         What stands open is packed for ever if much of it is asked for: it may be asked for again.
         """
-        found: list[bytes] = []
         end = index + count
         opened: i64 = len(self.left)
         if index < opened:
@@ -397,7 +402,6 @@ class Row:
             self._add_sealed(found, index, end)
         if tail:
             found.append(tail)
-        return found
 
     def _add_sealed(self, found: list[bytes], index: i64, end: i64) -> None:
         """Add the elements from ``index`` up to and without ``end``, which are all packed."""

@@ -45,26 +45,30 @@ def piece(data: bytes | bytearray, start: int, end: int) -> bytes:
 # Single bits
 
 
-def get_bit(data: bytes | bytearray, offset: int) -> int:
+def get_bit(data: bytes | bytearray, offset: i64) -> int:
     """The bit at an offset; 0 behind the end."""
     place = offset >> 3
     if place >= len(data):
         return 0
     shift = 7 - (offset & 7)
+    byte: i64
     if isinstance(data, bytes):  # which compiled code reads faster
-        return data[place] >> shift & 1
-    return data[place] >> shift & 1
+        byte = data[place]
+    else:
+        byte = data[place]
+    return int(byte >> shift & 1)
 
 
-def set_bit(data: bytearray, offset: int, bit: int) -> int:
+def set_bit(data: bytearray, offset: i64, bit: int) -> int:
     """Set the bit at an offset, which is there; what it was."""
     place = offset >> 3
-    byte = data[place]
-    mask = 0x80 >> (offset & 7)
-    if bool(byte & mask) == bool(bit):
-        return bit
-    data[place] = byte ^ mask
-    return 1 - bit
+    byte: i64 = data[place]
+    mask: i64 = 0x80
+    mask >>= offset & 7
+    old = 1 if byte & mask else 0
+    if old != bit:
+        data[place] = int(byte ^ mask)
+    return old
 
 
 # Counting

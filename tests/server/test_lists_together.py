@@ -12,7 +12,8 @@ from support.pipelines import check_at_once, let_expire
 from support.process import Process, incr
 
 NAMES = (b"LPUSH", b"RPUSH", b"LPOP", b"RPOP", b"LINDEX", b"LRANGE", b"DEL")
-INDEXES = (b"0", b"-1", b"3", b"500", b"-700", b"1200", b"-3000", b"99999", b"x")
+ENDS = (b"9223372036854775807", b"-9223372036854775808")
+INDEXES = (b"0", b"-1", b"3", b"500", b"-700", b"1200", b"-3000", b"99999", b"x", *ENDS)
 KEYS = (b"a", b"b", b"c", b"large", b"gone", b"text")
 
 

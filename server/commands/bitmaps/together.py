@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
@@ -32,13 +34,14 @@ def setbit_alike(
     while at < end:
         words = requests[at]
         offset = parse_integer(words[2])
-        bit = parse_integer(words[3])
-        if offset is None or offset < 0 or (bit != 0 and bit != 1):
+        bit = 1 if words[3] == b"1" else 0
+        if offset is None or offset < 0 or not (bit or words[3] == b"0"):
             break
         value = values.of(at)
-        if not isinstance(value, bytearray) or offset >> 3 >= len(value):
+        place: i64 = offset
+        if not isinstance(value, bytearray) or place >> 3 >= len(value):
             break
-        old = set_bit(value, offset, bit)
+        old = set_bit(value, place, bit)
         if old != bit:
             changes += 1
             if recorded:

@@ -51,8 +51,8 @@ def lrange(call: Call) -> object:
     value = list_at(call, call.argv[1])
     if value is None:
         return []
-    start, count = range_of(first, last, value.size())
-    return packed_strings(count, value.packed(start, count)) if count else []
+    start, count = range_of(first, last, value.length())
+    return packed_strings(int(count), value.packed(start, count)) if count else []
 
 
 @command("LPOS", arity=-3, flags=READONLY, keys=_READ, acl=("list",))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import ArraysOfStrings, Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
@@ -15,7 +17,6 @@ from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.list.list import List
 
 _POP_WORDS: Final = 2  # without a count
-_NOTHING: Final[list[bytes]] = []
 
 
 @alike("LPUSH", of_any_key=True)
@@ -56,7 +57,7 @@ def _push_alike(
         elif not isinstance(value, List):
             break
         value.push(words, 2, right, limits)
-        out.number(value.size())
+        out.number(int(value.length()))
         at += 1
     call.changed_alike(requests, first, at, (len(requests[first]) - 2) * (at - first))
     return at - first, out.replies()
@@ -132,10 +133,11 @@ def lindex_alike(
                 break
             out.null()
         else:
-            index = parse_integer(words[2])
-            if index is None or not isinstance(value, List):
+            number = parse_integer(words[2])
+            if number is None or not isinstance(value, List):
                 break
-            size = value.size()
+            index: i64 = number
+            size = value.length()
             if index < 0:
                 index += size
             if 0 <= index < size:
@@ -169,15 +171,17 @@ def lrange_alike(
         if value is None:
             if call.reports_misses():
                 break
-            out.add(0, _NOTHING)
+            out.array(0)
         else:
             if not isinstance(value, List):
                 break
-            start, count = range_of(low, high, value.size())
-            out.add(count, value.packed(start, count) if count else _NOTHING)
+            start, count = range_of(low, high, value.length())
+            out.array(int(count))
+            if count:
+                value.add_packed(out.pieces, start, count)
             hits += 1
         at += 1
-        if out.wire_bytes >= ALIKE_BYTES:
+        if out.wire_bytes() >= ALIKE_BYTES:
             break
     call.count_reads(hits, at - first - hits)
     return at - first, out.replies()

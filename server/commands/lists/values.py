@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from headrace.compat.errors import (
     COUNT_BELOW_ONE,
     NUMKEYS_BELOW_ONE,
@@ -34,7 +36,7 @@ def list_to_change(call: Call, key: bytes) -> List | None:
     raise CommandError(WRONGTYPE)
 
 
-def range_of(first: int, last: int, size: int) -> tuple[int, int]:
+def range_of(first: i64, last: i64, size: i64) -> tuple[i64, i64]:
     """Where the elements from ``first`` to ``last`` begin, and how many of ``size`` they are.
 
     Both are included; negative ones are counted from the end.
@@ -43,7 +45,8 @@ def range_of(first: int, last: int, size: int) -> tuple[int, int]:
         first = max(0, first + size)
     if last < 0:
         last += size
-    return first, max(0, min(last, size - 1) - first + 1)
+    last = min(last, size - 1)
+    return first, last - first + 1 if first <= last else 0
 
 
 def limits(call: Call) -> NodeLimits:
