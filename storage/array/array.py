@@ -32,7 +32,8 @@ _REDIS_SLICE_BITS: Final = 12
 _DIGEST_NUMBER: Final = 7
 _DIGEST_HOLE: Final = b"(null)"
 _DIGEST_HOLES: Final = 1 << 20  # that are gone through one by one, in one gap
-_SLICE_BYTES: Final = 400  # of a slice without its pieces, about
+_ARRAY_BYTES: Final = 550  # of an array without its slices, about
+_SLICE_BYTES: Final = 130  # of a slice without its pieces, about
 _PIECE_BYTES: Final = 33
 
 
@@ -47,6 +48,7 @@ class _Slice:
 
     Attributes:
         owner: the array that may change it.
+        pieces: up to the last one that has been put, so that few elements take little.
         used: how many of its pieces have elements.
     """
 
@@ -124,7 +126,8 @@ class Array(Collection):
     def piece(self, number: int) -> bytes:
         """The piece of a number, which is that of its first index by 32."""
         found = self._slices.get(number >> PIECE_BITS)
-        return b"" if found is None else found.pieces[number & (_PIECES - 1)]
+        at = number & (_PIECES - 1)
+        return b"" if found is None or at >= len(found.pieces) else found.pieces[at]
 
     def next_piece(self, number: int, reverse: bool) -> int:
         """The number of the next piece with elements before or behind one; -1 for none."""
@@ -141,7 +144,7 @@ class Array(Collection):
                     number = at << PIECE_BITS
                 if at < 0:
                     return -1
-            elif found.pieces[number & (_PIECES - 1)]:
+            elif self.piece(number):
                 return number
             else:
                 number += step
@@ -185,15 +188,18 @@ class Array(Collection):
         if found is None:
             if not piece:
                 return
-            found = _Slice(self._owner, [b""] * _PIECES, 0)
+            found = _Slice(self._owner, [], 0)
             self._slices[place] = found
             self._order.add(place)
         elif found.owner is not self._owner:
             found = _Slice(self._owner, found.pieces.copy(), found.used)
             self._slices[place] = found
         at = number & (_PIECES - 1)
-        old = found.pieces[at]
-        found.pieces[at] = piece
+        pieces = found.pieces
+        if at >= len(pieces):
+            pieces += [b""] * (at + 1 - len(pieces))
+        old = pieces[at]
+        pieces[at] = piece
         found.used += bool(piece) - bool(old)
         self._count += mask_of(piece).bit_count() - mask_of(old).bit_count()
         if not found.used:
@@ -243,11 +249,11 @@ class Array(Collection):
         looked = numbers[:samples] if samples else numbers
         total = 0
         for number in looked:
-            total += _SLICE_BYTES
+            total += _SLICE_BYTES + 8 * len(self._slices[number].pieces)
             for piece in self._slices[number].pieces:
                 if piece:
                     total += _PIECE_BYTES + len(piece)
-        return _SLICE_BYTES + (total * len(numbers) // len(looked) if looked else 0)
+        return _ARRAY_BYTES + (total * len(numbers) // len(looked) if looked else 0)
 
     def copy(self) -> Array:
         """See ``Value``."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from headrace.storage.array.array import GREATEST, Array, Walk
 from headrace.storage.array.order import Order
 from headrace.storage.array.piece import SLOTS, elements
@@ -73,19 +75,20 @@ def test_against_a_dict() -> None:
         assert copied.redis_slices() == sorted({index // 4096 for index in expected})
 
 
-def test_order_against_a_set() -> None:
+@pytest.mark.parametrize("bound", [3, 3000])
+def test_order_against_a_set(bound: int) -> None:
     chance = Random(2)
     order = Order()
     model: set[int] = set()
     for _ in range(6000):
-        number = chance.randrange(3000)
+        number = chance.randrange(bound)
         if number in model:
             model.remove(number)
             order.remove(number)
         else:
             model.add(number)
             order.add(number)
-        wanted = chance.randrange(3000)
+        wanted = chance.randrange(bound)
         assert order.at_or_after(wanted) == min((n for n in model if n >= wanted), default=-1)
         assert order.at_or_before(wanted) == max((n for n in model if n <= wanted), default=-1)
         assert order.last() == max(model, default=-1)
