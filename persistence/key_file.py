@@ -103,7 +103,7 @@ class KeyFile(KeyTaker):
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         """See ``KeyTaker``."""
-        self._names.note(db, key, self._key_offset())
+        self._refuse_doubled(self._names.note(db, key, self._key_offset()))
         return self._taker.take(db, key, value, expire_ms)
 
     def step(self) -> bool:
@@ -119,7 +119,7 @@ class KeyFile(KeyTaker):
             if self._snapshot.step():
                 return True
             self.end = self.size_bytes
-        self._refuse_doubled()
+        self._refuse_doubled(self._names.doubled())
         return False
 
     def close(self) -> None:
@@ -138,8 +138,7 @@ class KeyFile(KeyTaker):
             return self._rdb.key_offset
         return 0 if self._snapshot is None else self._snapshot.frame_offset()
 
-    def _refuse_doubled(self) -> None:
-        offset = self._names.doubled()
+    def _refuse_doubled(self, offset: int) -> None:
         if offset == NOWHERE:
             return
         expected = "each key once, but this one has been there before"

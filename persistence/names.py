@@ -2,7 +2,8 @@
 
 Of each key there is a fingerprint and where it stands in the file. They are sorted into parts by
 their first byte, and parts that grow go to a temporary file bit by bit. At the end each part is
-looked through by itself.
+looked through by itself. What goes to the temporary file is looked through before, so that a file
+of nothing but one name is not read to its end.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ class MetNames:
         self._fd = -1
         self._size_bytes = 0
 
-    def note(self, db: int, key: bytes, offset: int) -> None:
+    def note(self, db: int, key: bytes, offset: int) -> int:
         """A key of a database stands at a place of the file.
+
+        Returns: where a key stands that has been there before, if one has just come up, or
+            ``NOWHERE``; ``doubled`` tells for sure.
 
         Raises:
             OSError: the temporary file cannot be written.
@@ -46,8 +50,10 @@ class MetNames:
         number = row[0]
         part = self._parts[number]
         part += row
-        if len(part) >= _SPILLED_BYTES:
-            self._spill(number, part)
+        if len(part) < _SPILLED_BYTES:
+            return NOWHERE
+        self._spill(number, part)
+        return _first_doubled(bytes(part), set(), NOWHERE)
 
     def _spill(self, number: int, part: bytearray) -> None:
         if self._fd < 0:
@@ -73,13 +79,7 @@ class MetNames:
                 rows = bytes(self._parts[number])
                 if start != NOWHERE:
                     rows = os.pread(self._fd, _SPILLED_BYTES, start)
-                for at in range(0, len(rows), _ROW_BYTES):
-                    fingerprint = rows[at : at + _FINGERPRINT_BYTES]
-                    if fingerprint in met:
-                        place = rows[at + _FINGERPRINT_BYTES : at + _ROW_BYTES]
-                        offset = int.from_bytes(place, "little")
-                        first = offset if first == NOWHERE else min(first, offset)
-                    met.add(fingerprint)
+                first = _first_doubled(rows, met, first)
         return first
 
     def close(self) -> None:
@@ -87,3 +87,15 @@ class MetNames:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _first_doubled(rows: bytes, met: set[bytes], first: int) -> int:
+    """The lowest offset of rows whose fingerprint was met, and of ``first``; all are met then."""
+    for at in range(0, len(rows), _ROW_BYTES):
+        fingerprint = rows[at : at + _FINGERPRINT_BYTES]
+        if fingerprint in met:
+            place = rows[at + _FINGERPRINT_BYTES : at + _ROW_BYTES]
+            offset = int.from_bytes(place, "little")
+            first = offset if first == NOWHERE else min(first, offset)
+        met.add(fingerprint)
+    return first

@@ -15,7 +15,7 @@ def test_the_first_name_that_comes_again_is_found(tmp_path: Path, count: int) ->
     folder = os.fsencode(tmp_path)
     met = MetNames(folder)
     for number in range(count):
-        met.note(number % 3, b"key:%d" % number, number)
+        assert met.note(number % 3, b"key:%d" % number, number) == NOWHERE
     assert met.doubled() == NOWHERE
     met.note(1, b"key:0", count)  # of another database
     assert met.doubled() == NOWHERE
@@ -24,3 +24,11 @@ def test_the_first_name_that_comes_again_is_found(tmp_path: Path, count: int) ->
     assert met.doubled() == count + 1
     assert os.listdir(tmp_path) == []  # what lies there has no name
     met.close()
+
+
+def test_one_name_again_and_again_comes_up_soon(tmp_path: Path) -> None:
+    met = MetNames(os.fsencode(tmp_path))
+    found = [met.note(0, b"", offset) for offset in range(1000)]
+    met.close()
+    assert set(found) == {NOWHERE, 1}
+    assert found.index(1) < 700
