@@ -166,18 +166,31 @@ class SortedSetReader(Reader):
 
 
 class SortedSetRewrite(Walk):
-    """ZADD for some members at a time."""
+    """ZADD for some members at a time, those with a score of zero last.
+
+    A small set has no sign of zero. So what a large one consists of besides comes first: it makes
+    the set large again before the zeros come.
+    """
 
     def __init__(self, commands: Commands, key: bytes, value: SortedSet) -> None:
         self._commands: Final = commands
         self._key: Final = key
         self._value: Final = value
         self._rank: i64 = 0
+        self._end: i64 = value.size()
+        self._later: Final[list[tuple[i64, i64]]] = []  # ranks that follow, the last ones first
+        if value.is_large():
+            zeros = value.above_score(0.0, False)
+            positives = value.above_score(0.0, True)
+            self._later.append((zeros, positives))
+            self._later.append((0, zeros))
+            self._rank = positives
 
     def step(self) -> bool:
         """The next members; see ``Walk``."""
-        size: i64 = self._value.size()
-        end = min(size, self._rank + MEMBERS_AT_ONCE)
+        while self._rank == self._end and self._later:
+            self._rank, self._end = self._later.pop()
+        end = min(self._end, self._rank + MEMBERS_AT_ONCE)
         words = [b"ZADD", self._key]
         for run in self._value.runs(self._rank, end):
             for member, score in pairs_of(run):
@@ -185,7 +198,9 @@ class SortedSetRewrite(Walk):
                 words.append(member)
         self._commands.add(words)
         self._rank = end
-        return end < size
+        while self._rank == self._end and self._later:
+            self._rank, self._end = self._later.pop()
+        return self._rank < self._end
 
 
 class SortedSetForm(Form):

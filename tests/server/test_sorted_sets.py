@@ -334,3 +334,21 @@ def test_a_large_one_is_removed_without_haste(client: RawClient) -> None:
     assert client.call("ZCARD", "y") == b":50000\r\n"
     client.call("ZUNIONSTORE", "y", 1, "z")
     assert client.call_parsed("ZRANGE", "y", 0, -1) == [b"new"]
+
+
+def test_zeros_of_a_large_set_keep_their_signs_in_commands(fresh_server: Factory) -> None:
+    server = fresh_server(*AOF, "--aof-use-rdb-preamble", "no")
+    with server.client() as client:
+        client.call("ZADD", "z", 5, "m" * 65, "-0", "a", 0, "b", -3, "c")
+        client.call("ZADD", "many", *[word for n in range(200) for word in (n - 100, f"m{n}")])
+        client.call("ZADD", "many", "-0", "m7")
+        client.call("ZADD", "none", *[word for n in range(1, 200) for word in (n, f"m{n}")])
+        before = [client.call("ZRANGE", key, 0, -1, "WITHSCORES") for key in ("z", "many", "none")]
+        assert b"$2\r\n-0\r\n" in before[0]
+        assert b"$2\r\n-0\r\n" in before[1]
+        client.call("BGREWRITEAOF")
+        done(client, "aof_rewrite_in_progress")
+    server.kill()
+    with server.start().client() as client:
+        after = [client.call("ZRANGE", key, 0, -1, "WITHSCORES") for key in ("z", "many", "none")]
+    assert after == before
