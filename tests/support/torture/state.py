@@ -15,6 +15,7 @@ _UNTOLD: Final = {
 
 
 _LAST_INDEX: Final = 2**64 - 2
+_GONE: Final = (b"none", None)
 State = dict[tuple[int, bytes], object]  # database and key to all that is known of it
 
 
@@ -26,7 +27,9 @@ def state(client: RawClient) -> State:
         keys = client.call_parsed("KEYS", "*")
         assert isinstance(keys, list)
         for key in keys:
-            found[db, key] = client.call_parsed("PEXPIRETIME", key), _value(client, key)
+            value = client.call_parsed("PEXPIRETIME", key), _value(client, key)
+            if value[1] != _GONE:
+                found[db, key] = value
     client.call("SELECT", 0)
     return found
 
@@ -42,7 +45,8 @@ def _value(client: RawClient, key: bytes) -> object:
         assert isinstance(pairs, list)
         fields = pairs[::2]
         until = client.call_parsed("HPEXPIRETIME", key, "FIELDS", len(fields), *fields)
-        assert isinstance(until, list)
+        if not isinstance(until, list):  # the last of its fields have just ended
+            return _GONE
         return kind, sorted(zip(fields, pairs[1::2], until, strict=True))
     if kind == b"set":
         members = client.call_parsed("SMEMBERS", key)

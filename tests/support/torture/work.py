@@ -83,8 +83,15 @@ def without_block(words: list[bytes]) -> list[bytes]:
 
 
 def without_chance(words: list[bytes]) -> list[bytes]:
-    """The words of a call that takes all where it would take some by chance."""
-    return [*words[:2], b"1000000"] if words[0].upper() == b"SPOP" else words
+    """The words of a call that does not depend on chance, nor on what the cron has done already.
+
+    SPOP takes all where it would take some. HRANDFIELD takes fields that end in this millisecond if
+    it meets one that has ended, which the cron may have met before; the count is asked for instead.
+    """
+    name = words[0].upper()
+    if name == b"HRANDFIELD":
+        return [b"HLEN", *words[1:2]]
+    return [*words[:2], b"1000000"] if name == b"SPOP" else words
 
 
 def command_names(server: Process) -> tuple[set[str], set[str]]:
