@@ -79,8 +79,11 @@ def load_value(data: bytes, defaults: dict[str, int], now_ms: int) -> object:
 def _take_notes(known: RdbValues, value: object, source: RdbSource) -> None:
     """Read the notes behind a value; as in Redis, anything else may stand there."""
     while source.left and source.byte() == NOTE:
-        name = source.string()
-        text = source.string()
+        try:
+            name = source.string()
+            text = source.string()
+        except CorruptRDB:
+            return  # it is no note
         known.take_note(value, name, RdbSource(_NAME, text, len(text), source.now_ms))
 
 

@@ -169,3 +169,14 @@ def test_notes_that_say_what_cannot_be_are_refused(client: RawClient) -> None:
     client.call("SET", "k", "v")
     text = noted(dumped(client, "k"), b"headrace-max-pending", b"\x01g\x05")
     assert client.call("RESTORE", "l", 0, text) == OK
+
+
+@pytest.mark.parametrize("behind", [b"\xfa\xa9z", b"\xfavW", b"\xfa\x9f\xa5", b"\xfa", b"abc"])
+def test_what_is_no_note_is_passed_over_as_in_redis(client: RawClient, behind: bytes) -> None:
+    client.call("SET", "k", -3)
+    dumped = client.call_parsed("DUMP", "k")
+    assert isinstance(dumped, bytes)
+    body = dumped[:-10] + behind + dumped[-10:-8]
+    damaged = body + crc64(body, 0).to_bytes(8, "little")
+    assert client.call("RESTORE", "k", 0, damaged, "REPLACE") == OK
+    assert client.call_parsed("GET", "k") == b"-3"
