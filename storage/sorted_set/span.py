@@ -13,7 +13,8 @@ class Span:
     """Some members in order.
 
     Attributes:
-        runs: those that hold them; all members of a run are meant but for the first and last run.
+        runs: those that hold them. Of the first and the last run a part may belong to the span; of
+            the others every member does.
         first: the number of the first member in the first run.
         end: the number behind that of the last member in the last run.
         count: how many members there are.
