@@ -1,13 +1,17 @@
-"""What handlers of alike requests of any key (``@alike``) share: the values of these keys."""
+"""What handlers of alike requests of any key (``@alike``) share: the values, and plain reads."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import PackedReplies
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import ALIKE_BYTES
 from headrace.storage.collection import Collection
 from headrace.storage.key_table import MOST_AHEAD
 from headrace.storage.packed.table import Table
@@ -66,7 +70,7 @@ class Values:
         return value
 
     def made(self, value: object) -> None:
-        """The key of the request at hand, which was not there, has this value now."""
+        """Remember what the request at hand has made of the value of its key; None: it is gone."""
         self._value = value
 
     def _find(self, key: bytes, at: i64) -> object | None:
@@ -98,3 +102,54 @@ class Values:
             self._table = table
             self._elements_from = at
             self._elements_until = end
+
+
+class Reader:
+    """Answers requests that read one key each; ``read_alike`` asks it for one after another."""
+
+    @abstractmethod
+    def absent(self, out: Packer) -> None:
+        """Answer a request for a key that is not there."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        """Answer a request for a key with this value; False where it is to be run by itself."""
+        raise NotImplementedError
+
+
+def read_alike(
+    call: Call,
+    requests: list[list[bytes]],
+    first: int,
+    end: int,
+    reader: Reader,
+    element_at: int = 0,
+) -> tuple[int, PackedReplies]:
+    """Run requests that read, up to one out of the ordinary, and count hits and misses.
+
+    Args:
+        element_at: see ``Values``.
+
+    Returns: as a function that is declared by ``alike``.
+    """
+    values = Values(call, requests, end, element_at=element_at)
+    out = Packer(call.session.resp3)
+    hits: i64 = 0
+    at: i64 = first
+    until: i64 = end
+    while at < until:
+        value = values.of(at)
+        if value is None:
+            if call.reports_misses():
+                break
+            reader.absent(out)
+        else:
+            if not reader.read(out, value, requests[at]):
+                break
+            hits += 1
+        at += 1
+        if out.wire_bytes() >= ALIKE_BYTES:
+            break
+    call.count_reads(hits, at - first - hits)
+    return int(at) - first, out.replies()

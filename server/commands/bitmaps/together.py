@@ -10,7 +10,7 @@ from headrace.compat.numbers import parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.bitmaps import bits  # noqa: F401  (the rows)
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.bits import count_bits, get_bit, set_bit
@@ -81,6 +81,22 @@ def getbit_alike(
     return at - first, out.replies()
 
 
+class _Count(Reader):
+    """How many bits are set."""
+
+    def absent(self, out: Packer) -> None:
+        out.number(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, (bytes, bytearray)):
+            return False
+        out.number(count_bits(value, 0, len(value)))
+        return True
+
+
+_count: Final = _Count()
+
+
 @alike("BITCOUNT", of_any_key=True)
 def bitcount_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
@@ -88,21 +104,4 @@ def bitcount_alike(
     """All bits of strings that do not spell a number."""
     if len(requests[first]) != _COUNT_WORDS:
         return NONE_ALIKE, NO_REPLIES
-    values = Values(call, requests, end)
-    out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.number(0)
-        else:
-            if not isinstance(value, (bytes, bytearray)):
-                break
-            out.number(count_bits(value, 0, len(value)))
-            hits += 1
-        at += 1
-    call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return read_alike(call, requests, first, end, _count)

@@ -10,9 +10,9 @@ from headrace.compat.numbers import INT64_MAX, INT64_MIN, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.hashes import counting, fields, whole  # noqa: F401  (the rows)
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
-from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
+from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.hash.hash import Hash
 from headrace.storage.hash.small import HEAD, count_of
 
@@ -20,36 +20,48 @@ _SET_WORDS: Final = 4  # one field
 _SURELY_INT64: Final = 2**61
 
 
+class _Field(Reader):
+    """The value of a field."""
+
+    def absent(self, out: Packer) -> None:
+        out.null()
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, Hash) or value.is_timed():
+            return False
+        packed = value.get_packed(words[2])
+        if packed is None:
+            out.null()
+        else:
+            out.strings(packed)
+        return True
+
+
+class _SmallHash(Reader):
+    """All fields of a small hash."""
+
+    def absent(self, out: Packer) -> None:
+        out.map(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        rep = value.rep if isinstance(value, Hash) else None
+        if not isinstance(rep, bytes):
+            return False
+        out.map(count_of(rep))
+        out.strings(rep[HEAD:])
+        return True
+
+
+_field: Final = _Field()
+_small_hash: Final = _SmallHash()
+
+
 @alike("HGET", of_any_key=True)
 def hget_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single fields of hashes of which no field expires."""
-    values = Values(call, requests, end, element_at=2)
-    out = Packer(call.session.resp3)
-    hits: i64 = 0
-    at: i64 = first
-    until: i64 = end
-    while at < until:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.null()
-        else:
-            if not isinstance(value, Hash) or value.is_timed():
-                break
-            packed = value.get_packed(requests[at][2])
-            if packed is None:
-                out.null()
-            else:
-                out.strings(packed)
-            hits += 1
-        at += 1
-        if out.wire_bytes() >= ALIKE_BYTES:
-            break
-    call.count_reads(hits, at - first - hits)
-    return int(at) - first, out.replies()
+    return read_alike(call, requests, first, end, _field, 2)
 
 
 @alike("HGETALL", of_any_key=True)
@@ -57,31 +69,7 @@ def hgetall_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Small hashes of which no field expires."""
-    values = Values(call, requests, end)
-    out = Packer(call.session.resp3)
-    hits: i64 = 0
-    at: i64 = first
-    until: i64 = end
-    while at < until:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.map(0)
-        else:
-            if not isinstance(value, Hash):
-                break
-            rep = value.rep
-            if not isinstance(rep, bytes):
-                break
-            out.map(count_of(rep))
-            out.strings(rep[HEAD:])
-            hits += 1
-        at += 1
-        if out.wire_bytes() >= ALIKE_BYTES:
-            break
-    call.count_reads(hits, at - first - hits)
-    return int(at) - first, out.replies()
+    return read_alike(call, requests, first, end, _small_hash)
 
 
 @alike("HSET", of_any_key=True)

@@ -8,7 +8,7 @@ from headrace.protocol.packing import Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.clients.session import NO_TOUCH
 from headrace.server.commands.hyperloglog import counting  # noqa: F401  (the rows)
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import NONE_ALIKE, alike
 from headrace.storage.string.hyperloglog.sketch import add, is_sketch, known_estimate
@@ -55,6 +55,29 @@ def pfadd_alike(
     return at - first, out.replies()
 
 
+class _Estimate(Reader):
+    """Estimates that are known; a sketch that is asked for again is not looked at again."""
+
+    def __init__(self) -> None:
+        self._last: object = None
+        self._number: int | None = None
+
+    def absent(self, out: Packer) -> None:
+        out.number(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, bytearray):
+            return False
+        if value is not self._last:
+            self._number = known_estimate(value) if is_sketch(value) else None
+            self._last = value
+        number = self._number
+        if number is None:
+            return False
+        out.number(number)
+        return True
+
+
 @alike("PFCOUNT", of_any_key=True)
 def pfcount_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
@@ -62,28 +85,4 @@ def pfcount_alike(
     """Estimates that single HyperLogLogs hold."""
     if len(requests[first]) != _COUNT_WORDS or call.session.special & NO_TOUCH:
         return NONE_ALIKE, NO_REPLIES
-    values = Values(call, requests, end)
-    last: object = None
-    number: int | None = None
-    hits = 0
-    out = Packer(call.session.resp3)
-    at = first
-    while at < end:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.number(0)
-        else:
-            if not isinstance(value, bytearray):
-                break
-            if value is not last:
-                number = known_estimate(value) if is_sketch(value) else None
-                last = value
-            if number is None:
-                break
-            out.number(number)
-            hits += 1
-        at += 1
-    call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return read_alike(call, requests, first, end, _Estimate())

@@ -11,7 +11,7 @@ from headrace.protocol.packing import ArraysOfStrings, Packer
 from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.lists import popping, pushing, reading  # noqa: F401  (the rows)
 from headrace.server.commands.lists.values import range_of
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.list.list import List
@@ -116,40 +116,36 @@ def _pop_alike(
     return at - first, out.replies()
 
 
+class _Element(Reader):
+    """The element at an index."""
+
+    def absent(self, out: Packer) -> None:
+        out.null()
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        number = parse_integer(words[2])
+        if number is None or not isinstance(value, List):
+            return False
+        index: i64 = number
+        size = value.length()
+        if index < 0:
+            index += size
+        if 0 <= index < size:
+            out.text(value.get(index))
+        else:
+            out.null()
+        return True
+
+
+_element: Final = _Element()
+
+
 @alike("LINDEX", of_any_key=True)
 def lindex_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Single elements of lists."""
-    values = Values(call, requests, end)
-    out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
-        words = requests[at]
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.null()
-        else:
-            number = parse_integer(words[2])
-            if number is None or not isinstance(value, List):
-                break
-            index: i64 = number
-            size = value.length()
-            if index < 0:
-                index += size
-            if 0 <= index < size:
-                out.text(value.get(index))
-            else:
-                out.null()
-            hits += 1
-        at += 1
-        if out.wire_bytes() >= ALIKE_BYTES:
-            break
-    call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return read_alike(call, requests, first, end, _element)
 
 
 @alike("LRANGE", of_any_key=True)

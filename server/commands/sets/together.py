@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from headrace.protocol.packing import Packer
@@ -9,7 +11,7 @@ from headrace.protocol.replies import NO_REPLIES, PackedReplies
 from headrace.server.commands.randomness import random_bits
 from headrace.server.commands.sets import chance, members  # noqa: F401  (the rows)
 from headrace.server.commands.sets.values import set_limits
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.set.set import Set, new_set
@@ -94,30 +96,46 @@ def srem_alike(
     return int(at) - first, out.replies()
 
 
+class _IsMember(Reader):
+    """Whether a member is there."""
+
+    def absent(self, out: Packer) -> None:
+        out.number(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, Set):
+            return False
+        out.number(1 if value.has(words[2]) else 0)
+        return True
+
+
+class _SmallMembers(Reader):
+    """All members of a small set."""
+
+    def absent(self, out: Packer) -> None:
+        out.set(0)
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, Set):
+            return False
+        piece = value.small_piece()
+        if piece is None:
+            return False
+        out.set(value.size())
+        out.strings(piece)
+        return True
+
+
+_is_member: Final = _IsMember()
+_small_members: Final = _SmallMembers()
+
+
 @alike("SISMEMBER", of_any_key=True)
 def sismember_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Members that are looked for in sets."""
-    values = Values(call, requests, end, element_at=2)
-    out = Packer(call.session.resp3)
-    hits: i64 = 0
-    at: i64 = first
-    until: i64 = end
-    while at < until:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.number(0)
-        else:
-            if not isinstance(value, Set):
-                break
-            out.number(1 if value.has(requests[at][2]) else 0)
-            hits += 1
-        at += 1
-    call.count_reads(hits, at - first - hits)
-    return int(at) - first, out.replies()
+    return read_alike(call, requests, first, end, _is_member, 2)
 
 
 @alike("SMEMBERS", of_any_key=True)
@@ -125,31 +143,7 @@ def smembers_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """All members of small sets."""
-    values = Values(call, requests, end)
-    out = Packer(call.session.resp3)
-    hits: i64 = 0
-    at: i64 = first
-    until: i64 = end
-    while at < until:
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.set(0)
-        else:
-            if not isinstance(value, Set):
-                break
-            piece = value.small_piece()
-            if piece is None:
-                break
-            out.set(value.size())
-            out.strings(piece)
-            hits += 1
-        at += 1
-        if out.wire_bytes() >= ALIKE_BYTES:
-            break
-    call.count_reads(hits, at - first - hits)
-    return int(at) - first, out.replies()
+    return read_alike(call, requests, first, end, _small_members)
 
 
 @alike("SRANDMEMBER", of_any_key=True)

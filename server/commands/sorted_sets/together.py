@@ -16,7 +16,7 @@ from headrace.server.commands.sorted_set_keys import limits, put_together
 from headrace.server.commands.sorted_sets import adding, reading  # noqa: F401  (the rows)
 from headrace.server.commands.sorted_sets.ranges import any_range
 from headrace.server.commands.sorted_sets.replies import add_members
-from headrace.server.commands.together import Values
+from headrace.server.commands.together import Reader, Values, read_alike
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ALIKE_BYTES, NONE_ALIKE, alike
 from headrace.storage.sorted_set.sorted_set import SortedSet
@@ -80,12 +80,42 @@ def zincrby_alike(
     return at - first, out.replies()
 
 
+class _Place(Reader):
+    """Where a member stands.
+
+    Args:
+        ranks: its rank is asked for, else its score.
+    """
+
+    def __init__(self, ranks: bool) -> None:
+        self._ranks: Final = ranks
+
+    def absent(self, out: Packer) -> None:
+        out.null()
+
+    def read(self, out: Packer, value: object, words: list[bytes]) -> bool:
+        if not isinstance(value, SortedSet):
+            return False
+        score = value.score(words[2])
+        if isnan(score):
+            out.null()
+        elif self._ranks:
+            out.number(int(value.rank(words[2], score)))
+        else:
+            out.double(score)
+        return True
+
+
+_score: Final = _Place(False)
+_rank: Final = _Place(True)
+
+
 @alike("ZSCORE", of_any_key=True)
 def zscore_alike(
     call: Call, requests: list[list[bytes]], first: int, end: int
 ) -> tuple[int, PackedReplies]:
     """Scores of members."""
-    return _read_alike(call, requests, first, end, False)
+    return read_alike(call, requests, first, end, _score, 2)
 
 
 @alike("ZRANK", of_any_key=True)
@@ -95,37 +125,7 @@ def zrank_alike(
     """Ranks of members."""
     if len(requests[first]) != _RANK_WORDS:
         return NONE_ALIKE, NO_REPLIES
-    return _read_alike(call, requests, first, end, True)
-
-
-def _read_alike(
-    call: Call, requests: list[list[bytes]], first: int, end: int, ranks: bool
-) -> tuple[int, PackedReplies]:
-    values = Values(call, requests, end, element_at=2)
-    out = Packer(call.session.resp3)
-    hits = 0
-    at = first
-    while at < end:
-        words = requests[at]
-        value = values.of(at)
-        if value is None:
-            if call.reports_misses():
-                break
-            out.null()
-        elif isinstance(value, SortedSet):
-            score = value.score(words[2])
-            if isnan(score):
-                out.null()
-            elif ranks:
-                out.number(int(value.rank(words[2], score)))
-            else:
-                out.double(score)
-            hits += 1
-        else:
-            break
-        at += 1
-    call.count_reads(hits, at - first - hits)
-    return at - first, out.replies()
+    return read_alike(call, requests, first, end, _rank, 2)
 
 
 @alike("ZRANGE", of_any_key=True)
