@@ -1,12 +1,7 @@
 """An array: strings by index, an unsigned 64-bit number, of which only those that are there count.
 
-Elements lie in slices of 1,024, a slice in pieces of 32 (``piece``). A slice without elements is
-not there, and a piece without elements is empty, so gaps cost next to nothing. ``Order`` finds the
-next slice behind a gap of any length.
-
-A copy shares all slices. Each slice knows whose it is, and an array that is about to change one
-that is not its own copies its 32 references first. Both arrays get a new name as an owner when a
-copy is made, so from then on none of the slices belongs to either.
+Elements lie in pieces of 32 (``piece``). Most arrays are short: the array itself has the piece
+while there is one alone, and ``Slices`` has them from the second one on, until none is left.
 
 A cursor says where ARINSERT puts the next element.
 """
@@ -17,45 +12,22 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.storage.array.order import Order
 from headrace.storage.array.piece import ALL, SLOTS, element, mask_of, with_element, without
+from headrace.storage.array.slices import Slices
 from headrace.storage.collection import Collection
 from headrace.storage.digest import Digest
 
 ARRAY: Final = b"array"
 GREATEST: Final = (1 << 64) - 2  # the greatest index
 EXHAUSTED: Final = (1 << 64) - 1  # the cursor behind it
-SLICE_BITS: Final = 10
-_PIECES: Final = 32
 PIECE_BITS: Final = 5
 _REDIS_SLICE_BITS: Final = 12
+_SLICE_BITS: Final = 10
 _DIGEST_NUMBER: Final = 7
 _DIGEST_HOLE: Final = b"(null)"
 _DIGEST_HOLES: Final = 1 << 20  # that are gone through one by one, in one gap
-_ARRAY_BYTES: Final = 550  # of an array without its slices, about
-_SLICE_BYTES: Final = 130  # of a slice without its pieces, about
+_ARRAY_BYTES: Final = 80  # of an array without its pieces, about
 _PIECE_BYTES: Final = 33
-
-
-@mypyc_attr(acyclic=True)
-class _Owner:
-    """The name of one array, for its slices."""
-
-
-@mypyc_attr(acyclic=True)
-class _Slice:
-    """1,024 elements in a row.
-
-    Attributes:
-        owner: the array that may change it.
-        pieces: up to the last one that has been put, so that few elements take little.
-        used: how many of its pieces have elements.
-    """
-
-    def __init__(self, owner: _Owner, pieces: list[bytes], used: int) -> None:
-        self.owner: Final = owner
-        self.pieces: Final = pieces
-        self.used = used
 
 
 class Walk:
@@ -115,40 +87,28 @@ class Array(Collection):
     """
 
     def __init__(self) -> None:
-        self._slices: dict[int, _Slice] = {}
-        self._order = Order()
+        self._only = b""  # the piece that is there alone
+        self._number = 0  # its own
+        self._slices: Slices | None = None  # what holds the pieces where there have been more
         self._count = 0
-        self._owner = _Owner()
         self.cursor = 0
 
     # Elements
 
     def piece(self, number: int) -> bytes:
         """The piece of a number, which is that of its first index by 32."""
-        found = self._slices.get(number >> PIECE_BITS)
-        at = number & (_PIECES - 1)
-        return b"" if found is None or at >= len(found.pieces) else found.pieces[at]
+        slices = self._slices
+        if slices is not None:
+            return slices.get(number)
+        return self._only if number == self._number else b""
 
     def next_piece(self, number: int, reverse: bool) -> int:
         """The number of the next piece with elements before or behind one; -1 for none."""
-        step = -1 if reverse else 1
-        number += step
-        while number >= 0:
-            found = self._slices.get(number >> PIECE_BITS)
-            if found is None:
-                if reverse:
-                    at = self._order.at_or_before(number >> PIECE_BITS)
-                    number = (at << PIECE_BITS) + _PIECES - 1
-                else:
-                    at = self._order.at_or_after(number >> PIECE_BITS)
-                    number = at << PIECE_BITS
-                if at < 0:
-                    return -1
-            elif self.piece(number):
-                return number
-            else:
-                number += step
-        return -1
+        slices = self._slices
+        if slices is not None:
+            return slices.next(number, reverse)
+        only = self._number
+        return only if self._only and (only < number if reverse else only > number) else -1
 
     def get(self, index: int) -> bytes | None:
         """The element of an index, or None."""
@@ -183,51 +143,46 @@ class Array(Collection):
 
     def set_piece(self, number: int, piece: bytes) -> None:
         """Put a piece in the place of another one; either may be empty."""
-        place = number >> PIECE_BITS
-        found = self._slices.get(place)
-        if found is None:
+        self._count += mask_of(piece).bit_count() - mask_of(self.piece(number)).bit_count()
+        slices = self._slices
+        if slices is None:
+            if number == self._number or not self._only:
+                self._number = number
+                self._only = piece
+                return
             if not piece:
                 return
-            found = _Slice(self._owner, [], 0)
-            self._slices[place] = found
-            self._order.add(place)
-        elif found.owner is not self._owner:
-            found = _Slice(self._owner, found.pieces.copy(), found.used)
-            self._slices[place] = found
-        at = number & (_PIECES - 1)
-        pieces = found.pieces
-        if at >= len(pieces):
-            pieces += [b""] * (at + 1 - len(pieces))
-        old = pieces[at]
-        pieces[at] = piece
-        found.used += bool(piece) - bool(old)
-        self._count += mask_of(piece).bit_count() - mask_of(old).bit_count()
-        if not found.used:
-            del self._slices[place]
-            self._order.remove(place)
+            slices = Slices()
+            slices.put(self._number, self._only)
+            self._slices = slices
+            self._only = b""
+        slices.put(number, piece)
+        if not len(slices):
+            self._slices = None
 
     def length(self) -> int:
         """The greatest index and one; 0 without elements."""
-        last = self._order.last()
-        if last < 0:
+        if not self._count:
             return 0
-        number = (last << PIECE_BITS) + _PIECES - 1
-        if not self.piece(number):
-            number = self.next_piece(number, True)
+        slices = self._slices
+        number = self._number if slices is None else slices.last()
         return (number << PIECE_BITS) + mask_of(self.piece(number)).bit_length()
 
     def redis_slices(self) -> list[int]:
         """The numbers of the slices of 4,096 that have elements, in order."""
-        shift = _REDIS_SLICE_BITS - SLICE_BITS
+        slices = self._slices
+        if slices is None:
+            return [self._number << PIECE_BITS >> _REDIS_SLICE_BITS] if self._only else []
+        shift = _REDIS_SLICE_BITS - _SLICE_BITS
         found: list[int] = []
-        for number in self._order.numbers():
+        for number in slices.numbers():
             if not found or found[-1] != number >> shift:
                 found.append(number >> shift)
         return found
 
     def piece_count(self) -> int:
         """How many pieces have elements."""
-        return sum([each.used for each in self._slices.values()])
+        return int(bool(self._only)) if self._slices is None else self._slices.piece_count()
 
     # The face
 
@@ -245,35 +200,28 @@ class Array(Collection):
 
     def used_bytes(self, samples: int) -> int:
         """See ``Value``."""
-        numbers = self._order.numbers()
-        looked = numbers[:samples] if samples else numbers
-        total = 0
-        for number in looked:
-            total += _SLICE_BYTES + 8 * len(self._slices[number].pieces)
-            for piece in self._slices[number].pieces:
-                if piece:
-                    total += _PIECE_BYTES + len(piece)
-        return _ARRAY_BYTES + (total * len(numbers) // len(looked) if looked else 0)
+        if self._slices is None:
+            return _ARRAY_BYTES + _PIECE_BYTES + len(self._only)
+        return _ARRAY_BYTES + self._slices.used_bytes(samples)
 
     def copy(self) -> Array:
         """See ``Value``."""
         other = Array()
-        other._slices = self._slices.copy()
-        other._order = self._order.copy()
+        other._only = self._only
+        other._number = self._number
+        other._slices = None if self._slices is None else self._slices.copy()
         other._count = self._count
         other.cursor = self.cursor
-        self._owner = _Owner()
         return other
 
     def effort(self) -> int:
         """See ``Value``."""
-        return len(self._slices) if len(self._slices) > 1 else 0
+        slices = 0 if self._slices is None else len(self._slices)
+        return slices if slices > 1 else 0
 
     def free_some(self, most: int) -> bool:
         """See ``Value``."""
-        for _ in range(min(most, len(self._slices))):
-            self._slices.popitem()
-        return not self._slices
+        return self._slices is None or self._slices.free_some(most)
 
     def add_to(self, digest: Digest) -> None:
         """As Redis does, but a gap of millions counts by its length and not by each index."""
