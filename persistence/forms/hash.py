@@ -15,7 +15,7 @@ from headrace.persistence.forms.buckets import (
 )
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
-from headrace.persistence.forms.hash_rdb import HashRdb, hash_type, hash_version, read_hash
+from headrace.persistence.forms.hash_rdb import hash_type, hash_version, read_hash, write_hash
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
 from headrace.persistence.rdb.hashes import HASH_KINDS
@@ -249,9 +249,9 @@ class HashForm(Form):
         """See ``Form``."""
         return hash_type(cast("Hash", value), version)
 
-    def write_rdb(self, output: RdbOutput, value: object) -> HashRdb:
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
         """See ``Form``."""
-        return HashRdb(output, cast("Hash", value))
+        return write_hash(output, cast("Hash", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

@@ -1,4 +1,4 @@
-"""Hashes in Redis's RDB: read in all types, written as fields and values, with deadlines if any."""
+"""Hashes in Redis's RDB: read in all types, small ones written packed, others as fields."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
-from headrace.persistence.rdb.hashes import HashPart, hash_parts
+from headrace.persistence.rdb.hashes import PACKED_HASHES, HashPart, hash_parts
 from headrace.persistence.rdb.kinds import (
     HASH,
+    HASH_LISTPACK,
     MORTAL_HASH,
     MORTAL_HASH_EARLY,
     MORTAL_HASH_PACKED,
     MORTAL_HASH_PACKED_EARLY,
     VALKEY_HASH,
     VERSION_MIN,
+    VERSION_PACKED,
     is_valkey_version,
 )
+from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.source import RdbSource
 from headrace.storage.hash.cutting import BOTH
-from headrace.storage.hash.hash import Hash
-from headrace.storage.hash.timed import NEVER
+from headrace.storage.hash.hash import Hash, packed_hash
+from headrace.storage.hash.small import MOST
+from headrace.storage.hash.timed import NEVER, TimedPiece
 from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.strings import unpack
 
@@ -38,6 +42,8 @@ _PIECES_AT_ONCE: Final = 32
 def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
     """Read the hash of this type that comes next; see ``RdbValues.read_rdb``.
 
+    As in Redis, the length of fields and values says nothing where they come in one listpack.
+
     Raises:
         CorruptRDB: there is none.
     """
@@ -49,6 +55,12 @@ def read_hash(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterato
     if kind in _MORTAL:
         made.be_timed()
     for part in hash_parts(source, kind):
+        if kind in PACKED_HASHES and len(part.pairs) // 2 <= min(limits.elements, MOST):
+            packed = packed_hash(part.pairs, part.deadlines if kind in _MORTAL else None)
+            if packed is None:
+                raise source.damage("each field once")
+            yield packed
+            return
         for place in range(0, len(part.pairs), 2):
             if not made.put(part.pairs[place], part.pairs[place + 1], limits):
                 raise source.damage("each field once")
@@ -77,21 +89,49 @@ def hash_version(value: Hash) -> int:
 
 
 def hash_type(value: Hash, version: int) -> int:
-    """In which type a file of this version holds it; Redis asks a large one for a deadline."""
-    if is_valkey_version(version):
-        return VALKEY_HASH if value.has_deadlines() else HASH
-    if version < VERSION_7_4 or not value.is_timed():
+    """In which type a file of this version holds it: a small one comes back as it is.
+
+    Redis asks a large one for a deadline.
+    """
+    is_packed = version >= VERSION_PACKED and value.is_small()
+    if is_valkey_version(version) and value.has_deadlines():
+        return VALKEY_HASH
+    if not value.is_timed():
+        return HASH_LISTPACK if is_packed else HASH
+    if version < VERSION_7_4 or is_valkey_version(version):
         return HASH
-    return MORTAL_HASH if value.is_small() or value.has_deadlines() else HASH
+    if is_packed:
+        return MORTAL_HASH_PACKED
+    return MORTAL_HASH if value.has_deadlines() else HASH
 
 
-class HashRdb(Walk):
+def write_hash(output: RdbOutput, value: Hash) -> Walk | None:
+    """Write a hash in that type; what is left where that is much."""
+    kind = hash_type(value, output.version)
+    if kind not in PACKED_HASHES:
+        return _Fields(output, value, kind)
+    made = Listpack()
+    rep = value.rep
+    if isinstance(rep, TimedPiece):
+        output.little(value.first_ms(), 8)
+        for field, text, deadline_ms in rep.rows():
+            made.text(field)
+            made.text(text)
+            made.integer(deadline_ms)
+    else:
+        for word in unpack(value.read(BOTH, NEVER).pieces[0]):
+            made.text(word)
+    output.string(made.packed())
+    return None
+
+
+class _Fields(Walk):
     """Writes the fields of a hash, some at a time."""
 
-    def __init__(self, output: RdbOutput, value: Hash) -> None:
+    def __init__(self, output: RdbOutput, value: Hash, kind: int) -> None:
         self._output: Final = output
         self._value: Final = value
-        self._type: Final = hash_type(value, output.version)
+        self._type: Final = kind
         self._first_ms: Final = value.first_ms()
         self._left: Final = value.read(BOTH, NEVER).pieces[::-1]
         if self._type == MORTAL_HASH:
@@ -104,8 +144,6 @@ class HashRdb(Walk):
         left = self._left
         for _ in range(min(_PIECES_AT_ONCE, len(left))):
             words = unpack(left.pop())
-            if self._type == MORTAL_HASH and self._value.is_small():
-                words = _turned(self._value, words)
             for place in range(0, len(words), 2):
                 deadline_ms = NEVER if self._type == HASH else self._value.deadline_ms(words[place])
                 never = deadline_ms == NEVER
@@ -116,20 +154,3 @@ class HashRdb(Walk):
                 if self._type == VALKEY_HASH:
                     output.little(-1 if never else deadline_ms, 8)
         return bool(left)
-
-
-def _turned(value: Hash, words: list[bytes]) -> list[bytes]:
-    """Fields and values, those around that end at the same time: so they come back in order."""
-    found: list[bytes] = []
-    at = 0
-    while at < len(words):
-        deadline_ms = value.deadline_ms(words[at])
-        end = at + 2
-        while deadline_ms != NEVER and end < len(words):
-            if value.deadline_ms(words[end]) != deadline_ms:
-                break
-            end += 2
-        for place in range(end - 2, at - 1, -2):
-            found += words[place : place + 2]
-        at = end
-    return found

@@ -11,12 +11,11 @@ from typing import Final, cast
 from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
-from headrace.persistence.forms.list_rdb import ListRdb, read_list
+from headrace.persistence.forms.list_rdb import list_type, read_list, write_list
 from headrace.persistence.forms.records import (
     Record,
     Records,
 )
-from headrace.persistence.rdb.kinds import LIST as RDB_LIST
 from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import LIST_KINDS
@@ -291,11 +290,11 @@ class ListForm(Form):
 
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
-        return RDB_LIST
+        return list_type(version)
 
-    def write_rdb(self, output: RdbOutput, value: object) -> ListRdb:
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
         """See ``Form``."""
-        return ListRdb(output, cast("List", value))
+        return write_list(output, cast("List", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

@@ -15,8 +15,7 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
-from headrace.persistence.forms.set_rdb import SetRdb, read_set
-from headrace.persistence.rdb.kinds import SET as RDB_SET
+from headrace.persistence.forms.set_rdb import read_set, set_type, write_set
 from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import SET_KINDS
@@ -185,11 +184,11 @@ class SetForm(Form):
 
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
-        return RDB_SET
+        return set_type(cast("Set", value), version)
 
-    def write_rdb(self, output: RdbOutput, value: object) -> SetRdb:
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
         """See ``Form``."""
-        return SetRdb(output, cast("Set", value))
+        return write_set(output, cast("Set", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

@@ -17,8 +17,11 @@ from headrace.persistence.forms.commands import Commands
 from headrace.persistence.forms.form import Form, Unsound, Walk, Writer
 from headrace.persistence.forms.intake import Intake, Reader
 from headrace.persistence.forms.records import NO_DEADLINE, Record, Records
-from headrace.persistence.forms.sorted_set_rdb import SortedSetRdb, read_sorted_set
-from headrace.persistence.rdb.kinds import SORTED_SET as RDB_SORTED_SET
+from headrace.persistence.forms.sorted_set_rdb import (
+    read_sorted_set,
+    sorted_set_type,
+    write_sorted_set,
+)
 from headrace.persistence.rdb.kinds import VERSION_MIN
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.persistence.rdb.parts import SORTED_SET_KINDS
@@ -263,11 +266,11 @@ class SortedSetForm(Form):
 
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
-        return RDB_SORTED_SET
+        return sorted_set_type(cast("SortedSet", value), version)
 
-    def write_rdb(self, output: RdbOutput, value: object) -> SortedSetRdb:
+    def write_rdb(self, output: RdbOutput, value: object) -> Walk | None:
         """See ``Form``."""
-        return SortedSetRdb(output, cast("SortedSet", value))
+        return write_sorted_set(output, cast("SortedSet", value))
 
     def part_names(self) -> list[str]:
         """See ``Form``."""

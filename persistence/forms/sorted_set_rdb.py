@@ -1,4 +1,4 @@
-"""Sorted sets in Redis's RDB: read in all types, written with scores as doubles."""
+"""Sorted sets in Redis's RDB: read in all types, small ones written packed, others with doubles."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from typing import Final
 
 from headrace.persistence.forms.form import Walk
+from headrace.persistence.rdb.kinds import SORTED_SET, SORTED_SET_LISTPACK, VERSION_PACKED
+from headrace.persistence.rdb.listpack import Listpack
 from headrace.persistence.rdb.output import RdbOutput
-from headrace.persistence.rdb.parts import sorted_set_parts
+from headrace.persistence.rdb.parts import PACKED_SORTED_SETS, sorted_set_parts
 from headrace.persistence.rdb.source import RdbSource
+from headrace.protocol.doubles import double
 from headrace.storage.limits import SmallLimits
-from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
+from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of, sorted_set_of
 
 _AT_ONCE: Final = 512
+_ANY_LENGTH: Final = 1 << 60
 
 
 def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator[object]:
     """Read the sorted set of this type that comes next; see ``RdbValues.read_rdb``.
+
+    As in Redis, the length of members says nothing where they come in one listpack.
 
     Raises:
         CorruptRDB: there is none.
@@ -26,6 +32,13 @@ def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> I
         defaults.get("zset-max-listpack-entries", 128),
         defaults.get("zset-max-listpack-value", 64),
     )
+    if kind in PACKED_SORTED_SETS:
+        ((members, scores),) = sorted_set_parts(source, kind)
+        pairs = sorted(zip(scores, members, strict=True))
+        if len(set(members)) < len(members):
+            raise source.damage("each member once")
+        yield sorted_set_of(pairs, SmallLimits(limits.elements, _ANY_LENGTH))
+        return
     made = SortedSet()
     large = False
     first: list[tuple[bytes, float]] = []  # before it is known whether there is more than fits
@@ -55,7 +68,26 @@ def _add(
         made.add(member, score, limits)
 
 
-class SortedSetRdb(Walk):
+def sorted_set_type(value: SortedSet, version: int) -> int:
+    """In which type a file of this version holds it: a small one comes back as it is."""
+    is_packed = version >= VERSION_PACKED and not value.is_large()
+    return SORTED_SET_LISTPACK if is_packed else SORTED_SET
+
+
+def write_sorted_set(output: RdbOutput, value: SortedSet) -> Walk | None:
+    """Write a sorted set in that type; what is left where that is much."""
+    if sorted_set_type(value, output.version) == SORTED_SET:
+        return _Members(output, value)
+    made = Listpack()
+    for run in value.runs(0, value.size()):
+        for member, score in pairs_of(run):
+            made.text(member)
+            made.text(double(score))
+    output.string(made.packed())
+    return None
+
+
+class _Members(Walk):
     """Writes members and scores from the highest, as Redis does, some at a time."""
 
     def __init__(self, output: RdbOutput, value: SortedSet) -> None:

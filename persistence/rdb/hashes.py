@@ -49,6 +49,7 @@ HASH_KINDS: Final = (
     SHAPED_HASH,
     VALKEY_HASH,
 )
+PACKED_HASHES: Final = (HASH_ZIPLIST, HASH_LISTPACK, MORTAL_HASH_PACKED_EARLY, MORTAL_HASH_PACKED)
 _NAMES_LISTPACK: Final = 0
 _NAMES_STRINGS: Final = 1
 _PACKED: Final[dict[int, tuple[Callable[[bytes], list[bytes]], str]]] = {

@@ -1,11 +1,11 @@
-"""Reads intsets, which Redis packs small sets of integers into.
+"""Reads and makes intsets, which Redis packs small sets of integers into.
 
 How many bytes an integer has (2, 4 or 8, as u32), how many there are (u32), and they, in order.
 """
 
 from __future__ import annotations
 
-from struct import unpack_from
+from struct import pack, unpack_from
 from typing import Final
 
 from headrace.persistence.rdb.broken import Broken
@@ -29,3 +29,11 @@ def integers(packed: bytes) -> list[int]:
         if found[place - 1] >= found[place]:
             raise Broken
     return found
+
+
+def packed(numbers: list[int]) -> bytes:
+    """An intset of integers that are in order; there is one."""
+    furthest = max(numbers[-1], ~numbers[0])
+    width = next(width for width in _LETTERS if furthest < 1 << 8 * width - 1)
+    count = len(numbers)
+    return pack(f"<II{count}{_LETTERS[width]}", width, count, *numbers)

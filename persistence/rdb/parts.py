@@ -33,19 +33,27 @@ from headrace.persistence.rdb.source import RdbSource
 AT_ONCE: Final = 256
 LIST_KINDS: Final = (LIST, LIST_ZIPLIST, LIST_QUICKLIST, LIST_QUICKLIST_2)
 SET_KINDS: Final = (SET, SET_INTSET, SET_LISTPACK)
-SORTED_SET_KINDS: Final = (
-    SORTED_SET_TEXT,
-    SORTED_SET,
-    SORTED_SET_ZIPLIST,
-    SORTED_SET_LISTPACK,
-)
-_PLAIN_NODE: Final = 1  # one element as it is
-_PACKED_NODE: Final = 2
+PACKED_SORTED_SETS: Final = (SORTED_SET_ZIPLIST, SORTED_SET_LISTPACK)
+SORTED_SET_KINDS: Final = (SORTED_SET_TEXT, SORTED_SET, *PACKED_SORTED_SETS)
+PLAIN_NODE: Final = 1  # one element as it is
+PACKED_NODE: Final = 2
 _DOUBLE: Final = Struct("<d")
 _NOT_A_NUMBER: Final = 253  # as the length of a score's text
 _INFINITE: Final = 254
 _INFINITE_NEGATIVE: Final = 255
 _SCORE_MOST: Final = 128  # bytes of a score's text that anybody writes
+
+
+class ListPart:
+    """Some elements of a list: a node, where it is written as nodes.
+
+    Attributes:
+        is_plain: it is one element as it is, however long.
+    """
+
+    def __init__(self, strings: list[bytes], is_plain: bool) -> None:
+        self.strings: Final = strings
+        self.is_plain: Final = is_plain
 
 
 def unpacked(source: RdbSource, read: Callable[[bytes], list[bytes]], what: str) -> list[bytes]:
@@ -83,7 +91,7 @@ def strings(source: RdbSource, count: int) -> Iterator[list[bytes]]:
         count -= most
 
 
-def list_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
+def list_parts(source: RdbSource, kind: int) -> Iterator[ListPart]:
     """The elements of the list of this type that comes next, from the left.
 
     Nodes that are empty are passed.
@@ -94,27 +102,28 @@ def list_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
     """
     count = 1 if kind == LIST_ZIPLIST else source.many(1)
     if kind == LIST and count:
-        yield from strings(source, count)
+        for some in strings(source, count):
+            yield ListPart(some, False)
         return
     found = False
     for _ in range(count):
         node = _node(source, kind)
-        if node:
+        if node.strings:
             found = True
             yield node
     if not found:
         raise source.empty("list")
 
 
-def _node(source: RdbSource, kind: int) -> list[bytes]:
-    """The elements of the node of a list that comes next."""
+def _node(source: RdbSource, kind: int) -> ListPart:
+    """The node of a list that comes next."""
     if kind != LIST_QUICKLIST_2:
-        return unpacked(source, ziplist.texts, "ziplist")
+        return ListPart(unpacked(source, ziplist.texts, "ziplist"), False)
     container = source.length()
-    if container == _PLAIN_NODE:
-        return [source.string()]
-    if container == _PACKED_NODE:
-        return unpacked(source, listpack.texts, "listpack")
+    if container == PLAIN_NODE:
+        return ListPart([source.string()], True)
+    if container == PACKED_NODE:
+        return ListPart(unpacked(source, listpack.texts, "listpack"), False)
     raise source.damage("a node of a list")
 
 
@@ -133,10 +142,20 @@ def set_parts(source: RdbSource, kind: int) -> Iterator[list[bytes]]:
             raise source.empty("set")
         yield members
     else:
-        count = source.many(1)
-        if not count:
-            raise source.empty("set")
-        yield from strings(source, count)
+        yield from strings(source, set_count(source))
+
+
+def set_count(source: RdbSource) -> int:
+    """How many members the set of type ``SET`` has that comes next; they follow.
+
+    Raises:
+        CorruptRDB: there is none.
+        EmptyValue: it has no members.
+    """
+    count = source.many(1)
+    if not count:
+        raise source.empty("set")
+    return count
 
 
 def _spelled(packed: bytes) -> list[bytes]:
@@ -152,7 +171,7 @@ def sorted_set_parts(source: RdbSource, kind: int) -> Iterator[tuple[list[bytes]
         CorruptRDB: there is none.
         EmptyValue: it has no members.
     """
-    if kind in (SORTED_SET_ZIPLIST, SORTED_SET_LISTPACK):
+    if kind in PACKED_SORTED_SETS:
         read, what = (
             (ziplist.texts, "ziplist")
             if kind == SORTED_SET_ZIPLIST

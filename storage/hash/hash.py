@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i64_le
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.collection import Collection
@@ -32,22 +31,23 @@ from headrace.storage.hash.small import (
     PAIR,
     count_of,
     find_field,
+    head,
     with_field,
     with_value,
     without,
 )
 from headrace.storage.hash.timed import (
-    DEADLINE_BYTES,
     NEVER,
     Timed,
     TimedPiece,
     has_passed,
+    piece_of,
     timed_piece,
 )
 from headrace.storage.hash.timed_table import TimedTable, timed_table
 from headrace.storage.limits import SmallLimits
 from headrace.storage.packed.hashing import new_seed
-from headrace.storage.packed.strings import length_at, next_at, string_at, unpack
+from headrace.storage.packed.strings import length_at, next_at, pack, string_at, unpack
 from headrace.storage.packed.table import PAIRS as PAIR_TABLE
 from headrace.storage.packed.table import Table
 
@@ -246,7 +246,7 @@ class Hash(Collection):
             self.rep = table
         elif isinstance(rep, TimedPiece):
             timed = timed_table(table)
-            for field, value, deadline_ms in _rows(rep.piece):
+            for field, value, deadline_ms in rep.rows():
                 timed.table.put(field, value)
                 if deadline_ms != NEVER:
                     timed.expire_at(field, deadline_ms)
@@ -378,14 +378,16 @@ class Hash(Collection):
                 at = next_at(piece, middle)
 
 
-def _rows(piece: bytes) -> list[tuple[bytes, bytes, int]]:
-    """Fields, values and deadlines of a ``TimedPiece``."""
-    found: list[tuple[bytes, bytes, int]] = []
-    at = HEAD
-    end: i64 = len(piece)
-    while at < end:
-        rest = next_at(piece, at, PAIR)
-        deadline_ms = read_i64_le(piece, rest)
-        found.append((string_at(piece, at), string_at(piece, next_at(piece, at)), deadline_ms))
-        at = rest + DEADLINE_BYTES
-    return found
+def packed_hash(pairs: list[bytes], deadlines: list[int] | None) -> Hash | None:
+    """A small hash of fields and values in turn, however long they are; None: a field comes twice.
+
+    Args:
+        pairs: not more of them than ``MOST``.
+        deadlines: of each field, or ``NEVER``; None: it has none, and never had.
+    """
+    count = len(pairs) // 2
+    if len(set(pairs[::2])) < count:
+        return None
+    made = Hash()
+    made.rep = head(count) + pack(pairs) if deadlines is None else piece_of(pairs, deadlines)
+    return made

@@ -27,6 +27,7 @@ from headrace.storage.packed.strings import (
 
 NEVER: Final[i64] = 0
 DEADLINE_BYTES: Final[i64] = 8
+_AFTER_ALL: Final = 2**62
 _TWO: Final[i64] = 2
 _END_BYTES: Final[i64] = 2
 
@@ -218,6 +219,20 @@ class TimedPiece(Timed):
             at = rest + DEADLINE_BYTES
         return Reading(count, [out.getvalue()])
 
+    def rows(self) -> list[tuple[bytes, bytes, int]]:
+        """Fields, values and deadlines, those that have passed included."""
+        found: list[tuple[bytes, bytes, int]] = []
+        piece = self.piece
+        at = HEAD
+        end: i64 = len(piece)
+        while at < end:
+            middle = next_at(piece, at)
+            rest = next_at(piece, middle)
+            deadline_ms = read_i64_le(piece, rest)
+            found.append((string_at(piece, at), string_at(piece, middle), deadline_ms))
+            at = rest + DEADLINE_BYTES
+        return found
+
     def copy(self) -> TimedPiece:
         """See ``Timed``."""
         return TimedPiece(self.piece)
@@ -287,6 +302,20 @@ def timed_piece(pairs: bytes) -> TimedPiece:
         out.write(never)
         at = stop
     return TimedPiece(out.getvalue())
+
+
+def piece_of(pairs: list[bytes], deadlines: list[int]) -> TimedPiece:
+    """A small hash of fields and values in turn, each field with its deadline or ``NEVER``.
+
+    Fields of equal deadlines stay in the order in which they are given.
+    """
+    rows = sorted(range(len(deadlines)), key=lambda row: deadlines[row] or _AFTER_ALL)
+    made = [head(len(rows))]
+    for row in rows:
+        made.append(packed_string(pairs[2 * row]))
+        made.append(packed_string(pairs[2 * row + 1]))
+        made.append(packed_deadline(deadlines[row]))
+    return TimedPiece(b"".join(made))
 
 
 def packed_deadline(deadline_ms: i64) -> bytes:

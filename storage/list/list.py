@@ -16,7 +16,7 @@ from headrace.storage.digest import Digest
 from headrace.storage.list import small
 from headrace.storage.list.limits import NodeLimits
 from headrace.storage.list.piece import listpack_bytes, numbers_of
-from headrace.storage.list.row import Row
+from headrace.storage.list.row import Row, row_of
 from headrace.storage.packed.listpack import EMPTY_BYTES
 from headrace.storage.packed.strings import unpack
 
@@ -351,11 +351,22 @@ class List(Collection):
 
 def list_of(strings: list[bytes], limits: NodeLimits) -> List:
     """A list that is made at once, of a command's result or from another server's file."""
-    made = List()
     row = Row(limits, b"", 0, EMPTY_BYTES)
     row.is_listpack = False
     for string in strings:
         row.push_right(string)
+    return _made_at_once(row, limits)
+
+
+def list_of_nodes(
+    pieces: list[bytes], counts: list[int], sizes: list[int], limits: NodeLimits
+) -> List:
+    """A list from another server's file, with the nodes that it had there; see ``row_of``."""
+    return _made_at_once(row_of(limits, False, pieces, counts, sizes), limits)
+
+
+def _made_at_once(row: Row, limits: NodeLimits) -> List:
+    made = List()
     row.shrink(limits, False)
     made.rep = row
     if row.is_listpack and row.count <= small.MOST_ELEMENTS:

@@ -24,7 +24,7 @@ from mypy_extensions import i64, mypyc_attr
 from headrace.storage.collection import Collection
 from headrace.storage.digest import Digest
 from headrace.storage.packed.hashing import HASH_BITS, mixed, new_seed
-from headrace.storage.packed.strings import next_at, packed_string, string_at, unpack
+from headrace.storage.packed.strings import next_at, pack, packed_string, string_at, unpack
 from headrace.storage.packed.table import MEMBERS, Table, find_element
 from headrace.storage.set import integers, small
 from headrace.storage.set.integers import NO_INTEGERS, integer_of, spells_integer, text_of
@@ -278,6 +278,22 @@ def set_of(members: list[bytes], limits: SetLimits) -> Set:
     for member in members:
         made.add(member, limits)
     return made
+
+
+def packed_set(members: list[bytes], most: i64) -> Set | None:
+    """A set of members in this order, small if there are not more than ``most``, however long.
+
+    None where a member is there twice.
+    """
+    count: i64 = len(members)
+    if count <= most and count <= small.MOST:
+        twice = len(set(members)) < count
+        return None if twice else Set(small.small_of(pack(members), count))
+    table = Table(MEMBERS, new_seed())
+    for member in members:
+        if not table.add(member):
+            return None
+    return Set(table)
 
 
 def flaw_of(value: Set) -> str:

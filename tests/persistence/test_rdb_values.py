@@ -135,7 +135,7 @@ def read(data: bytes) -> object:
 
 def read_value(source: RdbSource, kind: int) -> object:
     if kind in LIST_KINDS:
-        return [element for part in list_parts(source, kind) for element in part]
+        return [element for part in list_parts(source, kind) for element in part.strings]
     if kind in SET_KINDS:
         return {member for part in set_parts(source, kind) for member in part}
     if kind in SORTED_SET_KINDS:

@@ -418,15 +418,15 @@ def _equally_far(words: tuple[bytes, ...], ours: object, real: object) -> bool:
 
 
 # Only in sessions in which a large collection was packed anew.
-_FORMS: Final = ({b"listpack", b"hashtable"}, {b"listpack", b"quicklist"})
+_FORMS: Final = {b"listpack", b"hashtable"}
 PACKED: Final = Known(
-    "a stored union is packed in the order of a table, and a list that is restored is cut anew",
-    lambda words, ours, real: words[0].upper() == b"OBJECT" and {ours, real} in _FORMS,
+    "what comes out of a table is packed in its order",
+    lambda words, ours, real: words[0].upper() == b"OBJECT" and {ours, real} == _FORMS,
 )
 
 # Payloads are compared by what they hold where their bytes differ.
 REFUSED: Final = "8.10.2 does not take what it dumps of some streams"
-PLAINLY_WRITTEN: Final = "DUMP writes a value in the plainest way, uncompressed"
+PLAINLY_WRITTEN: Final = "DUMP does not compress, and writes tables in its own order"
 
 # Only in sessions in which a collection may have turned large.
 LARGE: Final = Known(
