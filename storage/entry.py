@@ -10,6 +10,7 @@ from headrace.storage.due import DueOrder
 from headrace.storage.freeable import Freeable
 from headrace.storage.key_table import NO_EXPIRY as NO_EXPIRY
 from headrace.storage.key_table import NO_SLOT, KeyTable
+from headrace.storage.part_deadlines import PartDeadlines
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -44,14 +45,18 @@ class Emptied(Freeable):
         unused: where values go that are to be freed in slices themselves.
     """
 
-    def __init__(self, table: KeyTable, order: DueOrder, unused: list[Freeable]) -> None:
+    def __init__(
+        self, table: KeyTable, order: DueOrder, parts: PartDeadlines, unused: list[Freeable]
+    ) -> None:
         self.table: Final = table
         self.order: Final = order
+        self.parts: Final = parts
         self.unused: Final = unused
 
     def free_some(self, most: int) -> bool:
         """Free up to ``most`` keys; True at the end."""
         dropped = self.order.free_some(most)
+        dropped = self.parts.free_some(most) and dropped
         return self.table.free_some(most, self.unused) and dropped
 
 

@@ -31,9 +31,10 @@ from headrace.storage.due import NOTHING, DueOrder
 from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
+from headrace.storage.heap import Heap
 from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable
-from headrace.storage.part_deadlines import NO_PART, PartDeadlines
-from headrace.storage.value import Value
+from headrace.storage.part_deadlines import PartDeadlines
+from headrace.storage.value import NO_PART, Value
 
 
 @mypyc_attr(acyclic=True)
@@ -41,7 +42,7 @@ class KeyOrder(DueOrder):
     """Keys in the order in which they expire."""
 
     def __init__(self, table: KeyTable) -> None:
-        super().__init__([])
+        super().__init__(Heap())
         self._table: Final = table
 
     def moment_of(self, name: bytes) -> i64:
@@ -195,7 +196,7 @@ class Keyspace:
         if isinstance(value, Value):
             value.attach(self.expiring)
             self.note_parts(key, value)
-        elif self.parts.first:
+        elif self.parts.count():
             self.parts.watch(key, NO_PART)
         if self.hides:
             self.end_held(key, now_ms)
@@ -224,7 +225,7 @@ class Keyspace:
     def note_parts(self, key: bytes, value: object) -> None:
         """Take note of when parts of what ``key`` holds expire."""
         due_ms = value.first_part_ms() if isinstance(value, Value) else NO_PART
-        if due_ms != NO_PART or self.parts.first:
+        if due_ms != NO_PART or self.parts.count():
             self.parts.watch(key, due_ms)
 
     def load(self, key: bytes, value: object, expire_ms: i64, now_ms: i64) -> bool:
@@ -256,7 +257,7 @@ class Keyspace:
     def _remove(self, slot: i64) -> object:
         if self.freezing is not None:
             self.freezing.keep(self.table, int(slot), self.frozen_as)
-        if self.parts.first:
+        if self.parts.count():
             self.parts.watch(self.table.key_at(slot), NO_PART)
         if self.volatile and self.table.deadline_ms(slot) != NO_EXPIRY:
             self.volatile -= 1
@@ -363,7 +364,7 @@ class Keyspace:
     def clear(self) -> None:
         """Drop everything: it goes to ``unused`` as it is, nothing is walked here."""
         if self.table.count:
-            emptied = Emptied(self.table, self.order, self.unused)
+            emptied = Emptied(self.table, self.order, self.parts, self.unused)
             if self.freezing is not None:
                 self.freezing.put_aside(emptied)
             else:

@@ -11,34 +11,43 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.storage.due import NOTHING, DueOrder
-
-NO_PART: Final = 0  # instead of a deadline: no part expires
+from headrace.storage.heap import Heap
+from headrace.storage.packed.hashing import new_seed
+from headrace.storage.packed.table import SCORES, Table
+from headrace.storage.value import NO_PART
 
 
 @mypyc_attr(acyclic=True)
 class PartDeadlines(DueOrder):
-    """The keys of one database with parts that expire.
-
-    Attributes:
-        first: the first deadline of each key, in milliseconds since 1970; nobody else changes it.
-    """
+    """The keys of one database with parts that expire."""
 
     def __init__(self) -> None:
-        super().__init__([])
-        self.first: Final[dict[bytes, int]] = {}
+        super().__init__(Heap())
+        self._first: Final = Table(SCORES, new_seed())  # the first deadline of each, as a score
+
+    def count(self) -> int:
+        """How many keys there are."""
+        return int(self._first.count)
 
     def moment_of(self, name: bytes) -> i64:
         """See ``DueOrder``."""
-        return self.first.get(name, int(NOTHING))
+        moment_ms = self._first.score(name)
+        return i64(int(moment_ms)) if moment_ms == moment_ms else NOTHING
 
     def watch(self, key: bytes, deadline_ms: int) -> None:
         """Take it that the first part of ``key`` expires then, or none with ``NO_PART``."""
-        first = self.first
+        first = self._first
         if deadline_ms == NO_PART:
-            first.pop(key, None)
-        elif first.get(key) != deadline_ms:
-            first[key] = deadline_ms
-            self.add(key, deadline_ms, len(first))
+            first.remove(key)
+            return
+        score = float(deadline_ms)
+        if first.swap_score(key, score) != score:
+            self.add(key, deadline_ms, first.count)
+
+    def free_some(self, most: int) -> bool:
+        """See ``DueOrder``."""
+        dropped = super().free_some(most)
+        return self._first.free_some(most) and dropped
 
     def is_due(self, now_ms: i64) -> bool:
         """Whether the time of a key may be over."""

@@ -12,13 +12,15 @@ keeps for that whatever it changes, until ``thaw``.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from headrace.storage.digest import Digest
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
-from headrace.storage.part_deadlines import NO_PART
+
+NO_PART: Final = 0  # instead of a deadline: no part expires
 
 
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)

@@ -37,8 +37,9 @@ FAMILIES = (
 # A room knows those above it in this list, and none below. One that is no folder is a module.
 ROOMS: dict[str, list[str]] = {
     "storage": [
-        *("errors", "digest", "freeable", "expiring", "due", "part_deadlines", "limits", "value"),
-        *("packed", "collection", "array", "hash", "list", "set", "sorted_set", "string", "faces"),
+        *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
+        *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
+        *("sorted_set", "string", "faces"),
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [

@@ -310,7 +310,7 @@ def _expire_parts(dispatcher: Dispatcher, started_ns: int, budget_ns: int) -> bo
     before = server.changes.expired_parts
     done = True
     for db in server.data.dbs:
-        while done and db.parts.first and sweep_fields(dispatcher.call, db, now_ms, EXPIRE_BATCH):
+        while done and db.parts.count() and sweep_fields(dispatcher.call, db, now_ms, EXPIRE_BATCH):
             finish(server, dispatcher.call, None)
             if server.blocking.ready:
                 serve_ready(dispatcher)

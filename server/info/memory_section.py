@@ -46,7 +46,7 @@ class MemoryFigures:
         for db in server.data.dbs:
             if len(db):
                 table = ENTRY_BYTES * len(db)
-                expiries = EXPIRY_BYTES * len(db.order.pairs)
+                expiries = EXPIRY_BYTES * int(db.order.pairs.size)
                 self.databases.append((db.index, table, expiries))
                 self.keys += len(db)
                 tables += table + expiries

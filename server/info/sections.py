@@ -383,7 +383,7 @@ def keyspace(call: Call) -> Lines:
     now_ms = call.server.clock.now_ns // 1_000_000
     return [
         b"db%d:keys=%d,expires=%d,avg_ttl=%d,subexpiry=%d"
-        % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms), len(db.parts.first))
+        % (db.index, len(db), db.volatile, db.mean_ttl_ms(now_ms), db.parts.count())
         for db in call.server.data.dbs
         if len(db)
     ]

@@ -357,7 +357,7 @@ class Hash(Collection):
         """See ``Freeable``."""
         rep = self.rep
         if isinstance(rep, TimedTable):
-            return rep.table.free_some(most) and rep.times.free_some(most)
+            return rep.free_some(most)
         return not isinstance(rep, Table) or rep.free_some(most)
 
     def add_to(self, digest: Digest) -> None:

@@ -10,14 +10,16 @@ from typing import Final
 from librt.strings import BytesWriter, read_f64_le
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.due import NOTHING, PAIR_BYTES, STALE_AT_ONCE, DueOrder, ordered, pair_of
+from headrace.storage.due import NOTHING, PAIR_BYTES, STALE_AT_ONCE, DueOrder, pair_of
 from headrace.storage.hash.cutting import Reading, cut, read_table
 from headrace.storage.hash.timed import NEVER, Timed, has_passed
+from headrace.storage.heap import Heap, heap_of
 from headrace.storage.packed.hashing import new_seed
 from headrace.storage.packed.strings import next_at, string_at
 from headrace.storage.packed.table import SCORE_BYTES, SCORES, Table
 
 _FIELD_BYTES: Final = 16  # of a field that is due, about
+_FREED_WITH_A_PIECE: Final = 128  # pairs
 
 
 @mypyc_attr(acyclic=True)
@@ -28,7 +30,7 @@ class FieldOrder(DueOrder):
         times: the deadlines, as scores.
     """
 
-    def __init__(self, times: Table, pairs: list[bytes]) -> None:
+    def __init__(self, times: Table, pairs: Heap) -> None:
         super().__init__(pairs)
         self._times: Final = times
 
@@ -47,7 +49,7 @@ class TimedTable(Timed):
         times: the deadlines of those that have one.
     """
 
-    def __init__(self, table: Table, times: Table, pairs: list[bytes]) -> None:
+    def __init__(self, table: Table, times: Table, pairs: Heap) -> None:
         self.table: Final = table
         self.times: Final = times
         self._order: Final = FieldOrder(times, pairs)
@@ -142,21 +144,29 @@ class TimedTable(Timed):
 
     def copy(self) -> TimedTable:
         """See ``Timed``."""
-        return TimedTable(self.table.copy(), self.times.copy(), self._order.pairs[:])
+        return TimedTable(self.table.copy(), self.times.copy(), self._order.pairs.copy())
 
     def without_order(self) -> TimedTable:
         """A copy of which nobody asks what is due. Complexity: O(directories)."""
-        return TimedTable(self.table.copy(), self.times.copy(), [])
+        return TimedTable(self.table.copy(), self.times.copy(), Heap())
+
+    def free_some(self, most: int) -> bool:
+        """Free about ``most`` pieces of what nobody uses any more; True at the end."""
+        return (
+            self.table.free_some(most)
+            and self.times.free_some(most)
+            and self._order.free_some(most * _FREED_WITH_A_PIECE)
+        )
 
     def used_bytes(self) -> int:
         """See ``Timed``."""
-        order = (PAIR_BYTES + _FIELD_BYTES) * len(self._order.pairs)
+        order = (PAIR_BYTES + _FIELD_BYTES) * int(self._order.pairs.size)
         return self.table.used_bytes() + self.times.used_bytes() + order
 
 
 def timed_table(table: Table) -> TimedTable:
     """What a large hash without deadlines is with them; none of its fields has one yet."""
-    return TimedTable(table, Table(SCORES, new_seed()), [])
+    return TimedTable(table, Table(SCORES, new_seed()), Heap())
 
 
 def table_with_times(table: Table, times: Table) -> TimedTable:
@@ -170,4 +180,4 @@ def table_with_times(table: Table, times: Table) -> TimedTable:
                 moment_ms = i64(int(read_f64_le(bucket, rest)))
                 pairs.append(pair_of(moment_ms, string_at(bucket, at)))
                 at = rest + SCORE_BYTES
-    return TimedTable(table, times, ordered(pairs))
+    return TimedTable(table, times, heap_of(pairs))

@@ -12,6 +12,7 @@ from headrace.storage.due import pair_of
 from headrace.storage.entry import NO_EXPIRY, Emptied
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
+from headrace.storage.heap import Heap
 from headrace.storage.keyspace import Keyspace
 from headrace.storage.stream.stream import Stream
 
@@ -29,11 +30,15 @@ def check(db: Keyspace) -> None:
     assert [db.table.find(key) for key in db.names()] == list(range(len(db)))
     deadlines = {entry.key: entry.expire_ms for entry in db.every() if entry.expire_ms != NO_EXPIRY}
     assert db.volatile == len(deadlines)
-    pairs = set(db.order.pairs)
+    pairs = set(items_of(db.order.pairs))
     late = {key for _, key in db.late}
     assert all(pair_of(moment, key) in pairs or key in late for key, moment in deadlines.items())
-    assert is_heap(db.order.pairs)
-    assert len(db.order.pairs) <= max(65, 2 * db.volatile + 1) or not db.volatile
+    assert is_heap(items_of(db.order.pairs))
+    assert db.order.pairs.size <= max(65, 2 * db.volatile + 1) or not db.volatile
+
+
+def items_of(heap: Heap) -> list[bytes]:
+    return heap.some(int(heap.size))
 
 
 def is_heap(pairs: list[bytes]) -> bool:
@@ -171,7 +176,7 @@ def test_setting_one_deadline_again_and_again_costs_no_memory_and_no_walk() -> N
         db.put(b"%d" % number, number, 0)
     for moment in range(5000):
         db.expire_at(b"1", moment)
-    assert len(db.order.pairs) < 100
+    assert db.order.pairs.size < 100
     assert db.expire_due(4998, 100) < 100
     assert db.deadline_ms(b"1") == 4999
 
@@ -188,12 +193,12 @@ def test_stale_deadlines_go_a_few_at_a_time() -> None:
         else:
             db.put(key, 0, 0)
             db.expire_at(key, moment + drawn.randrange(10_000))
-        longest = max(longest, len(db.order.pairs))
-        assert len(db.order.pairs) <= 3 * 500
+        longest = max(longest, db.order.pairs.size)
+        assert db.order.pairs.size <= 3 * 500
     assert longest > 500
     deadlines = {pair_of(entry.expire_ms, entry.key) for entry in db.every()}
-    assert deadlines <= set(db.order.pairs)
-    assert is_heap(db.order.pairs)
+    assert deadlines <= set(items_of(db.order.pairs))
+    assert is_heap(items_of(db.order.pairs))
 
 
 def test_while_loading_nothing_expires() -> None:
@@ -224,7 +229,7 @@ def test_what_was_emptied_is_let_go_of_in_slices() -> None:
     assert emptied.free_some(4)
     assert unused == [large]
     assert emptied.table.count == 0
-    assert not emptied.order.pairs
+    assert not emptied.order.pairs.size
 
 
 def test_deadlines_that_changed_are_let_go_of_in_slices() -> None:

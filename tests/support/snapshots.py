@@ -183,7 +183,7 @@ def plain(dbs: list[Keyspace]) -> dict[tuple[int, bytes], object]:
                 value = bytes(value)
             found[db.index, entry.key] = (int(entry.expire_ms), value)
         deadlines = sum(1 for entry in db.every() if entry.expire_ms >= 0)
-        assert db.volatile == deadlines <= len(db.order.pairs)
+        assert db.volatile == deadlines <= db.order.pairs.size
     return found
 
 

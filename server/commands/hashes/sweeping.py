@@ -7,7 +7,7 @@ from headrace.server.commands.hashes.values import report_expired
 from headrace.server.dispatch.call import Call
 from headrace.storage.hash.hash import Hash
 from headrace.storage.keyspace import Keyspace
-from headrace.storage.part_deadlines import NO_PART
+from headrace.storage.value import NO_PART
 
 
 def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
