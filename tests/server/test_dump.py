@@ -136,6 +136,30 @@ def test_calls_with_a_value_of_ones_own(pair: Pair) -> None:
         pair.both("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
+@pytest.mark.since(8, 10)
+def test_what_was_delivered_at_one_time_is_claimed_in_the_order_of_ids(pair: Pair) -> None:
+    """So Redis packs it; released entries come before, in the order of their release."""
+    for number in range(1, 10):
+        pair.both("XADD", "log", f"{number}-0", "n", number)
+    pair.both("XGROUP", "CREATE", "log", "g", "0")
+    pair.both("XREADGROUP", "GROUP", "g", "c", "STREAMS", "log", ">")
+    for number in (8, 3, 5, 9, 1, 7, 2, 6, 4):
+        consumer = "cd"[number % 2]
+        moment_ms = 10**12 - number // 4
+        pair.both("XCLAIM", "log", "g", consumer, 0, f"{number}-0", "TIME", moment_ms)
+    for number in (7, 3, 5):
+        pair.both("XNACK", "log", "g", "FAIL", "IDS", 1, f"{number}-0")
+    for payload in dumped(pair.ours, "log"), dumped(pair.real, "log"):
+        for rest in (), ("COUNT", 4):
+            pair.both("RESTORE", "there", 0, payload, "REPLACE")
+            group = ("XREADGROUP", "GROUP", "g", "e", *rest, "CLAIM", 0, "STREAMS", "there", ">")
+            for client in pair.ours, pair.real:
+                told = client.call_parsed(*group)
+                assert isinstance(told, list)
+                ids = [entry[0].partition(b"-")[0] for entry in told[0][1]]
+                assert b" ".join(ids) == b"7 3 5 8 9 4 6 1 2"[: 7 if rest else None]
+
+
 def test_events(pair: Pair) -> None:
     pair.both("SET", "source", "value")
     pair.both("CONFIG", "SET", "notify-keyspace-events", "KEAn")

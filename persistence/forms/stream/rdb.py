@@ -228,12 +228,17 @@ def _read_group(source: RdbSource, kind: int, stream: Stream) -> Iterator[None]:
         _read_released(source, group, pending, owners)
     if len(owners) != len(pending):
         raise source.damage("an owner of each pending entry")
-    in_order = sorted(pending.values())
+    in_order = sorted(pending.values(), key=_delivery_ms)
     for at in range(0, len(in_order), _AT_ONCE):
         for delivery_ms, ms, seq, count in in_order[at : at + _AT_ONCE]:
             group.restore_pending(ms, seq, owners[ms, seq], delivery_ms, count)
         yield None
     stream.groups[name] = group
+
+
+def _delivery_ms(pending: Pending) -> int:
+    """Those delivered at one time are claimed in the order of the file, as in Redis."""
+    return pending[0]
 
 
 def _read_released(

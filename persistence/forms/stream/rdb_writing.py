@@ -34,11 +34,13 @@ VERSION_8_6: Final = 13
 VERSION_8_8: Final = 14
 BLOCKS_AT_ONCE: Final = 2
 CONSUMERS_AT_ONCE: Final = 500
+PENDING_AT_ONCE: Final = 500
 _ID: Final = Struct(">QQ")
 _ID_BYTES: Final = 16
 _UNKNOWN: Final = 2**64 - 1
 _SAME_FIELDS: Final = 2
 _OTHER_FIELDS: Final = 0
+_Pending = tuple[int, int, int, int, int]  # ID, owner, time and number of deliveries
 
 
 def stream_type(version: int) -> int:
@@ -139,7 +141,10 @@ class StreamRdb(Walk):
 
 
 class _GroupRdb:
-    """Writes one group: its pending entries, then its consumers, each with the IDs of its own."""
+    """Writes one group: its pending entries by ID, then its consumers, each with IDs of its own.
+
+    The released ones stand once more at the end, in the order of their release.
+    """
 
     def __init__(self, output: RdbOutput, kind: int, group: FrozenGroup) -> None:
         self._output: Final = output
@@ -147,7 +152,8 @@ class _GroupRdb:
         self._group: Final = group
         self._owned: Final = [bytearray() for _ in group.consumers]
         self._released: Final = bytearray()
-        self._pending_left = True
+        self._pending: list[_Pending] = []  # to be written, the next one last
+        self._unread = True
         self._next = 0
         pending = group.pending
         if kind < STREAM_8_8:  # those that nobody holds are left out
@@ -163,11 +169,16 @@ class _GroupRdb:
         """Write some of it; False at the end."""
         output = self._output
         consumers = self._group.consumers
-        if self._pending_left:
-            self._pending_left = self._some_pending()
-            if not self._pending_left:
-                output.length(len(consumers))
+        if self._unread:
+            self._unread = self._read_some()
+            if not self._unread:
+                self._pending.sort(reverse=True)
             return True
+        if self._pending:
+            self._some_pending()
+            return True
+        if not self._next:
+            output.length(len(consumers))
         start = self._next
         self._next = min(start + CONSUMERS_AT_ONCE, len(consumers))
         for place in range(start, self._next):
@@ -179,24 +190,33 @@ class _GroupRdb:
             output.raw(bytes(self._released))
         return False
 
-    def _some_pending(self) -> bool:
+    def _read_some(self) -> bool:
+        """Take some of the pending entries, which come in the order in which they are claimed."""
         some = self._group.next_pending()
         if some is None:
             return False
-        output = self._output
         for number in range(len(some.ms)):
+            ms = some.ms[number]
+            seq = some.seq[number]
             owner = some.owners[number]
-            entry_id = _ID.pack(some.ms[number], some.seq[number])
+            if owner == NO_OWNER:
+                if self._kind < STREAM_8_8:
+                    continue
+                self._released.extend(_ID.pack(ms, seq))
+            self._pending.append((ms, seq, owner, some.delivery_ms[number], some.counts[number]))
+        return True
+
+    def _some_pending(self) -> None:
+        output = self._output
+        pending = self._pending
+        for _ in range(min(PENDING_AT_ONCE, len(pending))):
+            ms, seq, owner, delivery_ms, count = pending.pop()
+            entry_id = _ID.pack(ms, seq)
             if owner != NO_OWNER:
                 self._owned[owner] += entry_id
-            elif self._kind >= STREAM_8_8:
-                self._released.extend(entry_id)
-            else:
-                continue
             output.raw(entry_id)
-            output.little(some.delivery_ms[number], 8)
-            output.length(some.counts[number])
-        return True
+            output.little(delivery_ms, 8)
+            output.length(count)
 
     def _consumer(self, place: int) -> None:
         output = self._output
