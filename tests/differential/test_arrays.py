@@ -168,3 +168,9 @@ def test_events_and_changes(duel: Duel) -> None:
 def test_zeros_have_a_sign(pair: Pair, operation: str, elements: str) -> None:
     pair.both("ARSET", "a", 0, *elements.split())
     pair.both("AROP", "a", 0, 5, operation)
+    pair.both("AROP", "a", 2**64 - 2, 0, operation)  # the last one first
+
+
+def test_a_sum_is_rounded_in_the_order_of_the_range(pair: Pair) -> None:
+    pair.both("ARSET", "a", 0, "1e30", "3", "-1e30", "5")
+    assert pair.both("AROP", "a", 0, 3, "SUM") != pair.both("AROP", "a", 3, 0, "SUM")

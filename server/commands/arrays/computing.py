@@ -154,8 +154,9 @@ def arop(call: Call) -> object:
     operation = _operation(argv, call.name())
     array = array_at(call, argv[1])
     if array is not None:
-        walk = Walk(array, min(start, end), max(start, end), False)
+        backwards = start > end  # it shows in the sign of zero, and where a sum is rounded
+        walk = Walk(array, min(start, end), max(start, end), backwards)
         while walk.step():
-            for slot in slots_of(walk.mask, False):
+            for slot in slots_of(walk.mask, backwards):
                 operation.take(element(walk.piece, slot) or b"")
     return operation.result()
