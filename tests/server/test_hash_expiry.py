@@ -211,11 +211,35 @@ def test_watched_keys_break(fresh_server: Factory) -> None:
 
 def test_many_are_swept_in_slices(fresh_server: Factory) -> None:
     server = fresh_server(*AOF)
-    with server.client() as client:
+    with server.client() as client, server.client() as listener:
+        client.call("CONFIG", "SET", "notify-keyspace-events", "Kgh")
+        listener.call("SUBSCRIBE", "__keyspace@0__:h")
         words = [word for at in range(3000) for word in (f"f{at}", "v")]
         client.call("HSETEX", "h", "PX", 100, "FIELDS", 3000, *words)
         client.call("SET", "other", "1")
-        wait_until(lambda: client.call("EXISTS", "h") == b":0\r\n")
-    assert incr(server).count(b"HDEL\r\n") > 10
+        heard = [listener.read()]
+        while not heard[-1].endswith(b"\r\ndel\r\n"):
+            heard.append(listener.read())
+    assert sum([message.endswith(b"hexpired\r\n") for message in heard]) > 10
+    assert incr(server).count(b"HDEL\r\n") == 3000  # one for each, as in Redis
+    assert b"MULTI\r\n" not in incr(server)
     server.restart(crash=True)
     assert server.call("KEYS", "*") == [b"other"]
+
+
+def test_what_is_met_expired_is_recorded_field_by_field(fresh_server: Factory) -> None:
+    server = fresh_server(*AOF)
+    with server.client() as client:
+        client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        client.call("HSET", "h", "a", 1, "b", 2, "c", 3, "d", 4)
+        client.call("HPEXPIRE", "h", 1, "FIELDS", 3, "a", "b", "c")
+        wait_until(lambda: client.call("HEXISTS", "h", "c") == b":0\r\n")
+        client.call("HMGET", "h", "a", "d", "b")
+    told = incr(server)
+    told = told[told.index(b"HDEL") :].replace(b"\r\n", b" ")
+    one = b"HDEL $1 h $1 "
+    assert told.startswith(
+        one + b"c *1 $5 MULTI *3 $4 " + one + b"a *3 $4 " + one + b"b *1 $4 EXEC"
+    )
+    server.restart(crash=True)
+    assert server.call("HGETALL", "h") == [b"d", b"4"]

@@ -25,6 +25,7 @@ from headrace.server.commands.hashes.values import (
     living,
     made,
     note_deadlines,
+    record_each,
     report,
 )
 from headrace.server.dispatch.args import Args
@@ -93,12 +94,12 @@ def hgetex(call: Call) -> object:
 def _end(call: Call, key: bytes, value: Hash, gone: list[bytes], staying: list[bytes]) -> None:
     """Remove fields whose deadline is over; of others that have it already, Redis tells instead."""
     if not staying:
-        delete_fields(call, key, value, gone)
+        delete_fields(call, key, value, gone, is_over=True)
         return
     for field in gone:
         value.remove(field)
-    record = [b"HDEL", key, *gone] if gone else None
-    report(call, key, FIELD_DEADLINES_SET, record, staying)
+    record_each(call, key, gone)
+    report(call, key, FIELD_DEADLINES_SET, None, staying)
     note_deadlines(call, key, value)
 
 
@@ -142,7 +143,7 @@ def hsetex(call: Call) -> object:
             value = None
         if not met:
             return 0
-    _set(call, made(call, key, value), options)
+    _set(call, made(call, key, value), options, existence)
     return 1
 
 
@@ -156,7 +157,8 @@ def _is_met(
     return True
 
 
-def _set(call: Call, value: Hash, options: FieldOptions) -> None:
+def _set(call: Call, value: Hash, options: FieldOptions, existence: bytes) -> None:
+    """Set fields, under a condition that they have met."""
     key = call.argv[1]
     words = options.words
     fields = words[::2]
@@ -169,6 +171,8 @@ def _set(call: Call, value: Hash, options: FieldOptions) -> None:
     for at in range(0, len(words), 2):
         value.put(words[at], words[at + 1], limits, keeps=options.has_alone)
     record = [b"HSETEX", key]
+    if existence:
+        record.append(existence)
     if options.has_alone:
         record.append(b"KEEPTTL")
     if moment_ms < 0:
@@ -211,7 +215,8 @@ def _set_for_nothing(call: Call, key: bytes, value: Hash, options: FieldOptions)
     report(call, key, FIELDS_SET, record, words[::2])
     call.server.changes.expired_parts += len(gone)
     if gone:
-        call.changed(key, FIELDS_DELETED, [b"HDEL", key, *gone], count=0)
+        record_each(call, key, list(gone))
+        call.changed(key, FIELDS_DELETED, None, count=0)
     else:
         call.changed(key, FIELD_DEADLINES_SET, None, count=0)
     if call.listened:

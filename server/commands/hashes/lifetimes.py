@@ -102,7 +102,7 @@ def _expire(call: Call, unit_ms: int, from_now: bool) -> object:
                 timed.expire_at(field, max(1, moment_ms))
     if gone:
         call.server.changes.expired_parts += len(gone)
-        delete_fields(call, key, value, list(gone))
+        delete_fields(call, key, value, list(gone), is_over=True)
     if chosen and past:
         report(call, key, FIELD_DEADLINES_SET, None, chosen)
     elif chosen:

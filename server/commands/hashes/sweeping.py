@@ -29,6 +29,6 @@ def sweep_fields(call: Call, db: Keyspace, now_ms: int, most: int) -> int:
     if not expired:
         db.note_parts(key, value)
         return 1
-    report_expired(call, key, value, expired)
+    report_expired(call, key, value, expired, by_command=False)
     drop_empty(call, key, value)
     return len(expired)

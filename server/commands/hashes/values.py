@@ -79,11 +79,30 @@ def drop_expired(call: Call, key: bytes, value: Hash, expired: dict[bytes, None]
     return drop_empty(call, key, value)
 
 
-def report_expired(call: Call, key: bytes, value: Hash, expired: list[bytes]) -> None:
-    """Report fields that have been removed because they had expired."""
-    call.server.changes.expired_parts += len(expired)
-    report(call, key, FIELDS_EXPIRED, [b"HDEL", key, *expired], expired)
+def report_expired(
+    call: Call, key: bytes, value: Hash, expired: list[bytes], by_command: bool = True
+) -> None:
+    """Report fields that have been removed because they had expired.
+
+    Args:
+        by_command: their records are part of what a command did.
+    """
+    changes = call.server.changes
+    changes.expired_parts += len(expired)
+    if by_command:
+        record_each(call, key, expired)
+    elif expired and changes.recorded:
+        records = [[b"HDEL", key, field] for field in expired]
+        changes.record_alike(call.db.index, records, True)
+    report(call, key, FIELDS_EXPIRED, None, expired)
     note_deadlines(call, key, value)
+
+
+def record_each(call: Call, key: bytes, fields: list[bytes]) -> None:
+    """Record that fields are gone whose time is over: one HDEL for each, as in Redis."""
+    if call.recorded:
+        for field in fields:
+            call.record([b"HDEL", key, field])
 
 
 def report(
@@ -101,11 +120,20 @@ def note_deadlines(call: Call, key: bytes, value: Hash) -> None:
         call.db.note_parts(key, value)
 
 
-def delete_fields(call: Call, key: bytes, value: Hash, fields: list[bytes]) -> list[bytes]:
-    """Remove fields, and report those that were there, which are returned; maybe the key goes."""
+def delete_fields(
+    call: Call, key: bytes, value: Hash, fields: list[bytes], is_over: bool = False
+) -> list[bytes]:
+    """Remove fields, and report those that were there, which are returned; maybe the key goes.
+
+    Args:
+        is_over: they go because they were given a deadline that has passed; see ``record_each``.
+    """
     gone = [field for field in fields if value.remove(field)]
     if gone:
-        report(call, key, FIELDS_DELETED, [b"HDEL", key, *gone], gone)
+        if is_over:
+            record_each(call, key, gone)
+        record = None if is_over else [b"HDEL", key, *gone]
+        report(call, key, FIELDS_DELETED, record, gone)
         if not drop_empty(call, key, value):
             note_deadlines(call, key, value)
     return gone
