@@ -35,12 +35,10 @@ from headrace.compat.parameters import (
 NO_CLUSTER: Final = "cluster mode is not supported"
 NO_TLS: Final = "TLS is not supported; put a TLS proxy in front, or use a Unix socket"
 NO_PRELOADING: Final = "a file to load at the start is not supported"
-NO_ACL_FILE: Final = "ACL files are not supported; use requirepass"
 
 # Directives of Redis that are no parameters. Each is refused with the reason given, because
 # ignoring it would leave the server more open, or less able, than its owner believes.
 REFUSED_DIRECTIVES: Final[dict[bytes, str]] = {
-    b"user": "ACL users are not supported; use requirepass",
     b"loadmodule": "modules are not supported",
     b"sentinel": "sentinel directive while not in sentinel mode",
 }
@@ -229,14 +227,13 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     ),
     (
         (
-            "What it is about is not there: ACL users, scripts, modules, client-side caching, "
+            "What it is about is not there: scripts, modules, client-side caching, "
             "backups by BACKUP, words that are compared by a locale, connections that the server "
             "opens, a logo, a test of the memory, a warning to silence."
         ),
         (
             YesNo("always-show-logo", False, flags=IMMUTABLE),
             YesNo("crash-memcheck-enabled", True),
-            Text("aclfile", flags=IMMUTABLE, unsupported=NO_ACL_FILE),
             Text("ignore-warnings"),
             Text("bind-source-addr"),
             Text("locale-collate"),
@@ -244,7 +241,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Text("backupdirname", b"backupdir", flags=IMMUTABLE),
             Integer("backup-sealed-ttl", 0, 0, LONG_MAX),
             Text("preload-file", flags=IMMUTABLE, unsupported=NO_PRELOADING),
-            Integer("acllog-max-len", 128, 0, LONG_MAX),
             Integer("busy-reply-threshold", 5000, 0, LONG_MAX, alias="lua-time-limit"),
             Integer("tracking-table-max-keys", 1000000, 0, LONG_MAX),
         ),

@@ -12,6 +12,7 @@ from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
 from headrace.persistence.errors import PersistenceError
+from headrace.server.acl.acl_file import UsersError
 from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_kind
 from headrace.server.config.config import Config
 from headrace.server.cron.cron import Cron
@@ -23,6 +24,7 @@ from headrace.server.gate import LOADING_DATA
 from headrace.server.host import Host
 from headrace.server.loading.region_door import RegionDoor
 from headrace.server.loading.starting import start_persistence
+from headrace.server.loading.users import load_users
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners
@@ -272,6 +274,11 @@ def run(config: Config) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     set_seed(int.from_bytes(os.urandom(8), "big") >> (64 - SEED_BITS))
     app = App(config)
+    try:
+        load_users(app.server)
+    except UsersError as error:
+        log.critical("Aborting startup because of ACL errors: %s", error)
+        return 1
     log.info(
         "Headrace %s (Redis %s), %s build, Python %s, pid %d, port %d",
         VERSION,

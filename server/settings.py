@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.clients.session import NEEDS_AUTH, OF_REGION
+from headrace.server.clients.rights import settle_all
 from headrace.server.config.config import Config
 from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
 from headrace.server.log import hide_data, log, set_level
@@ -174,11 +174,10 @@ class Settings:
         return None
 
     def take_password(self) -> str | None:
-        """Without a password nobody has to log in; after a new one nobody has to log in again."""
-        if not self._config.requirepass:
-            for session in self._server.clients.sessions.values():
-                if not session.special & OF_REGION:  # those have a secret of their own
-                    session.special &= ~NEEDS_AUTH
+        """Let it be the default user's; those who are in need not log in again."""
+        server = self._server
+        server.users.set_password(self._config.requirepass)
+        settle_all(server.clients, server.users)
         return None
 
     def take_log_level(self) -> str | None:

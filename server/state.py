@@ -7,6 +7,8 @@ import os
 from typing import Final
 
 from headrace.protocol.replies import ErrorReply
+from headrace.server.acl.log import DenialLog
+from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes
 from headrace.server.changes.key_events import KeyEvents
 from headrace.server.changes.watching import Watches
@@ -43,6 +45,7 @@ class Server:
         data: the databases.
         blocking: clients that wait for keys.
         clients: all clients.
+        users: who they may be; denials: what they were refused.
         changes: where changes become known; watches and key_events listen there.
         statistics: what is counted and measured.
         host: the process.
@@ -63,6 +66,8 @@ class Server:
             self.data.become_region(config.aa_region_id, config.aa_database)
         self.blocking: Final = Blocking(databases)
         self.clients: Final = Clients(self.blocking)
+        self.users: Final = Users(config.requirepass)
+        self.denials: Final = DenialLog()
         self.host = Host()
         self.changes: Final = Changes(self.data.expired, self.blocking, self.host)
         self.watches: Final = Watches(self.changes, self.data.dbs)

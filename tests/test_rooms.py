@@ -16,6 +16,7 @@ from support.build import ROOT
 PREFIX = "headrace."
 # The families of commands, none of which knows another.
 FAMILIES = (
+    "acl",
     "arrays",
     "bitmaps",
     "connection",
@@ -47,7 +48,7 @@ ROOMS: dict[str, list[str]] = {
         *("rdb", "forms", "snapshot", "aof", "source", "check", "owner", "key_file"),
     ],
     "server": [
-        *("build", "clock", "log", "gate", "config", "process"),
+        *("build", "clock", "log", "gate", "acl", "config", "process"),
         *("statistics", "waiting", "clients", "changes", "host", "data", "state"),
         *("durability", "dispatch", "settings", "regions", "loading", "info", "commands"),
         *("cron", "net", "tools", "app", "start", "cli"),

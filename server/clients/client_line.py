@@ -139,7 +139,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"tot-mem=%d" % memory.total_bytes,
         b"events=" + (b"rw" if memory.unread_bytes else b"r"),
         b"cmd=" + (b"NULL" if row is None else row.name),
-        b"user=" + session.user,
+        b"user=" + session.user.name,
         b"redir=-1",
         b"resp=%d" % (3 if session.resp3 else 2),
         b"lib-name=" + session.lib_name,

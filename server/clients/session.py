@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
+from headrace.server.acl.user import UNLIMITED, User
 from headrace.server.statistics.calls import CallCounters
 from headrace.server.waiting.waiters import Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
@@ -27,6 +28,7 @@ NO_EVICT: Final = 1 << 11
 AT_WORK: Final = 1 << 13  # its request is being run in slices
 LONG: Final = 1 << 14  # a request being run may be long enough to be run in slices
 OF_REGION: Final = 1 << 15  # at aa-port: it may call little
+LIMITED: Final = 1 << 16  # its user may not do everything
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.
@@ -113,7 +115,8 @@ class Session(Sleeper):
         self.name = b""
         self.lib_name = b""
         self.lib_version = b""
-        self.user = b"default"
+        self.user: User = UNLIMITED
+        self.authenticated = True  # it has logged in, or came when nobody had to
         self.address = b""
         self.local_address = b""
         self.unix_socket = False

@@ -7,6 +7,7 @@ A family is a folder here. Its ``family`` imports the modules that declare its r
 # These are modules, not the folders' ``__init__``: compiled ones import one another without
 # looking for files.
 
+import headrace.server.commands.acl.family
 import headrace.server.commands.arrays.family
 import headrace.server.commands.bitmaps.family
 import headrace.server.commands.connection.family

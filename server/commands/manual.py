@@ -35,7 +35,6 @@ Regions are described in [active-active.md](active-active.md), the others in
 MISSING: Final[dict[str, str]] = {
     "scripting": "Lua is not there",
     "module": "vector sets are a module of Redis",
-    "acl": "users are not there: `requirepass` sets the one password",
     "psync": "there are no replicas",
     "sync": "there are no replicas",
     "replconf": "there are no replicas",

@@ -47,6 +47,7 @@ class Config:
         file: absolute path of the configuration file; empty when there is none.
         ignored: names met while loading, with another value than the default, that change nothing.
         renamed_commands: (name, new name or empty) of ``rename-command``, in order.
+        users: of the lines ``user NAME RULE ...``, in order: the name and the rules of each.
     """
 
     port: int
@@ -61,6 +62,8 @@ class Config:
     maxclients: int
     requirepass: bytes
     acl_pubsub_default: bytes
+    aclfile: bytes
+    acllog_max_len: int
     proto_max_bulk_len: int
     hll_sparse_max_bytes: int
     client_query_buffer_limit: int
@@ -162,6 +165,7 @@ class Config:
         self.file = b""
         self.ignored: list[bytes] = []
         self.renamed_commands: list[tuple[bytes, bytes]] = []
+        self.users: list[list[bytes]] = []
         self._inert: dict[str, object] = {}
         self._asked: dict[str, object] = {}  # of parameters that are something else here
         self._active: Final = {row.name for row in ACTIVE}

@@ -13,10 +13,12 @@ import os
 import re
 from typing import Final
 
+from headrace.compat.acl_errors import unmatched
 from headrace.compat.config_names import OBSOLETE_DIRECTIVES, REFUSED_DIRECTIVES
 from headrace.compat.parameters import MULTI, BadValue, Parameter
 from headrace.compat.quoting import quoted
 from headrace.protocol.inline import split_words
+from headrace.server.acl.rules import RuleError, UnmatchedError, check_rules
 from headrace.server.build import VERSION
 from headrace.server.config.config import Config
 from headrace.server.config.parameters import ALL, BY_NAME, is_sensitive
@@ -25,6 +27,7 @@ SECRET_DIRECTIVES: Final = (b"user", b"sentinel", b"rename-command")  # may hold
 _NAME: Final = re.compile(rb"[^ \t='\"]*")
 DEFAULTS: Final = "HEADRACE_DEFAULTS"  # the variable whose lines come before all others
 MAX_INCLUDE_DEPTH: Final = 16
+DUPLICATE_USER: Final = "Duplicate user found. A user can only be defined once in config files"
 BAD_QUOTES: Final = "Unbalanced quotes in configuration line"
 BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
 NO_MODULES: Final = "modules are not supported"
@@ -182,6 +185,8 @@ class Loader:
             self._include(words[1], depth)
         elif name == b"rename-command" and len(words) == 3:
             self.config.renamed_commands.append((words[1], words[2]))
+        elif name == b"user" and len(words) >= 2:
+            self._declare_user(words[1:])
         elif name in OBSOLETE_DIRECTIVES and len(words) == 2:
             self.config.ignored.append(name)
         elif name in REFUSED_DIRECTIVES:
@@ -211,6 +216,21 @@ class Loader:
             return
         if row.wire not in config.ignored:
             config.ignored.append(row.wire)
+
+    def _declare_user(self, words: list[bytes]) -> None:
+        """Note a user. What depends on the commands that there are is found out at the start."""
+        name = words[0].decode("utf-8", "backslashreplace")
+        if any(words[0] == known[0] for known in self.config.users):
+            raise BadValue(f"Error in user declaration '{name}': {DUPLICATE_USER}")
+        try:
+            check_rules(words[1:])
+        except RuleError as error:
+            raise BadValue(f"Error in user declaration '{name}': {error}") from None
+        except UnmatchedError as opened:
+            reason = unmatched(opened.word).decode("utf-8", "backslashreplace")
+            reason = reason.removeprefix("ERR ")
+            raise BadValue(f"Error in user declaration '{name}': {reason}") from None
+        self.config.users.append(words)
 
     def _include(self, pattern: bytes, depth: int) -> None:
         if depth >= MAX_INCLUDE_DEPTH:

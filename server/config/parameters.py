@@ -113,14 +113,20 @@ NETWORK: Final[tuple[Parameter, ...]] = (
     Text(
         "requirepass",
         flags=SENSITIVE,
-        doc="Password that clients must give with AUTH; empty is none.",
+        doc="Password of the default user, which clients give with AUTH; empty is none.",
     ),
     Choice(
         "acl-pubsub-default",
         b"resetchannels",
         (b"allchannels", b"resetchannels"),
-        doc="Channels that a new ACL user may use. There is one user, who may use all.",
+        doc="Channels that a new user may use until rules say otherwise.",
     ),
+    Text(
+        "aclfile",
+        flags=IMMUTABLE,
+        doc="File with the users, which ACL LOAD reads and ACL SAVE writes; empty is none.",
+    ),
+    Integer("acllog-max-len", 128, 0, LONG_MAX, doc="How many entries ACL LOG keeps; 0 is none."),
 )
 
 LIMITS: Final[tuple[Parameter, ...]] = (

@@ -18,11 +18,15 @@ from headrace.server.config.parameters import ALL, BY_NAME
 MARK: Final = b"# Appended by CONFIG REWRITE"
 UNKNOWN: Final = b"# not understood: "
 # Directives that are no parameters; their lines stay as they are.
-KEPT_DIRECTIVES: Final = (b"include", b"rename-command")
+KEPT_DIRECTIVES: Final = (b"include", b"rename-command", b"user")
+_USER: Final = b"user"
 
 
-def rewrite(config: Config) -> None:
+def rewrite(config: Config, users: list[bytes]) -> None:
     """Rewrite the file that ``config`` was read from; a missing file is made again.
+
+    Args:
+        users: a line for each user that is to stand in it.
 
     Raises: OSError; then the file is as it was.
     """
@@ -32,11 +36,11 @@ def rewrite(config: Config) -> None:
             text = file.read()
     except FileNotFoundError:
         text = b""
-    replace_file(path, rewritten(config, text))
+    replace_file(path, rewritten(config, text, users))
 
 
-def rewritten(config: Config, text: bytes) -> bytes:
-    """The contents of the file ``text``, with the values of ``config``."""
+def rewritten(config: Config, text: bytes, users: list[bytes]) -> bytes:
+    """The contents of the file ``text``, with the values of ``config`` and with these users."""
     lines, places = _read(text)
     appended: list[bytes] = []
     for row in ALL:
@@ -52,6 +56,7 @@ def rewritten(config: Config, text: bytes) -> bytes:
             wanted -= needed
         for place in free:
             lines[place] = b""
+    _place_users(lines, appended, users)
     if appended and MARK not in lines:
         lines.append(MARK)
     lines += appended
@@ -60,6 +65,16 @@ def rewritten(config: Config, text: bytes) -> bytes:
         if line or not out or out[-1]:
             out.append(line)
     return b"".join([line + b"\n" for line in out])
+
+
+def _place_users(lines: list[bytes], appended: list[bytes], users: list[bytes]) -> None:
+    """Replace the lines of users, those of the same name in their places."""
+    left = {line.split(b" ")[1]: line for line in users}
+    for place, line in enumerate(lines):
+        words = split_words(line) or [b""]
+        if words[0].lower() == _USER and len(words) > 1:
+            lines[place] = left.pop(words[1], b"")
+    appended += left.values()
 
 
 def _read(text: bytes) -> tuple[list[bytes], dict[bytes, list[int]]]:

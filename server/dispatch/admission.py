@@ -16,6 +16,7 @@ from headrace.server.clients.origin import allowed_by
 from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
+    LIMITED,
     MONITORING,
     NEEDS_AUTH,
     OF_REGION,
@@ -25,6 +26,7 @@ from headrace.server.clients.session import (
 )
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import MOST_ALIKE
+from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import (
     ADMIN,
     DENYOOM,
@@ -163,6 +165,10 @@ def admit(
         return refuse(server, session, row, argv, errors.NO_AUTH)
     if special & IN_MULTI and row.flags & NO_MULTI:
         return refuse(server, session, row, argv, errors.NOT_IN_MULTI)
+    if special & LIMITED:
+        line = refused_line(server, session, row, argv)
+        if line:
+            return refuse(server, session, row, argv, line)
     if server.gate.reasons:
         line = _server_refuses(dispatcher, session, row)
         if line:

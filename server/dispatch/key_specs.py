@@ -16,6 +16,7 @@ _NOT_KEY: Final = "NOT_KEY"
 _INCOMPLETE: Final = "INCOMPLETE"
 _VARIABLE_FLAGS: Final = "VARIABLE_FLAGS"
 _CONDITIONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
+_WORDS_OF_READER: Final = {b"GET": 2, b"OVERFLOW": 1}
 _VALUES_OF_OPTION: Final = {
     b"BLOCK": 1,
     b"CLAIM": 1,
@@ -58,12 +59,11 @@ def key_positions(row: Command, argv: list[bytes]) -> list[int]:
 def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
     """The keys of a request, each with the flags of the key spec that it belongs to."""
     if row.find_keys is not None:
-        flags = [flag for flag in row.keys[0].flags if flag != _INCOMPLETE] if row.keys else []
         positions = row.find_keys(argv)
-        uses = [KeyUse(position, flags) for position in positions[:1]]
-        if len(positions) > 1 and row.keys[-1].unknown:  # SORT reads the first, writes the other
-            flags = row.keys[-1].flags
-        return uses + [KeyUse(position, flags) for position in positions[1:]]
+        first = _found_flags(row, 0)
+        others = _found_flags(row, -1)  # SORT and GEORADIUS read the first, and write another
+        uses = [KeyUse(position, first) for position in positions[:1]]
+        return uses + [KeyUse(position, others) for position in positions[1:]]
     uses = []
     for spec in row.keys:
         if _NOT_KEY in spec.flags:
@@ -76,6 +76,11 @@ def key_uses(row: Command, argv: list[bytes]) -> list[KeyUse]:
             flags = _VARIABLE[row.name](argv)
         uses.extend([KeyUse(position, flags) for position in found])
     return uses
+
+
+def _found_flags(row: Command, at: int) -> list[str]:
+    """The flags of one of the specs of a row whose keys are found by a function."""
+    return [flag for flag in row.keys[at].flags if flag != _INCOMPLETE] if row.keys else []
 
 
 def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
@@ -101,6 +106,8 @@ def _positions_of(spec: KeySpec, argv: list[bytes]) -> list[int] | None:
             last = first + (count - first) // spec.limit + spec.last
         else:
             last = count + spec.last
+        if last < first <= count:
+            return []  # a list of keys that may be empty
     if first >= count or last >= count or last < first:
         return None
     return list(range(first, last + 1, step))
@@ -161,7 +168,19 @@ def _has_condition(options: list[bytes]) -> bool:
     return any(word.upper() in _CONDITIONS for word in options)
 
 
+def _bitfield_flags(argv: list[bytes]) -> list[str]:
+    """What BITFIELD does with its key: GET alone changes nothing."""
+    at = 2
+    while at < len(argv):
+        words = _WORDS_OF_READER.get(argv[at].upper(), len(argv))
+        if at + words >= len(argv):
+            return ["RW", "ACCESS", "UPDATE"]
+        at += 1 + words
+    return ["RO", "ACCESS"]
+
+
 _VARIABLE: Final[dict[bytes, Callable[[list[bytes]], list[str]]]] = {
+    b"bitfield": _bitfield_flags,
     b"set": _set_flags,
     b"delex": _delex_flags,
 }

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 REDACTED: Final = b"(redacted)"
+_OF_USERS: Final = (b"acl|setuser", b"acl|deluser", b"acl|getuser")
 
 
 def redacted(name: bytes, argv: list[bytes]) -> list[bytes]:
-    """``argv`` of AUTH or HELLO with the credentials blotted out; any other as it is.
+    """``argv`` with passwords and what users may do blotted out.
 
     Args:
         name: the command's own, which may not be the first word.
     """
     if name == b"auth":
         return [argv[0], *[REDACTED for _ in argv[1:]]]
+    if name in _OF_USERS:
+        return [*argv[:2], *[REDACTED for _ in argv[2:]]]
     if name == b"hello":
         return _redacted_hello(argv)
     return argv

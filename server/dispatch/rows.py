@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.protocol.replies import PackedReplies
+from headrace.server.acl.commands import BOOK, CATEGORIES
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.lengthy import Lengthy
 from headrace.server.statistics.calls import CallCounters
@@ -201,11 +202,31 @@ def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...
     add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
 
 
+_CATEGORIES_OF_FLAG: Final = (
+    (WRITE, (b"write",)),
+    (READONLY, (b"read",)),
+    (ADMIN, (b"admin", b"dangerous")),
+    (PUBSUB, (b"pubsub",)),
+    (BLOCKING, (b"blocking",)),
+)
+
+
+def acl_categories(row: Command) -> list[bytes]:
+    """The ACL categories of a command, without the ``@``: its own and those its flags bring."""
+    categories = {name.encode() for name in row.acl}
+    for flag, names in _CATEGORIES_OF_FLAG:
+        if row.flags & flag:
+            categories.update(names)
+    categories.add(b"fast" if row.flags & FAST else b"slow")
+    return [name for name in CATEGORIES if name in categories]
+
+
 _CHILDREN: Final[dict[bytes, dict[bytes, Command]]] = {}  # of every container, met or not
 
 
 def add_row(row: Command) -> None:
     """Put a row into the table, below its container where its name has one."""
+    BOOK.add(row.name, acl_categories(row))
     parent, _, child = row.name.partition(b"|")
     if child:
         _CHILDREN.setdefault(parent, {})[child] = row

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.protocol.replies import Packed
-from headrace.server.clients.session import BLOCKED, Session, session_of
+from headrace.protocol.replies import ErrorReply, Packed
+from headrace.server.clients.session import BLOCKED, LIMITED, Session, session_of
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish, invoke
 from headrace.server.dispatch.pausing import unpause
+from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import READONLY, Command
 from headrace.server.state import Server
 from headrace.server.waiting.waiters import (
@@ -131,6 +132,11 @@ def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
     session = session_of(waiter)
     row = session.last_row
     assert isinstance(row, Command)
+    if session.special & LIMITED:
+        line = refused_line(server, session, row, waiter.parked.argv)
+        if line:
+            server.end_wait(session, ErrorReply(line))
+            return None
     call = dispatcher.call
     call.session = session
     call.db = server.data.dbs[waiter.db_index]

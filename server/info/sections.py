@@ -178,9 +178,9 @@ def stats(call: Call) -> Lines:
         b"hash_templates:0",
         b"hash_template_keys:0",
         b"acl_access_denied_auth:%d" % counted.denied_authentications,
-        b"acl_access_denied_cmd:0",
-        b"acl_access_denied_key:0",
-        b"acl_access_denied_channel:0",
+        b"acl_access_denied_cmd:%d" % counted.denied_commands,
+        b"acl_access_denied_key:%d" % counted.denied_keys,
+        b"acl_access_denied_channel:%d" % counted.denied_channels,
         b"acl_access_denied_tls_cert:0",
     ]
 

@@ -24,6 +24,7 @@ from headrace.compat import errors
 from headrace.protocol.replies import ErrorReply, encode, write_reply
 from headrace.protocol.requests import ProtocolError, RequestParser
 from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.rights import welcome
 from headrace.server.clients.session import (
     AT_WORK,
     BLOCKED,
@@ -104,7 +105,8 @@ class Connection(Peer):
             self.session.closed = True
             return
         config = server.config
-        protected = config.protected_mode and not config.requirepass and not self._of_region
+        open_to_all = server.users.default.no_password and not self._of_region
+        protected = config.protected_mode and open_to_all
         if protected and is_remote(transport):
             server.statistics.counters.rejected_connections += 1
             transport.write(encode(ErrorReply(errors.PROTECTED_MODE)))
@@ -117,9 +119,11 @@ class Connection(Peer):
         describe_endpoints(session, transport)
         if self._of_region:
             session.special |= OF_REGION
-        if config.aa_secret if self._of_region else config.requirepass:
-            session.special |= NEEDS_AUTH
-            self._parser.trusted = False
+            if config.aa_secret:
+                session.special |= NEEDS_AUTH
+        else:
+            welcome(session, server.users)
+        self._parser.trusted = not session.special & NEEDS_AUTH
         self.session = session
         server.clients.sessions[session.id] = session
 

@@ -19,19 +19,22 @@ def thread_us() -> int:
 
 
 class Counters:
-    """Counted since start or since CONFIG RESETSTAT.
+    """Counted since start or since CONFIG RESETSTAT; what was denied, since start.
 
     What each read touches is a machine integer.
     """
 
     def __init__(self) -> None:
+        self.denied_authentications = 0
+        self.denied_commands = 0
+        self.denied_keys = 0
+        self.denied_channels = 0
         self.reset()
 
     def reset(self) -> None:
         """Start counting anew."""
         self.connections_received = 0
         self.rejected_connections = 0
-        self.denied_authentications = 0
         self.net_input_bytes: i64 = 0
         self.net_output_bytes: i64 = 0
         self.reads: i64 = 0

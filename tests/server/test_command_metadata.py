@@ -20,6 +20,17 @@ from support.process import Pair, RedisProcess, ServerProcess
 FIELDS = ("name", "arity", "flags", "first", "last", "step", "categories", "tips", "specs")
 
 NEWER_USES = [
+    "bitfield k get u8 0 overflow fail",
+    "bitfield k get u8 0 set u8 0 1",
+    "bitfield k get u8",
+    "georadius k 0 0 1 m store a store b",
+    "georadiusbymember k m 1 m storedist a",
+    "migrate h 1 k 0 1 keys a",
+    "migrate h 1 k 0 1 keys",
+    "migrate h 1 k 0 1 auth keys auth2 keys keys copy",
+    "pfmerge k",
+    "sort k get a store b",
+    "sort_ro k get a store b",
     "set k v IFEQ a", "set k v ifne a", "set k v EX 1 IFDEQ a", "set k v IFDNE a",
     "set k v IFEQ get", "set k v get ifeq a", "set k v nx", "delex k", "delex k IFEQ v",
     "delex k ifne v", "delex k IFDEQ v", "delex k IFDNE v", "delex k v IFEQ", "delex k FOO v",

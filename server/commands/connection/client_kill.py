@@ -16,9 +16,9 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK
+from headrace.server.acl.users import Users
 from headrace.server.clients.client_line import CLIENT_TYPES, client_type
 from headrace.server.clients.session import CLOSING, Session
-from headrace.server.commands.connection.connection import DEFAULT_USER
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 
@@ -41,7 +41,7 @@ class ClientFilter:
             (self.address is None or session.address == self.address)
             and (self.local_address is None or session.local_address == self.local_address)
             and (self.kind is None or client_type(session) == self.kind)
-            and (self.user is None or session.user == self.user)
+            and (self.user is None or session.user.name == self.user)
             and (not self.id or session.id == self.id)
             and (not self.age_s or (now_ms - session.created_ms) // 1000 >= self.age_s)
         )
@@ -68,7 +68,7 @@ def client_kill(call: Call) -> object:
         if not _kill(call, wanted):
             raise CommandError(NO_SUCH_CLIENT)
         return OK
-    return _kill(call, _parse(argv))
+    return _kill(call, _parse(argv, call.server.users))
 
 
 def _kill(call: Call, wanted: ClientFilter) -> int:
@@ -88,16 +88,16 @@ def _kill(call: Call, wanted: ClientFilter) -> int:
     return count
 
 
-def _parse(argv: list[bytes]) -> ClientFilter:
+def _parse(argv: list[bytes], users: Users) -> ClientFilter:
     wanted = ClientFilter()
     if len(argv) % 2:
-        _parse_pairs(argv[:-1], wanted)
+        _parse_pairs(argv[:-1], wanted, users)
         raise CommandError(SYNTAX)
-    _parse_pairs(argv, wanted)
+    _parse_pairs(argv, wanted, users)
     return wanted
 
 
-def _parse_pairs(argv: list[bytes], wanted: ClientFilter) -> None:
+def _parse_pairs(argv: list[bytes], wanted: ClientFilter, users: Users) -> None:
     for at in range(2, len(argv), 2):
         name = argv[at].lower()
         value = argv[at + 1]
@@ -114,7 +114,7 @@ def _parse_pairs(argv: list[bytes], wanted: ClientFilter) -> None:
         elif name == b"laddr":
             wanted.local_address = value
         elif name == b"user":
-            if value != DEFAULT_USER:
+            if users.find(value) is None:
                 raise CommandError(no_such_user(value))
             wanted.user = value
         elif name == b"skipme" and value.lower() in (b"yes", b"no"):

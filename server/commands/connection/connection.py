@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from _operator import _compare_digest  # hmac's own, without the OpenSSL that hmac loads
 from typing import Final
 
 from headrace.compat.errors import (
@@ -20,12 +19,13 @@ from headrace.compat.errors import (
 )
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import OK, PONG, Map, Status
+from headrace.server.acl.users import DEFAULT_USER
 from headrace.server.build import REDIS_VERSION
+from headrace.server.clients.rights import log_in, welcome
 from headrace.server.clients.session import (
     CLOSING,
     IN_MULTI,
     MONITORING,
-    NEEDS_AUTH,
     NO_EVICT,
     NO_TOUCH,
     REPLY_OFF,
@@ -36,6 +36,7 @@ from headrace.server.clients.session import (
 )
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.permission import note_failed_login
 from headrace.server.dispatch.redaction import redacted
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
@@ -49,7 +50,6 @@ from headrace.server.dispatch.rows import (
 from headrace.server.gate import MONITORED
 from headrace.server.state import Server
 
-DEFAULT_USER: Final = b"default"
 _RESET: Final = Status(b"RESET")
 _FREE_FLAGS: Final = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY
 _FORGOTTEN_BY_RESET: Final = (
@@ -112,9 +112,7 @@ def reset(call: Call) -> object:
     session.db = server.data.dbs[0]
     session.resp3 = False
     session.name = b""
-    session.user = DEFAULT_USER
-    if server.config.requirepass:
-        session.special |= NEEDS_AUTH
+    welcome(session, server.users)
     return _RESET
 
 
@@ -125,7 +123,7 @@ def auth(call: Call) -> object:
     call.argv = redacted(call.name(), argv)
     if len(argv) > 3:
         raise CommandError(SYNTAX)
-    if len(argv) == 2 and not call.server.config.requirepass:
+    if len(argv) == 2 and call.server.users.default.no_password:
         raise CommandError(AUTH_WITHOUT_PASSWORD)
     authenticate(call, argv[1] if len(argv) == 3 else DEFAULT_USER, argv[-1])
     return OK
@@ -148,7 +146,7 @@ def hello(call: Call) -> object:
     session = call.session
     if credentials is not None:
         authenticate(call, credentials[0], credentials[1])
-    if session.special & NEEDS_AUTH:
+    if not session.authenticated:
         raise CommandError(HELLO_NEEDS_AUTH)
     if name is not None:
         session.name = name
@@ -198,17 +196,17 @@ def select(call: Call) -> object:
     return OK
 
 
-def authenticate(call: Call, user: bytes, password: bytes) -> None:
-    """Log the session in; there is one user, ``default``.
+def authenticate(call: Call, name: bytes, password: bytes) -> None:
+    """Log the session in.
 
     Raises: CommandError for a pair that does not fit.
     """
-    wanted = call.server.config.requirepass
-    if user != DEFAULT_USER or (wanted and not _compare_digest(password, wanted)):
-        call.server.statistics.counters.denied_authentications += 1
+    server = call.server
+    found = server.users.authenticated(name, password)
+    if found is None:
+        note_failed_login(server, call.session, call.argv, name)
         raise CommandError(WRONG_PASSWORD)
-    call.session.user = DEFAULT_USER
-    call.session.special &= ~NEEDS_AUTH
+    log_in(call.session, found, server.users)
 
 
 def stop_monitoring(server: Server, session: Session) -> None:

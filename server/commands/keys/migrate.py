@@ -64,12 +64,17 @@ class _Request:
             self.timeout_ms = _DEFAULT_TIMEOUT_MS
 
 
+_WORDS_OF_LOGIN: Final = {b"AUTH": 1, b"AUTH2": 2}
+
+
 def _keys(argv: list[bytes]) -> list[int]:
-    """Where the keys stand."""
-    if not argv[3]:
-        for at in range(_OPTIONS_AT, len(argv)):
-            if argv[at].upper() == b"KEYS":
-                return list(range(at + 1, len(argv)))
+    """Where the keys stand; nowhere if there is one besides those behind KEYS."""
+    at = _OPTIONS_AT
+    while at + 1 < len(argv):
+        option = argv[at].upper()
+        if option == b"KEYS":
+            return [] if argv[3] else list(range(at + 1, len(argv)))
+        at += 1 + _WORDS_OF_LOGIN.get(option, 0)
     return [3]
 
 

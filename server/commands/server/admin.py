@@ -1,4 +1,4 @@
-"""INFO, TIME, MONITOR, ROLE, REPLICAOF, SHUTDOWN, ACL WHOAMI: the server as a whole."""
+"""INFO, TIME, MONITOR, ROLE, REPLICAOF, SHUTDOWN: the server as a whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from headrace.compat.errors import (
 from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Verbatim
 from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING
-from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -26,7 +25,6 @@ from headrace.server.dispatch.rows import (
     NOSCRIPT,
     STALE,
     command,
-    container,
 )
 from headrace.server.durability.shutdown import ready_to_end
 from headrace.server.gate import MONITORED
@@ -122,18 +120,3 @@ def shutdown(call: Call) -> object:
     call.session.special |= CLOSING
     server.host.stop(0)
     return NO_REPLY
-
-
-container("ACL")
-
-
-@command("ACL|WHOAMI", arity=2, flags=NOSCRIPT | LOADING | STALE)
-def acl_whoami(call: Call) -> object:
-    """Reply: the name of this connection's user."""
-    return call.session.user
-
-
-@command("ACL|HELP", arity=2, flags=LOADING | STALE)
-def acl_help(call: Call) -> object:
-    """Reply: list of lines."""
-    return show_help(call)

@@ -13,19 +13,14 @@ from headrace.server.commands.help import show_help
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import has_keys, key_uses
 from headrace.server.dispatch.rows import (
-    ADMIN,
-    BLOCKING,
-    FAST,
     FLAG_NAMES,
     LOADING,
     NO_MANDATORY_KEYS,
-    PUBSUB,
-    READONLY,
     STALE,
     TABLE,
-    WRITE,
     Command,
     KeySpec,
+    acl_categories,
     command,
 )
 
@@ -33,37 +28,6 @@ if TYPE_CHECKING:
     from headrace.compat.doc_notation import Argument
 
 # In the order in which Redis lists them.
-_CATEGORIES: Final = (
-    "keyspace",
-    "read",
-    "write",
-    "set",
-    "sortedset",
-    "list",
-    "hash",
-    "string",
-    "array",
-    "bitmap",
-    "hyperloglog",
-    "geo",
-    "stream",
-    "pubsub",
-    "admin",
-    "fast",
-    "slow",
-    "blocking",
-    "dangerous",
-    "connection",
-    "transaction",
-    "scripting",
-)
-_CATEGORIES_OF_FLAG: Final = (
-    (WRITE, ("write",)),
-    (READONLY, ("read",)),
-    (ADMIN, ("admin", "dangerous")),
-    (PUBSUB, ("pubsub",)),
-    (BLOCKING, ("blocking",)),
-)
 _KEY_FLAGS: Final = (
     ("RO", b"RO"),
     ("RW", b"RW"),
@@ -77,16 +41,6 @@ _KEY_FLAGS: Final = (
     ("INCOMPLETE", b"incomplete"),
     ("VARIABLE_FLAGS", b"variable_flags"),
 )
-
-
-def acl_categories(row: Command) -> list[str]:
-    """The ACL categories of a command, without the ``@``: its own and those its flags bring."""
-    categories = set(row.acl)
-    for flag, names in _CATEGORIES_OF_FLAG:
-        if row.flags & flag:
-            categories.update(names)
-    categories.add("fast" if row.flags & FAST else "slow")
-    return [name for name in _CATEGORIES if name in categories]
 
 
 @command(
@@ -210,7 +164,7 @@ def _passes(row: Command, kind: bytes, wanted: bytes) -> bool:
     if kind == b"PATTERN":
         return matches(wanted, row.name, ignore_case=True)
     if kind == b"ACLCAT":
-        return wanted.lower() in [name.encode() for name in acl_categories(row)]
+        return wanted.lower() in acl_categories(row)
     return not kind  # no command of ours comes from a module
 
 
@@ -232,7 +186,7 @@ def _keys_of(request: list[bytes]) -> list[tuple[bytes, list[str]]]:
 
 def _info(row: Command) -> list[object]:
     flags: list[object] = [Status(name) for bit, name in FLAG_NAMES if row.flags & bit]
-    categories: list[object] = [Status(b"@" + name.encode()) for name in acl_categories(row)]
+    categories: list[object] = [Status(b"@" + name) for name in acl_categories(row)]
     tips: list[object] = [tip.encode() for tip in row.tips]
     specs: list[object] = [_key_spec(spec) for spec in row.keys]
     first, last, step = _plain_range(row)

@@ -28,6 +28,7 @@ from headrace.server.dispatch.rows import (
     container,
 )
 from headrace.server.gate import LOADING_DATA
+from headrace.server.loading.users import user_lines
 
 log: Final = logging.getLogger("headrace")
 
@@ -94,7 +95,7 @@ def config_rewrite(call: Call) -> object:
     if not config.file:
         raise CommandError(CONFIG_NO_FILE)
     try:
-        rewrite(config)
+        rewrite(config, user_lines(call.server))
     except OSError as error:
         reason = error.strerror or str(error)
         log.warning("CONFIG REWRITE failed: %s", reason)

@@ -38,6 +38,7 @@ from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
 from headrace.server.loading.reloading import reload_aof, reload_snapshot
+from headrace.server.loading.users import user_lines
 from headrace.storage.entry import Entry
 from headrace.storage.faces import face
 from headrace.storage.list.limits import PLAIN_THRESHOLD
@@ -264,7 +265,7 @@ def _reply_buffer(call: Call) -> object:
 
 def _rewrite_config(call: Call) -> object:
     try:
-        rewrite(call.server.config)
+        rewrite(call.server.config, user_lines(call.server))
     except OSError as error:
         reason = (error.strerror or str(error)).encode()
         raise CommandError(b"ERR CONFIG-REWRITE-FORCE-ALL failed: " + reason) from None

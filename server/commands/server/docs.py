@@ -16,9 +16,6 @@ _FLUSH: Final = "[flush-type(ASYNC@4.0.0 | SYNC@6.2.0)]"
 _FLUSH_HISTORY: Final = (("4.0.0", "ASYNC option."), ("6.2.0", "SYNC option."))
 
 DOCS: Final[dict[str, Doc]] = {
-    "acl": Doc(_GROUP, "6.0.0", _CONTAINER, "Holds the commands about users and their rights."),
-    "acl|help": Doc(_GROUP, "6.0.0", "O(1)", "Lists the ACL subcommands."),
-    "acl|whoami": Doc(_GROUP, "6.0.0", "O(1)", "Tells which user this connection acts as."),
     "bgrewriteaof": Doc(
         _GROUP, "1.0.0", "O(1)", "Starts writing a fresh, compact append-only file."
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isnan
 from typing import Final
 
+from headrace.compat.acl_errors import BY_DENIED, GET_DENIED
 from headrace.compat.errors import NOT_SORTABLE, SYNTAX, WRONGTYPE, CommandError
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.floats import parse_double
@@ -14,11 +15,13 @@ from headrace.server.commands.collections import store_result
 from headrace.server.commands.sorting.pattern import Pattern
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.permission import may_read_all_keys
 from headrace.server.dispatch.rows import (
     DENYOOM,
     MOVABLEKEYS,
     READONLY,
     WRITE,
+    Command,
     KeySpec,
     command,
 )
@@ -46,6 +49,18 @@ def sort_keys(argv: list[bytes]) -> list[int]:
     return found
 
 
+def _key_alone(argv: list[bytes]) -> list[int]:
+    """The key: SORT_RO stores nothing."""
+    return [1]
+
+
+def _may_look_up(call: Call) -> bool:
+    """Whether the client may read any key, because BY and GET can lead to any."""
+    row = call.row
+    assert isinstance(row, Command)
+    return may_read_all_keys(call.session.user, row, call.argv)
+
+
 class _Request:
     """``[BY pattern] [LIMIT offset count] [GET pattern ...] [ASC|DESC] [ALPHA] [STORE key]``.
 
@@ -54,7 +69,7 @@ class _Request:
         ordered: False where a BY without ``*`` leaves the elements as they are.
     """
 
-    def __init__(self, argv: list[bytes], stores: bool) -> None:
+    def __init__(self, call: Call, stores: bool) -> None:
         self.by: Pattern | None = None
         self.ordered = True
         self.offset = 0
@@ -63,11 +78,11 @@ class _Request:
         self.descending = False
         self.alpha = False
         self.target: bytes | None = None
-        args = Args(argv, 2)
+        args = Args(call.argv, 2)
         while args.left:
-            self._take(args, args.option(), stores)
+            self._take(call, args, args.option(), stores)
 
-    def _take(self, args: Args, option: bytes, stores: bool) -> None:
+    def _take(self, call: Call, args: Args, option: bytes, stores: bool) -> None:
         if option in (b"ASC", b"DESC"):
             self.descending = option == b"DESC"
         elif option == b"ALPHA":
@@ -81,7 +96,11 @@ class _Request:
             self.by = Pattern(args.word())
             if not self.by.varies:
                 self.ordered = False
+            elif not _may_look_up(call):
+                raise CommandError(BY_DENIED)
         elif option == b"GET":
+            if not _may_look_up(call):
+                raise CommandError(GET_DENIED)
             self.get.append(Pattern(args.word()))
         else:
             raise CommandError(SYNTAX)
@@ -179,7 +198,7 @@ def sort(call: Call) -> object:
 
     Reply: list of the elements, or of what GET finds; with STORE how many there are.
     """
-    request = _Request(call.argv, True)
+    request = _Request(call, True)
     elements = request.elements(call)
     if request.target is None:
         return _reply(call, request, elements)
@@ -198,11 +217,11 @@ def sort(call: Call) -> object:
     flags=READONLY | MOVABLEKEYS,
     keys=(_READ, _LOOKED_UP),
     acl=_ACL,
-    find_keys=sort_keys,
+    find_keys=_key_alone,
 )
 def sort_ro(call: Call) -> object:
     """Reply: as of SORT without STORE."""
-    request = _Request(call.argv, False)
+    request = _Request(call, False)
     return _reply(call, request, request.elements(call))
 
 

@@ -25,10 +25,12 @@ from headrace.server.dispatch.invoke import (
     alike_until,
     count_alike,
     count_call,
+    failed,
     invoke,
     run_alike,
     show_monitors,
 )
+from headrace.server.dispatch.permission import lost_line
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     FAST,
@@ -121,7 +123,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
     """Run requests of one command in order, those that are alike at once."""
     server = call.server
     session = call.session
-    handler = None if server.gate.reasons & MONITORED else row.run_alike
+    handler = None if server.gate.reasons & MONITORED or session.user.limited else row.run_alike
     started_ns = server.clock.read_ns()
     at = 0
     until = 0
@@ -142,7 +144,7 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
             count_alike(server, call, row, requests, at, count, spent_ns)
             at += count
         else:
-            replies.add(invoke(call, row, requests[at]), session.resp3)
+            replies.add(_run_one(call, row, requests[at]), session.resp3)
             server.changes.notify_listeners()
             ended_ns = server.clock.read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
@@ -150,6 +152,16 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
                 show_monitors(server, session, row, requests[at])
             at += 1
         started_ns = ended_ns
+
+
+def _run_one(call: Call, row: Command, argv: list[bytes]) -> object:
+    """Run a request, unless its user has lost the right since it was queued."""
+    session = call.session
+    if session.user.limited:
+        line = lost_line(call.server, session, row, argv)
+        if line:
+            return failed(call.server, row, line)
+    return invoke(call, row, argv)
 
 
 @command(

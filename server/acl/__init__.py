@@ -1,0 +1,1 @@
+"""Users: who they are, what they may do, and what was refused."""

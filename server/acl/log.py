@@ -1,0 +1,91 @@
+"""What ACL LOG shows: requests that were refused, and logins that failed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+AUTH: Final = b"auth"
+COMMAND: Final = b"command"
+KEY: Final = b"key"
+CHANNEL: Final = b"channel"
+
+TOPLEVEL: Final = b"toplevel"
+TRANSACTION: Final = b"multi"
+SCRIPT: Final = b"lua"
+
+_ALIKE_MS: Final = 60_000  # what is alike and not further apart is one entry
+_LOOKED_AT: Final = 10  # entries, the youngest, among which one that is alike is looked for
+
+
+class Entry:
+    """What was refused, and how often.
+
+    Args:
+        what: the command, key or channel.
+        client: how CLIENT LIST shows who asked.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        reason: bytes,
+        context: bytes,
+        what: bytes,
+        user: bytes,
+        client: bytes,
+        now_ms: int,
+    ) -> None:
+        self.number: Final = number
+        self.reason: Final = reason
+        self.context: Final = context
+        self.what: Final = what
+        self.user: Final = user
+        self.client = client
+        self.count = 1
+        self.created_ms: Final = now_ms
+        self.updated_ms = now_ms
+
+    def is_alike(self, other: Entry) -> bool:
+        """Whether the other one is the same, again."""
+        return (
+            self.reason == other.reason
+            and self.context == other.context
+            and abs(self.updated_ms - other.updated_ms) <= _ALIKE_MS
+            and self.what == other.what
+            and self.user == other.user
+        )
+
+
+class DenialLog:
+    """The youngest entries; the last one that happened comes first."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._next_number = 0
+
+    def add(
+        self,
+        reason: bytes,
+        context: bytes,
+        what: bytes,
+        user: bytes,
+        client: bytes,
+        now_ms: int,
+        limit: int,
+    ) -> None:
+        """Note one more, and forget what is beyond ``limit``."""
+        entries = self.entries
+        if limit > 0:
+            new = Entry(self._next_number, reason, context, what, user, client, now_ms)
+            for at, entry in enumerate(entries[:_LOOKED_AT]):
+                if entry.is_alike(new):
+                    del entries[at]
+                    entry.client = client
+                    entry.updated_ms = now_ms
+                    entry.count += 1
+                    new = entry
+                    break
+            else:
+                self._next_number += 1
+            entries.insert(0, new)
+        del entries[max(0, limit) :]

@@ -1,0 +1,277 @@
+"""The rules that make a user: ``on``, ``>password``, ``~key*``, ``+get``, ``-@admin`` and more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat.acl_errors import (
+    ALL_CHANNELS_ALREADY,
+    ALL_KEYS_ALREADY,
+    BAD_HASH,
+    NO_SUCH_PASSWORD,
+    SUBCOMMAND_WITH_WORD,
+    SYNTAX_ERROR,
+    UNKNOWN_COMMAND,
+)
+from headrace.protocol.inline import split_words
+from headrace.server.acl.commands import BOOK, CATEGORIES
+from headrace.server.acl.selector import READS, WRITES, ChannelPattern, KeyPattern, Selector
+from headrace.server.acl.user import User
+
+_SPACES: Final = b" \t\n\v\f\r\0"
+_HASH_DIGITS: Final = b"0123456789abcdef"
+_HASH_SIZE: Final = 64
+
+
+class RuleError(Exception):
+    """A rule that cannot be used; ``reason`` says why."""
+
+    def __init__(self, rule: bytes, reason: bytes) -> None:
+        super().__init__(reason.decode())
+        self.rule: Final = rule
+        self.reason: Final = reason
+
+
+class UnmatchedError(Exception):
+    """A selector that is not closed; ``word`` opens it."""
+
+    def __init__(self, word: bytes) -> None:
+        super().__init__()
+        self.word: Final = word
+
+
+def has_spaces(text: bytes) -> bool:
+    """Whether there is a space, a line break or a NUL in a name or a pattern."""
+    return any(char in _SPACES for char in text)
+
+
+def hashed(password: bytes) -> bytes:
+    """The SHA-256 of a password, as users keep it."""
+    from hashlib import sha256  # late: it loads OpenSSL, and few servers have passwords
+
+    return sha256(password).hexdigest().encode()
+
+
+def merged(words: list[bytes]) -> list[bytes]:
+    """The rules in a list of words: a selector may stand in several.
+
+    Raises: UnmatchedError.
+    """
+    rules: list[bytes] = []
+    opened: list[bytes] = []
+    for word in words:
+        if opened:
+            opened.append(word)
+            if word[-1:] == b")":
+                rules.append(b" ".join(opened))
+                opened = []
+        elif word[:1] == b"(" and word[-1:] != b")":
+            opened = [word]
+        else:
+            rules.append(word)
+    if opened:
+        raise UnmatchedError(opened[0])
+    return rules
+
+
+def check_rules(words: list[bytes]) -> None:
+    """Find out what is wrong with the rules of a user, whatever commands there are.
+
+    Raises: RuleError, UnmatchedError.
+    """
+    user = User(b"", False)
+    for rule in merged(words):
+        try:
+            change_user(user, rule, False)
+        except RuleError as error:
+            if error.reason != UNKNOWN_COMMAND:
+                raise
+
+
+def change_user(user: User, rule: bytes, all_channels: bool) -> None:
+    """Apply one rule to a user.
+
+    Args:
+        all_channels: whether ``reset`` gives a user all channels.
+
+    Raises: RuleError; then nothing has changed.
+    """
+    if not rule:
+        return
+    word = rule.lower()
+    sign = rule[:1]
+    if word in (b"on", b"off"):
+        user.enabled = word == b"on"
+    elif word in (b"sanitize-payload", b"skip-sanitize-payload"):
+        user.skips_checks = word == b"skip-sanitize-payload"
+    elif word in (b"nopass", b"resetpass"):
+        user.no_password = word == b"nopass"
+        user.passwords.clear()
+    elif sign in (b">", b"#"):
+        password = _password(rule, b">")
+        if password not in user.passwords:
+            user.passwords.append(password)
+        user.no_password = False
+    elif sign in (b"<", b"!"):
+        password = _password(rule, b"<")
+        if password not in user.passwords:
+            raise RuleError(rule, NO_SUCH_PASSWORD)
+        user.passwords.remove(password)
+    elif sign == b"(" and rule[-1:] == b")":
+        user.selectors.append(_selector(rule))
+    elif word == b"clearselectors":
+        del user.selectors[1:]
+    elif word == b"reset":
+        user.become(User(user.name, all_channels))
+    else:
+        _change_selector(user.selectors[0], rule)
+    user.settle()
+
+
+def _password(rule: bytes, plain: bytes) -> bytes:
+    """The hash that a rule has, or that of the password it has behind ``plain``."""
+    if rule[:1] == plain:
+        return hashed(rule[1:])
+    digits = rule[1:]
+    if len(digits) != _HASH_SIZE or any(char not in _HASH_DIGITS for char in digits):
+        raise RuleError(rule, BAD_HASH)
+    return digits
+
+
+def _selector(rule: bytes) -> Selector:
+    selector = Selector(False)
+    for inner in split_words(rule[1:-1]) or []:
+        try:
+            _change_selector(selector, inner)
+        except RuleError as error:
+            raise RuleError(rule, error.reason) from None
+    return selector
+
+
+def _change_selector(selector: Selector, rule: bytes) -> None:
+    word = rule.lower()
+    sign = rule[:1]
+    if word in (b"allkeys", b"~*"):
+        selector.all_keys = True
+        selector.keys.clear()
+    elif word == b"resetkeys":
+        selector.all_keys = False
+        selector.keys.clear()
+    elif word in (b"allchannels", b"&*"):
+        selector.all_channels = True
+        selector.channels.clear()
+    elif word == b"resetchannels":
+        selector.all_channels = False
+        selector.channels.clear()
+    elif word in (b"allcommands", b"+@all", b"nocommands", b"-@all"):
+        _set_all(selector, word in (b"allcommands", b"+@all"))
+    elif sign in (b"~", b"%"):
+        _add_keys(selector, rule)
+    elif sign == b"&":
+        _add_channels(selector, rule)
+    elif sign in (b"+", b"-"):
+        _change_commands(selector, rule)
+    else:
+        raise RuleError(rule, SYNTAX_ERROR)
+
+
+def _set_all(selector: Selector, allow: bool) -> None:
+    selector.all_commands = allow
+    selector.begins_with_all = allow
+    selector.commands = BOOK.names() if allow else set()
+    selector.first_words.clear()
+    selector.rules.clear()
+
+
+def _add_keys(selector: Selector, rule: bytes) -> None:
+    if selector.all_keys:
+        raise RuleError(rule, ALL_KEYS_ALREADY)
+    rights = READS | WRITES
+    signs = b""
+    text = rule[1:]
+    if rule[:1] == b"%":
+        signs, tilde, text = text.partition(b"~")
+        rights = 0
+        for sign in signs.upper():
+            right = {0x52: READS, 0x57: WRITES}.get(sign, 0)
+            if not right or rights & right:
+                raise RuleError(rule, SYNTAX_ERROR)
+            rights |= right
+        if not rights:
+            raise RuleError(rule, SYNTAX_ERROR)
+        if not tilde:
+            text = b""
+    if has_spaces(text):
+        raise RuleError(rule, SYNTAX_ERROR)
+    for pattern in selector.keys:
+        if pattern.text == text:
+            pattern.rights |= rights
+            return
+    selector.keys.append(KeyPattern(text, rights))
+
+
+def _add_channels(selector: Selector, rule: bytes) -> None:
+    if selector.all_channels:
+        raise RuleError(rule, ALL_CHANNELS_ALREADY)
+    text = rule[1:]
+    if has_spaces(text):
+        raise RuleError(rule, SYNTAX_ERROR)
+    if not any(each.text == text for each in selector.channels):
+        selector.channels.append(ChannelPattern(text))
+
+
+def _change_commands(selector: Selector, rule: bytes) -> None:
+    """``+name``, ``-name``, ``+container|sub``, ``+name|first-word``, ``+@category``."""
+    allow = rule[:1] == b"+"
+    name = rule[1:].lower()
+    if name[:1] == b"@":
+        if name[1:] not in CATEGORIES:
+            raise RuleError(rule, UNKNOWN_COMMAND)
+        for each in BOOK.of_category(name[1:]):
+            _set_command(selector, each, allow)
+    elif allow and b"|" in name:
+        _allow_part(selector, rule, name)
+    else:
+        if not BOOK.knows(name):
+            raise RuleError(rule, UNKNOWN_COMMAND)
+        _set_command(selector, name, allow)
+    _remember(selector, name, allow)
+
+
+def _allow_part(selector: Selector, rule: bytes, name: bytes) -> None:
+    """Allow a subcommand, or a command if a certain word is behind it."""
+    command, _, word = name.rpartition(b"|")
+    if not BOOK.knows(command):
+        raise RuleError(rule, UNKNOWN_COMMAND)
+    if b"|" in command:
+        raise RuleError(rule, SUBCOMMAND_WITH_WORD)
+    if not word:
+        raise RuleError(rule, SYNTAX_ERROR)
+    if BOOK.has_children(command):
+        if not BOOK.knows(name):
+            raise RuleError(rule, UNKNOWN_COMMAND)
+        _set_command(selector, name, True)
+        return
+    words = selector.first_words.setdefault(command, [])
+    if word not in words:
+        words.append(word)
+
+
+def _set_command(selector: Selector, name: bytes, allow: bool) -> None:
+    """Allow or forbid a command with all its subcommands."""
+    selector.first_words.pop(name, None)
+    for each in [name, *BOOK.children(name)]:
+        if allow:
+            selector.commands.add(each)
+        else:
+            selector.commands.discard(each)
+    if not allow:
+        selector.all_commands = False
+
+
+def _remember(selector: Selector, name: bytes, allow: bool) -> None:
+    """Put a rule behind the others, without those that it makes void."""
+    inner = name + b"|"
+    rules = [each for each in selector.rules if each[1:] != name and not each[1:].startswith(inner)]
+    rules.append((b"+" if allow else b"-") + name)
+    selector.rules = rules

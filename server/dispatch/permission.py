@@ -1,0 +1,200 @@
+"""Whether a user may run a request: the command, its keys and its channels.
+
+One selector of the user has to allow all of it. Where none does, what is refused is what came
+farthest: a channel, else a key, else the command.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import acl_errors
+from headrace.server.acl.log import AUTH, CHANNEL, COMMAND, KEY, TOPLEVEL, TRANSACTION
+from headrace.server.acl.selector import READS, WRITES, Selector
+from headrace.server.acl.user import User
+from headrace.server.clients.client_line import client_line
+from headrace.server.clients.session import IN_MULTI, Session
+from headrace.server.dispatch.key_specs import KeyUse, has_keys, key_uses
+from headrace.server.dispatch.rows import NO_AUTH, Command
+from headrace.server.state import Server
+
+_COMMAND: Final = 1
+_KEY: Final = 2
+_CHANNEL: Final = 3
+_REASONS: Final = (b"", COMMAND, KEY, CHANNEL)
+_LOST: Final = (b"", acl_errors.COMMAND_LOST, acl_errors.KEY_LOST, acl_errors.CHANNEL_LOST)
+_WRITING: Final = ("INSERT", "DELETE", "UPDATE")
+_PUBLISHING: Final = (b"publish", b"spublish")
+_SUBSCRIBING: Final = (b"subscribe", b"ssubscribe")
+_SUBSCRIBING_PATTERNS: Final = b"psubscribe"
+
+
+class Denial:
+    """What is refused of a request; ``position`` is that of the key or channel among its words."""
+
+    def __init__(self, kind: int, position: int) -> None:
+        self.kind: Final = kind
+        self.position: Final = position
+
+
+def denial_of(user: User, row: Command, argv: list[bytes]) -> Denial | None:
+    """What a user may not do of a request; None if it may do it all."""
+    if not user.limited:
+        return None
+    request = _Request(row, argv)
+    kind = _COMMAND
+    position = 0
+    for selector in user.selectors:
+        found = request.denied_by(selector)
+        if found is None:
+            return None
+        if found.kind > kind or (found.kind == kind and found.position > position):
+            kind = found.kind
+            position = found.position
+    return Denial(kind, position)
+
+
+def may_read_all_keys(user: User, row: Command, argv: list[bytes]) -> bool:
+    """Whether a user may run a request that reads keys which do not stand in it."""
+    if not user.limited:
+        return True
+    request = _Request(row, argv)
+    for selector in user.selectors:
+        if selector.allows_every_key(READS) and request.denied_by(selector) is None:
+            return True
+    return False
+
+
+def refused_line(
+    server: Server, session: Session, row: Command, argv: list[bytes], context: bytes = b""
+) -> bytes:
+    """Why the user of a session may not run a request, in the words of the reply; empty if it may.
+
+    What is refused is counted, and noted for ACL LOG.
+
+    Args:
+        context: where the request is made, as ACL LOG shows it; empty for the client itself.
+    """
+    user = session.user
+    denial = denial_of(user, row, argv)
+    if denial is None:
+        return b""
+    _note(server, session, row, argv, denial, context)
+    if denial.kind == _KEY:
+        return acl_errors.NO_KEY_PERMISSION
+    if denial.kind == _CHANNEL:
+        return acl_errors.NO_CHANNEL_PERMISSION
+    return b"NOPERM " + acl_errors.no_command_permission(user.name, row.name)
+
+
+def lost_line(server: Server, session: Session, row: Command, argv: list[bytes]) -> bytes:
+    """As ``refused_line``, for a request that was queued when the user still might run it."""
+    denial = denial_of(session.user, row, argv)
+    if denial is None:
+        return b""
+    _note(server, session, row, argv, denial, TRANSACTION)
+    return _LOST[denial.kind]
+
+
+def explained(user: User, row: Command, argv: list[bytes]) -> bytes:
+    """What a user may not do of a request, in full; empty if it may do it all."""
+    denial = denial_of(user, row, argv)
+    if denial is None:
+        return b""
+    if denial.kind == _KEY:
+        return acl_errors.no_key_permission(user.name, argv[denial.position])
+    if denial.kind == _CHANNEL:
+        return acl_errors.no_channel_permission(user.name, argv[denial.position])
+    return acl_errors.no_command_permission(user.name, row.name)
+
+
+def note_failed_login(server: Server, session: Session, argv: list[bytes], name: bytes) -> None:
+    """Count a wrong password, and note it for ACL LOG."""
+    server.statistics.counters.denied_authentications += 1
+    _write(server, session, argv, AUTH, b"", argv[0], name)
+
+
+def _note(
+    server: Server,
+    session: Session,
+    row: Command,
+    argv: list[bytes],
+    denial: Denial,
+    context: bytes,
+) -> None:
+    counters = server.statistics.counters
+    what = argv[denial.position]
+    if denial.kind == _KEY:
+        counters.denied_keys += 1
+    elif denial.kind == _CHANNEL:
+        counters.denied_channels += 1
+    else:
+        counters.denied_commands += 1
+        what = row.name
+    _write(server, session, argv, _REASONS[denial.kind], context, what, session.user.name)
+
+
+def _write(
+    server: Server,
+    session: Session,
+    argv: list[bytes],
+    reason: bytes,
+    context: bytes,
+    what: bytes,
+    name: bytes,
+) -> None:
+    if not context:
+        context = TRANSACTION if session.special & IN_MULTI else TOPLEVEL
+    now_ms = server.clock.now_ns // 1_000_000
+    line = client_line(session, now_ms, argv)
+    limit = server.config.acllog_max_len
+    server.denials.add(reason, context, what, name, line, now_ms, limit)
+
+
+class _Request:
+    """A request whose keys are looked for once, however many selectors are asked."""
+
+    def __init__(self, row: Command, argv: list[bytes]) -> None:
+        self._row: Final = row
+        self._argv: Final = argv
+        self._uses: list[KeyUse] | None = None
+
+    def denied_by(self, selector: Selector) -> Denial | None:
+        """What a selector does not allow."""
+        row = self._row
+        argv = self._argv
+        if not row.flags & NO_AUTH and not selector.allows_command(row.name, argv):
+            return Denial(_COMMAND, 0)
+        if not selector.all_keys and has_keys(row):
+            uses = self._uses
+            if uses is None:
+                uses = self._uses = key_uses(row, argv)
+            for use in uses:
+                if not selector.allows_key(argv[use.position], _rights(use.flags)):
+                    return Denial(_KEY, use.position)
+        if not selector.all_channels:
+            return self._denied_channel(selector)
+        return None
+
+    def _denied_channel(self, selector: Selector) -> Denial | None:
+        name = self._row.name
+        argv = self._argv
+        is_pattern = name == _SUBSCRIBING_PATTERNS
+        end = len(argv)
+        if name in _PUBLISHING:
+            end = 2
+        elif not (is_pattern or name in _SUBSCRIBING):
+            return None
+        for position in range(1, end):
+            if not selector.allows_channel(argv[position], is_pattern):
+                return Denial(_CHANNEL, position)
+        return None
+
+
+def _rights(flags: list[str]) -> int:
+    """The rights that are needed to do with a key what the flags of its spec say."""
+    rights = READS if "ACCESS" in flags else 0
+    for flag in _WRITING:
+        if flag in flags:
+            return rights | WRITES
+    return rights
