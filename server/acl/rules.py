@@ -178,7 +178,7 @@ def _change_selector(selector: Selector, rule: bytes) -> None:
 def _set_all(selector: Selector, allow: bool) -> None:
     selector.all_commands = allow
     selector.begins_with_all = allow
-    selector.commands = BOOK.names() if allow else set()
+    selector.commands = set()
     selector.first_words.clear()
     selector.rules.clear()
 
@@ -259,14 +259,15 @@ def _allow_part(selector: Selector, rule: bytes, name: bytes) -> None:
 
 def _set_command(selector: Selector, name: bytes, allow: bool) -> None:
     """Allow or forbid a command with all its subcommands."""
+    if selector.all_commands and not allow:
+        selector.all_commands = False
+        selector.commands = BOOK.names()
     selector.first_words.pop(name, None)
     for each in [name, *BOOK.children(name)]:
         if allow:
             selector.commands.add(each)
         else:
             selector.commands.discard(each)
-    if not allow:
-        selector.all_commands = False
 
 
 def _remember(selector: Selector, name: bytes, allow: bool) -> None:

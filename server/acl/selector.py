@@ -41,7 +41,7 @@ class Selector:
     Attributes:
         all_commands: without any exception.
         begins_with_all: ``+@all`` was the last rule about all commands, and not ``-@all``.
-        commands: names of those that are allowed; kept with ``all_commands``, too.
+        commands: names of those that are allowed, without ``all_commands``.
         first_words: of commands, not in ``commands``, that are allowed with these behind them.
         rules: about commands, after ``+@all`` or ``-@all``, in the form in which they are shown.
         all_keys, keys: the patterns, of which there are none with ``all_keys``.

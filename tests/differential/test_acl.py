@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.server.commands.documentation import documentation
-from support.client import Argument, RawClient
+from support.client import RawClient
 from support.fuzz.calls import Calls
 from support.process import Pair, RedisProcess, ServerProcess
 from support.random_acl import RandomRules
@@ -220,31 +220,29 @@ def test_trying_requests(users: Pair) -> None:
     users.both("ACL", "DRYRUN", "nosuch", "get", "a")
 
 
-class Login:
-    """A client of a user on both servers."""
+class Logins:
+    """Makes clients of a user ``u`` on both servers."""
 
-    def __init__(self, users: Pair, ours: ServerProcess, real: RedisProcess, rules: str) -> None:
-        self.users = users
-        users.both("ACL", "SETUSER", "u", "on", ">pw", *rules.split(" "))
-        self.pair = Pair.of(ours, real)
-        self.pair.both("AUTH", "u", "pw")
+    def __init__(self, users: Pair, ours: ServerProcess, real: RedisProcess) -> None:
+        self._users = users
+        self._ours = ours
+        self._real = real
+        self.made: list[Pair] = []
 
-    def both(self, *words: Argument) -> bytes:
-        return self.pair.both(*words)
+    def __call__(self, rules: str) -> Pair:
+        self._users.both("ACL", "SETUSER", "u", "on", ">pw", *rules.split(" "))
+        pair = Pair.of(self._ours, self._real)
+        self.made.append(pair)
+        pair.both("AUTH", "u", "pw")
+        return pair
 
 
 @pytest.fixture
-def login(users: Pair, server: ServerProcess, redis_server: RedisProcess) -> Iterator[type[Login]]:
-    made: list[Login] = []
-
-    class Here(Login):
-        def __init__(self, rules: str) -> None:
-            super().__init__(users, server, redis_server, rules)
-            made.append(self)
-
-    yield Here  # type: ignore[misc]
-    for each in made:
-        each.pair.close()
+def login(users: Pair, server: ServerProcess, redis_server: RedisProcess) -> Iterator[Logins]:
+    logins = Logins(users, server, redis_server)
+    yield logins
+    for pair in logins.made:
+        pair.close()
 
 
 def test_logging_in(users: Pair, server: ServerProcess, redis_server: RedisProcess) -> None:
@@ -293,8 +291,8 @@ def compare_logs(users: Pair) -> None:
     assert seen[0] == seen[1]
 
 
-def test_refused(login: type[Login], users: Pair) -> None:
-    client = login("+@read +config|get +client|id +multi +exec +discard ~a* %R~b &x")  # type: ignore[call-arg]
+def test_refused(login: Logins, users: Pair) -> None:
+    client = login("+@read +config|get +client|id +multi +exec +discard ~a* %R~b &x")
     for words in (
         "GET a1",
         "GET c",
@@ -328,8 +326,8 @@ def test_refused(login: type[Login], users: Pair) -> None:
     users.both("ACL", "LOG")
 
 
-def test_rights_lost_between_multi_and_exec(login: type[Login], users: Pair) -> None:
-    client = login("+@all ~* &*")  # type: ignore[call-arg]
+def test_rights_lost_between_multi_and_exec(login: Logins, users: Pair) -> None:
+    client = login("+@all ~* &*")
     client.both("MULTI")
     for words in ("INCR n", "GET a", "PUBLISH c m", "GET n"):
         client.both(*words.split(" "))
@@ -338,9 +336,9 @@ def test_rights_lost_between_multi_and_exec(login: type[Login], users: Pair) -> 
     compare_logs(users)
 
 
-def test_sort_by_what_may_not_be_read(login: type[Login], users: Pair) -> None:
+def test_sort_by_what_may_not_be_read(login: Logins, users: Pair) -> None:
     users.both("RPUSH", "l", "2", "1")
-    client = login("+@all ~l*")  # type: ignore[call-arg]
+    client = login("+@all ~l*")
     requests = (
         "SORT l BY w*",
         "SORT l GET w*",
@@ -360,11 +358,11 @@ def test_sort_by_what_may_not_be_read(login: type[Login], users: Pair) -> None:
         client.both(*words.split(" "))
 
 
-def test_errors_are_counted(users: Pair, login: type[Login]) -> None:
+def test_errors_are_counted(users: Pair, login: Logins) -> None:
     denied = [_denied(client) for client in (users.ours, users.real)]
     for client in (users.ours, users.real):
         client.call("CONFIG", "RESETSTAT")
-    limited = login("+get +exec +multi ~a &c +publish")  # type: ignore[call-arg]
+    limited = login("+get +exec +multi ~a &c +publish")
     for words in (
         "GET a",
         "GET b",
@@ -408,7 +406,9 @@ def test_keys_of_calls_by_chance(users: Pair) -> None:
     """Whoever may not use the keys of a call is told so, whatever the call looks like."""
     chance = random.Random(int(os.environ.get("HEADRACE_ACL_SEED", "1")))
     containers = {name.partition("|")[0] for name in DOCS if "|" in name}
-    theirs = _names(users.real, [*users.real.call_parsed("ACL", "CAT")])  # type: ignore[misc]
+    categories = users.real.call_parsed("ACL", "CAT")
+    assert isinstance(categories, list)
+    theirs = _names(users.real, categories)
     names = sorted(name for name in set(DOCS) - containers if name.encode() in theirs)
     calls = Calls(chance, names, 0.25)
     users.both("ACL", "SETUSER", "none", "+@all", "&*")
