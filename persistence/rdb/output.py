@@ -5,17 +5,20 @@ Strings are written as they are, or as integers where they spell short ones, and
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final
+
+from librt.strings import BytesWriter, write_f64_le
 
 from headrace.persistence.rdb.listpack import spelled
 from headrace.persistence.rdb.opcodes import NOTE
 
-_DOUBLE: Final = Struct("<d")
 _LONGEST_INTEGER: Final = 11  # of a text that is written as one
 _INTEGER_BYTES: Final = (1, 2, 4)
 _AS_INTEGER: Final = 0xC0
-_JOINED_BYTES: Final = 1 << 14
+_ONE_BYTE: Final = 1 << 6  # lengths below take one byte
+_DOUBLE_BYTES: Final = 8
+_JOINED_BYTES: Final = 1 << 14  # at least, of a piece that is kept as it comes
+_PIECE_BYTES: Final = 1 << 16  # about, of one that others are joined to
 
 
 class RdbOutput:
@@ -34,16 +37,25 @@ class RdbOutput:
         self.version: Final = version
         self.size_bytes = 0
         self.notes: list[bytes] = []
-        self._made: list[bytes] = []
+        self._made: list[bytes] = []  # before what is in ``_joined``
+        self._joined = BytesWriter()
 
     def raw(self, data: bytes) -> None:
         """Add bytes as they are."""
-        self._made.append(data)
-        self.size_bytes += len(data)
+        size = len(data)
+        self.size_bytes += size
+        if size >= _JOINED_BYTES:
+            self._end_piece()
+            self._made.append(data)
+            return
+        self._joined.write(data)
+        if len(self._joined) >= _PIECE_BYTES:
+            self._end_piece()
 
     def byte(self, number: int) -> None:
         """Add one byte."""
-        self.raw(bytes([number]))
+        self._joined.append(number)
+        self.size_bytes += 1
 
     def little(self, number: int, size: int) -> None:
         """Add a number in ``size`` bytes, lowest first; one below 0 as its complement."""
@@ -51,19 +63,24 @@ class RdbOutput:
 
     def double(self, number: float) -> None:
         """Add a double."""
-        self.raw(_DOUBLE.pack(number))
+        write_f64_le(self._joined, number)
+        self.size_bytes += _DOUBLE_BYTES
 
     def length(self, number: int) -> None:
         """Add a length, or another number from 0 to 2^64 - 1."""
-        self.raw(length(number))
+        if number < _ONE_BYTE:
+            self.byte(number)
+        else:
+            self.raw(length(number))
 
     def string(self, text: bytes) -> None:
         """Add a string."""
-        if len(text) <= _LONGEST_INTEGER:
+        size = len(text)
+        if size <= _LONGEST_INTEGER:
             number = spelled(text)
             if number is not None and self._integer(number):
                 return
-        self.raw(length(len(text)))
+        self.length(size)
         self.raw(text)
 
     def write_notes(self, notes: list[bytes]) -> None:
@@ -88,24 +105,22 @@ class RdbOutput:
 
     def take(self) -> list[bytes]:
         """What has been added since the last call; short pieces are joined."""
-        made: list[bytes] = []
-        short: list[bytes] = []
-        for piece in self._made:
-            if len(piece) < _JOINED_BYTES:
-                short.append(piece)
-            else:
-                made.append(b"".join(short))
-                made.append(piece)
-                short = []
-        made.append(b"".join(short))
+        self._end_piece()
+        made = self._made
         self._made = []
         self.size_bytes = 0
-        return [piece for piece in made if piece]
+        return made
+
+    def _end_piece(self) -> None:
+        """Let what has been joined be a piece."""
+        if len(self._joined):
+            self._made.append(self._joined.getvalue())
+            self._joined.truncate(0)
 
 
 def length(number: int) -> bytes:
     """A length as RDB has it."""
-    if number < 1 << 6:
+    if number < _ONE_BYTE:
         return bytes([number])
     if number < 1 << 14:
         return bytes([0x40 | number >> 8, number & 0xFF])
