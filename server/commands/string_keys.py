@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.compat.errors import STRING_TOO_LONG, WRONGTYPE, CommandError
 from headrace.server.clients.session import REPLAY
 from headrace.server.dispatch.call import Call
 from headrace.storage.entry import Entry
 from headrace.storage.string.string import string_bytes
+
+_ZEROS: Final = bytes(1 << 16)
 
 
 def string_at(call: Call, key: bytes) -> bytes | None:
@@ -48,6 +52,17 @@ def in_place(call: Call, found: Entry) -> bytearray:
         value = bytearray(string_bytes(value) or b"")
         call.db.replace(found.key, value, call.now_ms)
     return value
+
+
+def lengthen(target: bytearray, size: int) -> None:
+    """Fill a string up with zeros to at least ``size`` bytes.
+
+    One short piece of zeros is added again and again, because a long one would have to be made.
+    """
+    lacking = size - len(target)
+    while lacking > 0:
+        target += _ZEROS[:lacking]
+        lacking -= len(_ZEROS)
 
 
 def check_length(call: Call, size: int) -> None:

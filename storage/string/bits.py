@@ -18,6 +18,8 @@ from typing import Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
+from headrace.storage.packed.buffer import empty_buffer
+
 AND: Final = 0
 OR: Final = 1
 XOR: Final = 2
@@ -236,7 +238,7 @@ def combine(operation: int, left: bytes, right: bytes) -> bytes:
     if not _COMPILED:
         return _combine_plainly(operation, left, right)
     common = min(len(left), len(right))
-    result = BytesWriter()
+    result = empty_buffer()
     whole = common & -_WORD
     _combine_words(result, operation, left, right, whole)
     for at in range(whole, common):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -95,6 +96,45 @@ def test_combined(client: RawClient) -> None:
         assert client.call_parsed("GET", "to") == result, operation
     assert client.call_parsed("BITOP", "and", "to", "x", "y") == 0
     assert client.call_parsed("EXISTS", "to") == 0
+
+
+@pytest.mark.parametrize("operation", ["AND", "OR", "XOR", "NOT", "DIFF", "DIFF1", "ANDOR", "ONE"])
+def test_combined_where_strings_are_long(client: RawClient, operation: str) -> None:
+    """Also where some end long before others, within a word, and one was written into."""
+    drawn = random.Random(operation)
+    texts = [drawn.randbytes(size) for size in (100_003, 70_001, 32_768)]
+    for name, text in zip("abc", texts, strict=True):
+        client.call("SET", name, text)
+    client.call("SETRANGE", "b", 0, texts[1][:5])
+    size = 1 if operation == "NOT" else 3
+    first, *others = [int.from_bytes(text.ljust(100_003, b"\0"), "big") for text in texts[:size]]
+    whole = (1 << 8 * 100_003) - 1
+    any_other = others[0] | others[1] if others else 0
+    expected = {
+        "AND": lambda: first & others[0] & others[1],
+        "OR": lambda: first | any_other,
+        "XOR": lambda: first ^ others[0] ^ others[1],
+        "NOT": lambda: first ^ whole,
+        "DIFF": lambda: first & ~any_other,
+        "DIFF1": lambda: any_other & ~first,
+        "ANDOR": lambda: first & any_other,
+        "ONE": lambda: (first ^ others[0] ^ others[1]) & ~(first & others[0] & others[1]),
+    }[operation]()
+    assert client.call_parsed("BITOP", operation, "to", *"abc"[:size]) == 100_003
+    assert client.call_parsed("GET", "to") == expected.to_bytes(100_003, "big")
+    assert client.call_parsed("BITOP", operation, "a", *"abc"[:size]) == 100_003
+    assert client.call_parsed("GET", "a") == expected.to_bytes(100_003, "big")
+
+
+@pytest.mark.parametrize("there", ["", "short", "x" * 100_000])
+def test_far_behind_the_end(client: RawClient, there: str) -> None:
+    if there:
+        client.call("SET", "bits", there)
+        client.call("SET", "text", there)
+    assert client.call_parsed("SETBIT", "bits", 8 * 300_001 + 7, 1) == 0
+    assert client.call_parsed("GET", "bits") == there.encode().ljust(300_001, b"\0") + b"\x01"
+    assert client.call_parsed("SETRANGE", "text", 300_001, "end") == 300_004
+    assert client.call_parsed("GET", "text") == there.encode().ljust(300_001, b"\0") + b"end"
 
 
 def test_fields(client: RawClient) -> None:

@@ -9,10 +9,10 @@ from headrace.compat.bitmap_errors import NOT_ONE_SOURCE, too_few_sources
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.server.commands.bitmaps.events import COMBINED
 from headrace.server.commands.storing import store
-from headrace.server.commands.string_keys import string_at
+from headrace.server.commands.string_keys import buffer_at
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, WRITE, KeySpec, command
-from headrace.storage.string.bits import AND, AND_NOT, OR, XOR, combine, complement
+from headrace.storage.string.bits import AND, AND_NOT, OR, XOR, combine, complement, piece
 
 
 @command(
@@ -36,14 +36,17 @@ def bitop(call: Call) -> object:
         raise CommandError(NOT_ONE_SOURCE)
     if name in _OF_TWO and len(argv) < 5:
         raise CommandError(too_few_sources(name))
-    sources = [string_at(call, key) or b"" for key in argv[3:]]
+    sources = [buffer_at(call, key) or b"" for key in argv[3:]]
     size = max([len(source) for source in sources])
     target = argv[2]
     if not size:
         call.delete(target, expired_too=True)
         return 0
     # Written into on purpose: as in Redis, the result is ``raw`` whatever it spells.
-    store(call, target, bytearray(operation(sources)))
+    result = bytearray()
+    for at in range(0, size, _PIECE_BYTES):
+        result += operation([piece(source, at, at + _PIECE_BYTES) for source in sources])
+    store(call, target, result)
     call.changed(target, COMBINED, argv)
     return size
 
@@ -106,4 +109,5 @@ _OPERATIONS: Final[dict[bytes, Callable[[list[bytes]], bytes]]] = {
     b"ANDOR": _andor,
     b"ONE": _one,
 }
+_PIECE_BYTES: Final = 1 << 15  # of each source: few enough to stay in the processor's caches
 _OF_TWO: Final = (b"DIFF", b"DIFF1", b"ANDOR")

@@ -6,7 +6,7 @@ from headrace.compat.bitmap_errors import BIT_OFFSET
 from headrace.compat.errors import CommandError
 from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.server.clients.session import REPLAY
-from headrace.server.commands.string_keys import in_place, writable
+from headrace.server.commands.string_keys import in_place, lengthen, writable
 from headrace.server.dispatch.call import Call
 
 
@@ -55,7 +55,5 @@ class Target:
             call.put(key, self.bits)
             return
         self.bits = in_place(call, found)
-        lacking = size - len(self.bits)
-        self.grown = lacking > 0
-        if self.grown:
-            self.bits += bytes(lacking)
+        self.grown = size > len(self.bits)
+        lengthen(self.bits, size)

@@ -14,7 +14,7 @@ from headrace.compat.errors import (
 )
 from headrace.compat.long_double import LongDouble
 from headrace.compat.numbers import INT64_MAX, INT64_MIN, encode_string, parse_integer
-from headrace.server.commands.string_keys import check_length, in_place, writable
+from headrace.server.commands.string_keys import check_length, in_place, lengthen, writable
 from headrace.server.commands.strings.events import (
     APPENDED,
     INCREASED,
@@ -154,12 +154,11 @@ def setrange(call: Call) -> object:
         return 0 if found is None else string_length(found.value)
     check_length(call, offset + len(value))
     if found is None:
-        target = bytearray()
+        target = bytearray(offset + len(value))
         call.put(key, target)
     else:
         target = in_place(call, found)
-    if offset > len(target):
-        target += bytes(offset - len(target))
+        lengthen(target, offset)
     target[offset : offset + len(value)] = value
     call.changed(key, RANGE_SET, call.argv)
     return len(target)
