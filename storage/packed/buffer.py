@@ -16,6 +16,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.out = BytesWriter()
+        self.other = BytesWriter()
 
 
 _kept: Final = _Kept()
@@ -27,6 +28,16 @@ def empty_buffer() -> BytesWriter:
     if len(out) > _KEPT_BYTES:
         out = BytesWriter()
         _kept.out = out
+    out.truncate(0)
+    return out
+
+
+def other_buffer() -> BytesWriter:
+    """Another one, for what is put together at the same time."""
+    out = _kept.other
+    if len(out) > _KEPT_BYTES:
+        out = BytesWriter()
+        _kept.other = out
     out.truncate(0)
     return out
 

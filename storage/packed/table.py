@@ -37,7 +37,7 @@ from librt.strings import read_f64_le, read_i32_le, read_i64_le, write_f64_le
 from librt.vecs import append, vec
 from mypy_extensions import i64, mypyc_attr
 
-from headrace.storage.packed.buffer import empty_buffer, with_score
+from headrace.storage.packed.buffer import empty_buffer, other_buffer, with_score
 from headrace.storage.packed.hashing import hash_of, mixed
 from headrace.storage.packed.strings import (
     END_BYTES,
@@ -421,7 +421,8 @@ class Table:
         mask = self._mask
         old = new & (mask >> 1)
         bucket = self._bucket(old)
-        parts: list[list[bytes]] = [[], []]
+        stay = empty_buffer()
+        move = other_buffer()
         end: i64 = len(bucket)
         first: i64 = 0  # of the elements since then that go together
         side: i64 = 0
@@ -440,14 +441,14 @@ class Table:
             other: i64 = 1 if hashed & mask == new else 0
             if other != side:
                 if at > first:
-                    parts[side].append(bucket[first:at])
+                    (move if side else stay).write(bucket[first:at])
                 first = at
                 side = other
             at = _end_of_rest(bucket, start + size + END_BYTES, self.kind)
         if at > first:
-            parts[side].append(bucket[first:at])
-        self._own(old >> _SHIFT)[old & _WITHIN] = b"".join(parts[0])
-        self._append(b"".join(parts[1]))
+            (move if side else stay).write(bucket[first:at])
+        self._own(old >> _SHIFT)[old & _WITHIN] = stay.getvalue()
+        self._append(move.getvalue())
         self.buckets += 1
 
     def _append(self, bucket: bytes) -> None:
