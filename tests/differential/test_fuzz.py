@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ from support.fuzz.payloads import Payloads, payloads_in
 from support.fuzz.play import Difference
 from support.fuzz.shrink import shortest, smallest
 from support.fuzz.steps import Sessions, Step, call, drop, tick
+from support.judges import missing, present
 
 DOCS = documentation()
 
@@ -143,6 +145,43 @@ def test_servers_are_made_alike_after_chance() -> None:
     assert not turns_large((b"RESTORE", b"k", b"0", b"x" * 65))
     assert turns_large((b"CONFIG", b"SET", b"set-max-intset-entries", b"5"))
     assert not turns_large((b"SADD", b"k", b"x" * 64))
+
+
+@pytest.fixture(scope="module")
+def older_duel() -> Iterator[Duel]:
+    program = next((judge.program() for judge in present() if judge.follows == (8, 0)), None)
+    if program is None:
+        missing("no Redis 8.0: `make judges` fetches it")
+    with Duel(program) as duel:
+        yield duel
+
+
+@pytest.mark.judge
+def test_what_an_older_judge_lacks_is_not_called(duel: Duel, older_duel: Duel) -> None:
+    assert {"arset", "himport|set", "dump"}.isdisjoint(older_duel.names())
+    assert {"arset", "himport|set", "dump"} <= duel.names()
+    for words, known in (
+        ("set k v IFEQ w", False), ("set k v XX", True), ("set k ifeq", False),
+        ("xadd s IDMPAUTO p * f v", False), ("xadd s NOMKSTREAM * f v", True),
+        ("hexpire h 5 NX FIELDS 1 f", True), ("hexpire h 5 FIELDS 1 f NX", False),
+        ("hexpire h 0 FIELDS 1 f", False), ("hsetex h FNX EX 5 FIELDS 1 f v", True),
+        ("hgetex FIELDS FIELDS 1 f", True), ("hgetex FIELDS 1 f", False),
+        ("set k v PXAT 1800000000001", False), ("set k v PXAT 1900000000000", True),
+        ("zcount z (0x10 1", False), ("zcount z 1 (2", True),
+        ("zrange z 0 1 byscore limit -1 2", False), ("", True),
+    ):  # fmt: skip
+        call = tuple(words.encode().split())
+        assert older_duel.older.lacks(call) != known, words
+        assert not duel.older.lacks(call)
+
+
+@pytest.mark.slow
+@pytest.mark.judge
+@pytest.mark.parametrize("family", ["list", "hash", "set", "sorted-set", "string", "stream"])
+def test_drills_beside_an_older_judge(older_duel: Duel, family: str) -> None:
+    fuzz = Fuzz(older_duel, seed=1, only=[family])
+    fuzz.run(4_000, drills=True)
+    assert not fuzz.scripts, fuzz.scripts[0]
 
 
 @pytest.mark.slow

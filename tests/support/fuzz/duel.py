@@ -15,6 +15,7 @@ from headrace.server.commands.documentation import documentation
 from support.client import parse
 from support.clock import Clock
 from support.fuzz.extremes import ALL, Extremes
+from support.fuzz.older import Older
 from support.fuzz.play import Difference, Player
 from support.fuzz.shrink import shortest
 from support.fuzz.steps import Sessions, Step
@@ -63,6 +64,8 @@ class Duel:
     def __enter__(self) -> Self:
         try:
             self.player = Player(self._ours.start(), self._real.start(), self._clock)
+            self.older = Older(self.player.real)
+            self.player.changed = self.older.known
         except BaseException:
             self._end()
             raise
@@ -88,10 +91,10 @@ class Duel:
         self._ours.check_log()
 
     def names(self) -> set[str]:
-        """The commands that both servers know."""
+        """The commands that both servers know, and that can be compared."""
         listed = parse(self.player.real.call("COMMAND", "LIST"))
         assert isinstance(listed, list)
-        return {name.decode() for name in listed} & set(DOCS)
+        return {name.decode() for name in listed} & set(DOCS) - set(self.older.uncalled)
 
     def fails(self, steps: list[Step]) -> Difference | None:
         """The difference that these steps show, if any."""
@@ -139,7 +142,7 @@ class Fuzz:
         names = duel.names()
         if only:
             names = {name for name in names if DOCS[name].group in (*only, "generic")}
-        self._sessions: Final = Sessions(seed, names)
+        self._sessions: Final = Sessions(seed, names, duel.older.lacks)
         self._met: Final[Counter[tuple[str, ...]]] = Counter()
         self._told: Final[set[tuple[str, ...]]] = set()
         self.scripts: list[str] = []

@@ -509,6 +509,7 @@ def reason(
     waited: bool = False,
     large: bool = False,
     packed: bool = False,
+    changed: tuple[Known, ...] = (),
 ) -> str | None:
     """Why two replies may differ, or None when they must not.
 
@@ -516,12 +517,13 @@ def reason(
         waited: somebody has waited in this session.
         large: a collection may have turned large in it.
         packed: and such a one may have been packed anew.
+        changed: what else is known, because the judge is an older one.
     """
     try:
         our_value, real_value = parse(ours), parse(real)
     except (ValueError, AssertionError, IndexError, TypeError):
         return None
-    for known in (*KNOWN, *[WAITED] * waited, *[LARGE] * large, *[PACKED] * packed):
+    for known in (*KNOWN, *changed, *[WAITED] * waited, *[LARGE] * large, *[PACKED] * packed):
         if known.meant(words, our_value, real_value):
             return known.reason
     return None

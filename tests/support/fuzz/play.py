@@ -133,6 +133,7 @@ class Player:
         self._counts_alike = True
         self._events = next(events for events in _EVENTS if self._both_know(events))
         self.calls = 0
+        self.changed: tuple[known.Known, ...] = ()  # since the judge
         self.tolerated: dict[str, int] = {}
         for side in self.sides:
             side.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
@@ -352,7 +353,9 @@ class Player:
         reason = None
         if words:
             packed = self._packed_large or (self._large and _RESTORED in words)
-            reason = known.reason(words, ours, real, self._somebody_waited, self._large, packed)
+            reason = known.reason(
+                words, ours, real, self._somebody_waited, self._large, packed, self.changed
+            )
         if reason is None:
             raise Difference(place, "reply", ours, real, words)
         self._tolerate(reason)

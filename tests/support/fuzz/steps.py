@@ -6,6 +6,7 @@ may look on, so that requests that are alike may be run at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -22,6 +23,7 @@ _NEEDED: Final = {  # in each session, as far as its families are called
     "xadd", "xreadgroup", "xgroup|create", "set", "rpush", "hset", "sadd", "zadd", "pfadd",
     "geoadd", "arset", "setbit",
 }  # fmt: skip
+Words = tuple[bytes, ...]
 ID_OF: Final = b"{id:%d}"  # stands for what CLIENT ID says to one of the connections
 
 
@@ -98,19 +100,28 @@ def _odd(words: list[bytes]) -> bool:
     return name in (b"MULTI", b"EXEC", b"DISCARD", b"RESET", b"QUIT") or b"SUBSCRIBE" in name
 
 
+def knows_all(_: Words) -> bool:
+    """The newest judge lacks nothing."""
+    return False
+
+
 class Sessions:
     """Makes sessions by chance.
 
     Args:
         seed: the same number makes the same sessions, and each session has its number.
         names: the commands that both servers know.
+        lacks: whether the judge does not know what a call asks for.
 
     Attributes:
         names: those that are called.
     """
 
-    def __init__(self, seed: int, names: set[str]) -> None:
+    def __init__(
+        self, seed: int, names: set[str], lacks: Callable[[Words], bool] = knows_all
+    ) -> None:
         self._seed: Final = seed
+        self._lacks: Final = lacks
         self.names: Final = names - set(known.SPARED)
 
     def session(self, number: int, length: int) -> list[Step]:
@@ -119,7 +130,7 @@ class Sessions:
         maker = _Session(chance, Calls(chance, self._some(chance)))
         steps = maker.opening()
         while len(steps) < length:
-            steps += _levelled(maker.steps())
+            steps += self._levelled(maker.steps())
         return steps
 
     def drill(self, number: int, length: int) -> list[Step]:
@@ -128,7 +139,7 @@ class Sessions:
         maker = _Session(chance, Calls(chance, self._some(chance)))
         steps = [alone(), *maker.opening()]
         while len(steps) < length:
-            steps += _levelled(maker.batch())
+            steps += self._levelled(maker.batch())
         return steps
 
     def _some(self, chance: Random) -> set[str]:
@@ -138,17 +149,16 @@ class Sessions:
         every = Calls(chance, self.names)
         return {every.any_name() for _ in range(chance.choice((4, 8, 12)))} | _NEEDED & self.names
 
-
-def _levelled(steps: list[Step]) -> list[Step]:
-    """The steps but for those to avoid; the servers are made alike after what depends on chance."""
-    made = []
-    for step in steps:
-        if known.avoided(step.words) is None:
-            levelled = known.levelled(step.words)
-            made.append(step)
-            if levelled is not None:
-                made.append(step.with_words(levelled))
-    return made
+    def _levelled(self, steps: list[Step]) -> list[Step]:
+        """The steps but for those to avoid; servers are made alike after what is by chance."""
+        made = []
+        for step in steps:
+            if known.avoided(step.words) is None and not self._lacks(step.words):
+                levelled = known.levelled(step.words)
+                made.append(step)
+                if levelled is not None:
+                    made.append(step.with_words(levelled))
+        return made
 
 
 class _Session:
