@@ -135,7 +135,9 @@ def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
     if session.special & LIMITED:
         line = refused_line(server, session, row, waiter.parked.argv)
         if line:
-            server.end_wait(session, ErrorReply(line))
+            row.rejected_calls += 1
+            server.statistics.counters.count_error(line)
+            server.clients.unpark(session, ErrorReply(line))
             return None
     call = dispatcher.call
     call.session = session

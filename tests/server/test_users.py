@@ -126,6 +126,7 @@ def test_who_waits_is_looked_at_again(fresh_server: Factory, guests: Guests) -> 
     assert client.read() == b"-NOPERM User u has no permissions to run the 'blpop' command\r\n"
     assert server.call("LLEN", "k") == 1
     assert server.info("clients")["blocked_clients"] == "0"
+    assert "calls=0,usec=0,usec_per_call=0.00,rejected_calls=1" in server.info()["cmdstat_blpop"]
     assert client.call("LPOP", "k") == b"$1\r\nv\r\n"
 
 
