@@ -93,6 +93,7 @@ STAYS_PYTHON = {
         "server/info/latency_report.py",
     ),
     "waits in coroutines that are cancelled at the end": ("server/regions/link.py",),
+    "runs while a script holds everything up, and heeds signals": ("server/net/while_busy.py",),
     "asks compiled modules to do the work": (
         "server/tools/check.py",
         "server/tools/cli.py",
@@ -542,7 +543,8 @@ building = any(word in sys.argv for word in ("bdist_wheel", "build", "build_ext"
 setup(
     packages=sorted(packages()),
     package_dir=packages(),
-    include_package_data=False,  # of what sdist takes, the wheel needs the modules alone
+    include_package_data=False,  # of what sdist takes, the wheel needs the modules alone, and this
+    package_data={"headrace.server.scripting.lua": ["*.lua"]},
     ext_modules=extensions() if building else [],
     cmdclass={"build_ext": ParallelBuildExt, "tree": LinkTree},
     options={

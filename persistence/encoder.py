@@ -23,6 +23,10 @@ class Encoder:
     def begin(self) -> None:
         """Make what stands at the head of the file."""
 
+    def add_library(self, code: bytes) -> None:
+        """Take a library of functions, in front of all keys."""
+        raise NotImplementedError
+
     def add(self, key: FrozenKey) -> bool:
         """Take a key; True when more is to be done for it, so that ``more`` is to be called.
 

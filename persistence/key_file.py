@@ -37,6 +37,10 @@ class _Passing(SoundDecoder):
             if self._index >= self._taker.databases:
                 raise self.malformed(f"a database below {self._taker.databases}")
 
+    def take_library(self, code: bytes) -> None:
+        """A library of functions is complete."""
+        self._taker.take_library(code)
+
     def place(self, key: bytes, value: object, expire_ms: int) -> None:
         """A key is complete."""
         self.keys += 1
@@ -105,6 +109,10 @@ class KeyFile(KeyTaker):
         """See ``KeyTaker``."""
         self._refuse_doubled(self._names.note(db, key, self._key_offset()))
         return self._taker.take(db, key, value, expire_ms)
+
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        self._taker.take_library(code)
 
     def step(self) -> bool:
         """Go on for about a millisecond; False at the end."""

@@ -15,10 +15,18 @@ class KeyTaker:
 
     Args:
         databases: how many databases they may be of.
+
+    Attributes:
+        libraries: the libraries of functions that stand beside them.
     """
 
     def __init__(self, databases: int) -> None:
         self.databases: Final = databases
+        self.libraries: Final[list[bytes]] = []
+
+    def take_library(self, code: bytes) -> None:
+        """Take a library of functions."""
+        self.libraries.append(code)
 
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         """Take a key; False where there has been one of that name.

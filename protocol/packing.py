@@ -110,6 +110,17 @@ class Packer:
         """Add an integer of any size."""
         self._out.write(encode(BigNumber(number), self._resp3))
 
+    def big_digits(self, digits: bytes) -> None:
+        """Add an integer of any size, written out already."""
+        if self._resp3:
+            self._out.write(b"(" + digits + b"\r\n")
+        else:
+            write_bulk(self._out, digits)
+
+    def reply(self, value: object) -> None:
+        """Add any reply value."""
+        self._out.write(encode(value, self._resp3))
+
     def numbers(self, number: int, count: int) -> None:
         """Add an integer so many times."""
         self._out.write(integer(number) * count)

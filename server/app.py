@@ -28,6 +28,7 @@ from headrace.server.loading.users import load_users
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners
+from headrace.server.net.while_busy import WhileBusy
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
@@ -35,6 +36,7 @@ from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
 from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
+from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.settings import Settings
 from headrace.server.state import Server
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
@@ -53,12 +55,16 @@ class App(Host):
         self.server.attach(self)
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
+        self._scripts: Final = ScriptEngine(self.dispatcher)
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect, self._connect_region)
         self._connector: Final = SocketConnector(config, self.server.clock)
+        self._scripts.busy.serving = WhileBusy(
+            self.server, self._scripts.busy, self._listeners, self._connect
+        )
         self._regions: Final = self._make_regions()
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
@@ -200,6 +206,12 @@ class App(Host):
         regions = Regions(self.dispatcher, JournalRecords(records), self._connector)
         records.backlog.on_more = regions.grown
         return regions
+
+    def leave(self) -> None:
+        """End the process at once; what clients were answered is in the append-only file."""
+        log.warning("Leaving at once, without saving, because a script is at work")
+        self._leave()
+        os._exit(0)
 
     def ask_to_end(self, number: int) -> None:
         """Save what is to be saved and end, or stay where that fails."""

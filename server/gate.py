@@ -17,6 +17,7 @@ LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some ha
 
 REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has told others: AASTART
 HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of no moment
+SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
 
 
 class Work:
@@ -33,11 +34,13 @@ class Gate:
     Attributes:
         reasons: the bits above.
         work: what is being run in slices, if anything is.
+        busy: what clients are answered while a script is at work.
     """
 
     def __init__(self) -> None:
         self.reasons = 0
         self.work: Work | None = None
+        self.busy = b""
 
     def set(self, bits: int, on: bool) -> None:
         """Set or clear some of the reasons."""

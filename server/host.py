@@ -29,6 +29,9 @@ class Host(Turn):
     def stop(self, exit_code: int) -> None:
         """End the process in order, after this turn of the event loop."""
 
+    def leave(self) -> None:
+        """End the process at once, with nothing saved."""
+
     def ask_to_end(self, number: int) -> None:
         """A signal asks for the end of the process."""
 

@@ -30,6 +30,26 @@ class Neighbours:
     """What a server has to do with other regions; see ``server.regions``."""
 
 
+class Scripting:
+    """The scripts and functions of a server; see ``server.scripting``."""
+
+    def codes(self) -> list[bytes]:
+        """The libraries of functions, as they were loaded."""
+        raise NotImplementedError
+
+    def forget_functions(self) -> None:
+        """Forget all libraries, and what they keep."""
+        raise NotImplementedError
+
+    def take_back(self, codes: list[bytes]) -> None:
+        """Have the libraries of a file.
+
+        Raises:
+            CommandError: one is none any more.
+        """
+        raise NotImplementedError
+
+
 class Server:
     """Everything that outlives a command, in parts that each own their state.
 
@@ -51,6 +71,7 @@ class Server:
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
         neighbours: what it has to do with other regions; None where it is no region.
+        scripting: its scripts; None where requests are not run.
         stopping: nothing more is run.
         run_id: of this process; replication_id: of this data, as Redis has one.
     """
@@ -74,10 +95,15 @@ class Server:
         self.key_events: Final = KeyEvents(self.changes, self.clients.pubsub)
         self.statistics: Final = Statistics(self.clock)
         self.neighbours: Neighbours | None = None
+        self.scripting: Scripting | None = None
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
         self.replication_id = os.urandom(20).hex().encode()
+
+    def libraries(self) -> list[bytes]:
+        """The libraries of functions, as they were loaded."""
+        return [] if self.scripting is None else self.scripting.codes()
 
     def attach(self, host: Host) -> None:
         """Belong to this process."""

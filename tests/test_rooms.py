@@ -27,6 +27,7 @@ FAMILIES = (
     "lists",
     "pubsub",
     "regions",
+    "scripting",
     "server",
     "sets",
     "sorting",
@@ -50,7 +51,8 @@ ROOMS: dict[str, list[str]] = {
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process"),
         *("statistics", "waiting", "clients", "changes", "host", "data", "state"),
-        *("durability", "dispatch", "settings", "regions", "loading", "info", "commands"),
+        *("durability", "dispatch", "settings", "scripting", "regions", "loading", "info"),
+        *("commands",),
         *("cron", "net", "tools", "app", "start", "cli"),
     ],
     "server.commands": [

@@ -43,6 +43,11 @@ class RewriteEncoder(Encoder):
             self._commands.add_wire(annotation(self._begun_s))
             self.size_bytes = self._commands.size_bytes
 
+    def add_library(self, code: bytes) -> None:
+        """Take a library of functions; see ``Encoder``."""
+        self._commands.add([b"FUNCTION", b"LOAD", code])
+        self.size_bytes = self._commands.size_bytes
+
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""
         commands = self._commands

@@ -38,9 +38,19 @@ def dump_value(value: object) -> bytes:
     while walk is not None and walk.step():
         pass
     output.end_value()
+    return sealed(output)
+
+
+def sealed(output: RdbOutput) -> bytes:
+    """A payload of what was written, with its footer."""
     output.little(VERSION, _VERSION_BYTES)
     body = b"".join(output.take())
     return body + crc64(body, 0).to_bytes(_CHECKSUM_BYTES, "little")
+
+
+def body_of(data: bytes) -> bytes | None:
+    """A payload of Redis or Valkey without its footer; None where that is not right."""
+    return data[:-_FOOTER_BYTES] if _version(data) >= 0 else None
 
 
 def load_value(data: bytes, defaults: dict[str, int], now_ms: int) -> object:

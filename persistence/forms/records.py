@@ -29,6 +29,7 @@ HEADER: Final = 1  # the kinds of records that belong to the file and not to a v
 DATABASE: Final = 2
 END: Final = 14
 REGION: Final = 15
+LIBRARY: Final = 38
 WRAP: Final = 2**64  # differences that would be negative are written modulo this
 
 PAYLOAD_BYTES: Final = 1 << 20  # from which on it is large enough

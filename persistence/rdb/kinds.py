@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 VERSION: Final = 15  # of the form that Redis 8.10 writes
+FUNCTIONS_SINCE: Final = 10  # Redis 7 and later have functions
 VERSION_MIN: Final = 9  # the lowest one that is written here; Redis 5 and later read it
 VERSION_SHARED: Final = 11  # the last one that Redis and Valkey have in common
 VERSION_PACKED: Final = 11  # from here on small values are written packed, as Redis 7.2 does

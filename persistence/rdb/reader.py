@@ -57,14 +57,12 @@ from headrace.persistence.taker import KeyTaker
 from headrace.storage.entry import NO_EXPIRY
 
 CHECKSUM_SINCE: Final = 5  # the version that brought the checksum
-FUNCTION_LIBRARY: Final = "function library"
 EXAMPLES: Final = 3  # keys named for each type that is left behind
 
 _BY_COMMANDS: Final = (
     "Let that server write commands: set aof-use-rdb-preamble to no there, run BGREWRITEAOF, and "
     "take over its append-only folder."
 )
-_NAMED: Final = b"name="
 
 
 class Left:
@@ -199,7 +197,7 @@ class RdbReader:
             for _ in range(3):
                 source.length()
         elif kind == FUNCTIONS:
-            self._leave(FUNCTION_LIBRARY, _library_name(source.string()))
+            self._taker.take_library(source.string())
         elif kind == MODULE_NOTE:
             source.length()
             self._others.skip_parts()
@@ -296,11 +294,3 @@ class RdbReader:
         left.count += 1
         if len(left.keys) < EXAMPLES:
             left.keys.append(key)
-
-
-def _library_name(code: bytes) -> bytes:
-    """What a function library calls itself: ``#!lua name=lib``."""
-    for word in code.partition(b"\n")[0].split():
-        if word.startswith(_NAMED):
-            return word[len(_NAMED) :]
-    return b""

@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.persistence.forms.decoder import RecordDecoder
 from headrace.persistence.forms.intake import Malformed
-from headrace.persistence.forms.records import DATABASE, END, HEADER, NO_DEADLINE, REGION
+from headrace.persistence.forms.records import DATABASE, END, HEADER, LIBRARY, NO_DEADLINE, REGION
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.snapshot.region import TEXTS_AT, read_region
 from headrace.storage.keyspace import Keyspace
@@ -37,6 +37,7 @@ class Decoder(RecordDecoder):
         done: the last record was decoded, and its totals are right.
         places_itself: ``place`` is not this one's, and every key has to go through it.
         replaces: keys of the snapshot take the place of those that are there.
+        libraries: of functions.
     """
 
     def __init__(self, databases: list[Keyspace], now_ms: int, drop_before_ms: int) -> None:
@@ -48,6 +49,7 @@ class Decoder(RecordDecoder):
         self.done = False
         self.replaces = False
         self.places_itself = False
+        self.libraries: Final[list[bytes]] = []
         self._databases: Final = databases
         self._drop_before_ms: Final = drop_before_ms
         self._db: Keyspace | None = None
@@ -60,6 +62,7 @@ class Decoder(RecordDecoder):
         self._names[DATABASE] = "database"
         self._names[END] = "end"
         self._names[REGION] = "region"
+        self._names[LIBRARY] = "library"
 
     def take(self, frame: bytes, end: int) -> None:
         """Decode the records in ``frame[:end]`` next; those before must have been decoded.
@@ -133,8 +136,14 @@ class Decoder(RecordDecoder):
             self._total(table)
         elif kind == REGION:
             self._region(table)
+        elif kind == LIBRARY:
+            self.take_library(self.cut(table[0]))
         else:
             super().other_record(kind, table)
+
+    def take_library(self, code: bytes) -> None:
+        """A library of functions is complete."""
+        self.libraries.append(code)
 
     def _behind_the_last(self) -> Malformed:
         return self.malformed("nothing behind the last record")

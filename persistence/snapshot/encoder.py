@@ -17,6 +17,7 @@ from headrace.persistence.forms.records import (
     DATABASE,
     END,
     HEADER,
+    LIBRARY,
     REGIONAL_VERSION,
     VERSION,
     Record,
@@ -85,6 +86,12 @@ class SnapshotEncoder(Encoder):
         self._records.put(header)
         if region is not None:
             self._records.put(region_record(region))
+
+    def add_library(self, code: bytes) -> None:
+        """Take a library of functions; see ``Encoder``."""
+        record = Record(LIBRARY)
+        record.add(code)
+        self._records.put(record)
 
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""

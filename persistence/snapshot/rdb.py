@@ -15,7 +15,7 @@ from headrace.persistence.forms.table import form_of
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.head import REDIS, VALKEY
 from headrace.persistence.rdb.kinds import file_number, is_valkey_version
-from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, SELECT
+from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, FUNCTIONS, SELECT
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.freezing import FrozenKey
@@ -49,6 +49,12 @@ class RdbEncoder(Encoder):
         )
         output.write_notes(self._notes)
         self.size_bytes = output.size_bytes
+
+    def add_library(self, code: bytes) -> None:
+        """Take a library of functions; see ``Encoder``."""
+        self._output.byte(FUNCTIONS)
+        self._output.string(code)
+        self.size_bytes = self._output.size_bytes
 
     def add(self, key: FrozenKey) -> bool:
         """Take a key; see ``Encoder``."""

@@ -113,6 +113,7 @@ class Changes:
         self._waiting: Final = waiting
         self._log: Log | None = None  # mostly the only one: to walk a list of it costs more
         self._other_logs: list[Log] = []
+        self._held: list[Log] | None = None  # the logs that have nothing of a script's calls
         self._listeners: list[Listener] = []
 
     # Logs and listeners
@@ -134,6 +135,21 @@ class Changes:
         if self._log is log:
             self._log = others.pop(0) if others else None
         self._other_logs = others
+        self.recorded = self._log is not None
+
+    def hold_back(self, held: bool) -> None:
+        """Let no log have what is reported from now on, or have it again."""
+        if held == (self._held is not None):
+            return
+        if held:
+            self._held = self._logs()
+            self._log = None
+            self._other_logs = []
+        else:
+            logs = self._held or []
+            self._held = None
+            self._log = logs[0] if logs else None
+            self._other_logs = logs[1:]
         self.recorded = self._log is not None
 
     def listen(self, listener: Listener, on: bool) -> None:

@@ -49,6 +49,9 @@ class Peer:
         """Whether ``session.out`` may say something of the data, and not of the session alone."""
         return True
 
+    def serve_now(self) -> None:
+        """Read, run and answer, because the event loop is kept from it."""
+
     def take(self) -> bytes:
         """Take ``session.out`` out, to be given to ``send`` later, in order."""
         return b""

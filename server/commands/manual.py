@@ -33,7 +33,6 @@ Regions are described in [active-active.md](active-active.md), the others in
 
 # Why a command is not there, by its name, its container or the chapter it belongs to.
 MISSING: Final[dict[str, str]] = {
-    "scripting": "Lua is not there",
     "module": "vector sets are a module of Redis",
     "psync": "there are no replicas",
     "sync": "there are no replicas",
@@ -51,7 +50,6 @@ REMARKS: Final[dict[str, str]] = {
     "client|caching": "refused: tracking is not there",
     "client|tracking": "OFF alone: tracking is not there",
     "cluster": "answers that cluster support is disabled, as Redis does without a cluster",
-    "function|flush": "does nothing: Lua is not there",
     "module|load": "refused",
     "module|loadex": "refused",
     "module|unload": "refused",

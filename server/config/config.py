@@ -146,6 +146,7 @@ class Config:
     oom_score_adj_values: list[int]
     disable_thp: bool
     busy_poll_us: int
+    busy_reply_threshold: int
     hz: int
     dynamic_hz: bool
     active_expire_effort: int

@@ -475,6 +475,15 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         "looked for before the server goes to sleep, while that mostly comes in time; 0 is not.",
     ),
     Integer(
+        "busy-reply-threshold",
+        5000,
+        0,
+        LONG_MAX,
+        alias="lua-time-limit",
+        doc="For how many milliseconds a script may run before others are answered BUSY and may "
+        "end it.",
+    ),
+    Integer(
         "hz", 10, 0, INT_MAX, clamp=(1, 500), doc="How often per second background work is done."
     ),
     YesNo("dynamic-hz", True, doc="Kept and shown; the work of a tick is bounded instead."),

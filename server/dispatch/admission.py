@@ -29,12 +29,14 @@ from headrace.server.dispatch.invoke import MOST_ALIKE
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import (
     ADMIN,
+    ALLOW_BUSY,
     DENYOOM,
     LOADING,
     NO_AUTH,
     NO_MULTI,
     ORIGINALS,
     READONLY,
+    SCRIPT_RUNNER,
     TABLE,
     WRITE,
     Command,
@@ -47,6 +49,7 @@ from headrace.server.gate import (
     PAUSED_WRITES,
     REGION_REFUSES,
     SAVE_FAILED,
+    SCRIPT_AT_WORK,
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
@@ -170,7 +173,10 @@ def admit(
         if line:
             return refuse(server, session, row, argv, line)
     if server.gate.reasons:
-        line = _server_refuses(dispatcher, session, row)
+        line = b""
+        if server.gate.reasons & SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
+            line = server.gate.busy
+        line = line or refusal_of(dispatcher, session, row)
         if line:
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
@@ -219,7 +225,8 @@ def refuse(
     return ErrorReply(line)
 
 
-def _server_refuses(dispatcher: Dispatcher, session: Session, row: Command) -> bytes:
+def refusal_of(dispatcher: Dispatcher, session: Session, row: Command) -> bytes:
+    """Why the server runs no such command now, in the words of the reply; empty if it does."""
     server = dispatcher.server
     transaction = session.transaction
     writes = bool(row.flags & WRITE) or (
@@ -263,10 +270,17 @@ def _needs_memory(session: Session, row: Command) -> bool:
 def _is_paused(server: Server, session: Session, row: Command) -> bool:
     if server.gate.reasons & PAUSED_ALL:
         return True
-    if row.flags & WRITE or row.name in _REPLICATED_READS:
+    if _may_change_others(row):
         return True
     transaction = session.transaction
     return row.name == b"exec" and transaction is not None and transaction.writes
+
+
+def _may_change_others(row: Command) -> bool:
+    """Whether replicas would get something of a command."""
+    if row.flags & SCRIPT_RUNNER:
+        return not row.flags & READONLY
+    return bool(row.flags & WRITE) or row.name in _REPLICATED_READS
 
 
 def is_of_regions(row: Command) -> bool:
@@ -320,7 +334,7 @@ def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
     transaction.requests.append(argv)
     for argument in argv:
         transaction.size_bytes += len(argument)
-    if row.flags & WRITE or row.name in _REPLICATED_READS:
+    if _may_change_others(row):
         transaction.writes = True
     if row.flags & DENYOOM:
         transaction.grows = True

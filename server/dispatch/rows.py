@@ -35,6 +35,7 @@ NO_MULTI: Final = 1 << 14  # refused inside MULTI
 MOVABLEKEYS: Final = 1 << 15
 ALLOW_BUSY: Final = 1 << 16
 NO_MANDATORY_KEYS: Final = 1 << 17
+SCRIPT_RUNNER: Final = 1 << 18  # it may do whatever a script does
 
 FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (WRITE, b"write"),
@@ -55,6 +56,7 @@ FLAG_NAMES: Final[list[tuple[int, bytes]]] = [
     (NO_MULTI, b"no_multi"),
     (MOVABLEKEYS, b"movablekeys"),
     (ALLOW_BUSY, b"allow_busy"),
+    (SCRIPT_RUNNER, b"script_runner"),
 ]
 
 
@@ -217,6 +219,8 @@ def acl_categories(row: Command) -> list[bytes]:
     for flag, names in _CATEGORIES_OF_FLAG:
         if row.flags & flag:
             categories.update(names)
+    if row.flags & SCRIPT_RUNNER:  # EVAL_RO says no more than EVAL does
+        categories.discard(b"read")
     categories.add(b"fast" if row.flags & FAST else b"slow")
     return [name for name in CATEGORIES if name in categories]
 

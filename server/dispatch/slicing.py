@@ -38,7 +38,7 @@ from headrace.server.dispatch.invoke import (
 )
 from headrace.server.dispatch.key_specs import has_keys, key_positions
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS, Lengthy
-from headrace.server.dispatch.rows import PUBSUB, Command
+from headrace.server.dispatch.rows import PUBSUB, SCRIPT_RUNNER, Command
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.gate import LENGTHY_AT_WORK, MONITORED
 from headrace.server.waiting.waiters import Queue
@@ -141,6 +141,8 @@ class _Run(Slicing):
 
     def _concerns(self, row: Command, argv: list[bytes]) -> bool:
         """Whether a request sees or changes a key of ours, in whichever database."""
+        if row.flags & SCRIPT_RUNNER:
+            return True  # it need not name what it touches
         if has_keys(row):
             keys = self._lengthy.keys
             for position in key_positions(row, argv):

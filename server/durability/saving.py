@@ -231,6 +231,8 @@ def write_all_keys(server: Server, encoder: Encoder, file: NewFile) -> None:
         OSError: the file is of no use.
     """
     encoder.begin()
+    for code in server.libraries():
+        encoder.add_library(code)
     delay_us = server.config.rdb_key_save_delay
     for db in server.data.keyspaces():
         for entry in db.every():

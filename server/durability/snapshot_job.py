@@ -115,6 +115,8 @@ class SnapshotJob(Job):
         self.keys_total = freezing.total
         encoder = self.encoder()
         encoder.begin()
+        for code in server.libraries():
+            encoder.add_library(code)
         self._encoder = encoder
         self._soon()
 

@@ -6,29 +6,13 @@ from typing import Final
 
 from headrace.server.clients.client_line import CLIENT_BYTES
 from headrace.server.durability.files import Files
+from headrace.server.scripting.engine import scripting_of
 from headrace.server.state import Server
 from headrace.server.statistics.memory import human, system_bytes
 
 _SYSTEM_BYTES: Final = system_bytes()
 ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them
 EXPIRY_BYTES: Final = 200  # a deadline: measured likewise
-# There are no scripts and no functions.
-_SCRIPTS: Final = [
-    b"used_memory_lua:0",
-    b"used_memory_vm_eval:0",
-    b"used_memory_lua_human:0B",
-    b"used_memory_scripts_eval:0",
-    b"number_of_cached_scripts:0",
-    b"number_of_functions:0",
-    b"number_of_libraries:0",
-    b"used_memory_vm_functions:0",
-    b"used_memory_vm_total:0",
-    b"used_memory_vm_total_human:0B",
-    b"used_memory_functions:0",
-    b"used_memory_hash_templates:0",
-    b"used_memory_scripts:0",
-    b"used_memory_scripts_human:0B",
-]
 
 
 class MemoryFigures:
@@ -95,7 +79,7 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"allocator_muzzy:0",
         b"total_system_memory:%d" % _SYSTEM_BYTES,
         b"total_system_memory_human:" + human(_SYSTEM_BYTES),
-        *_SCRIPTS,
+        *_scripts(server),
         b"maxmemory:%d" % config.maxmemory,
         b"maxmemory_human:" + human(config.maxmemory),
         b"maxmemory_policy:" + config.maxmemory_policy,
@@ -125,4 +109,29 @@ def memory(server: Server, files: Files) -> list[bytes]:
         b"active_defrag_running:0",
         b"lazyfree_pending_objects:%d" % len(server.data.unused),
         b"lazyfreed_objects:%d" % server.data.freed,
+    ]
+
+
+def _scripts(server: Server) -> list[bytes]:
+    """What scripts and functions take: what Lua holds, and the texts that are kept beside it."""
+    engine = scripting_of(server)
+    of_scripts, of_functions = engine.memory_bytes()
+    total = of_scripts + of_functions
+    script_texts, function_texts = engine.text_bytes()
+    texts = script_texts + function_texts
+    return [
+        b"used_memory_lua:%d" % of_scripts,
+        b"used_memory_vm_eval:%d" % of_scripts,
+        b"used_memory_lua_human:" + human(of_scripts),
+        b"used_memory_scripts_eval:%d" % script_texts,
+        b"number_of_cached_scripts:%d" % engine.count(),
+        b"number_of_functions:%d" % len(engine.libraries.functions),
+        b"number_of_libraries:%d" % len(engine.libraries.by_name),
+        b"used_memory_vm_functions:%d" % of_functions,
+        b"used_memory_vm_total:%d" % total,
+        b"used_memory_vm_total_human:" + human(total),
+        b"used_memory_functions:%d" % function_texts,
+        b"used_memory_hash_templates:0",
+        b"used_memory_scripts:%d" % texts,
+        b"used_memory_scripts_human:" + human(texts),
     ]

@@ -22,13 +22,14 @@ import time
 from typing import Final, NoReturn
 
 from headrace.compat import errors
+from headrace.compat.errors import CommandError
 from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.aof.kept import KeptLog
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.errors import CorruptAOF, PersistenceError, os_refusal, shown
 from headrace.persistence.files import sync_file
 from headrace.persistence.forms.table import rdb_values
-from headrace.persistence.rdb.reader import FUNCTION_LIBRARY, Left, RdbReader
+from headrace.persistence.rdb.reader import Left, RdbReader
 from headrace.persistence.snapshot.decode import KEEP_ALL, Decoder
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.snapshot.loader import SnapshotLoader
@@ -86,6 +87,7 @@ class Loader:
         self._reader: AofReader | None = None
         self._snapshot: SnapshotLoader | None = None
         self._rdb: RdbReader | None = None
+        self._taker: IntoDatabases | None = None  # of its keys
         self._entries = 0  # of streams, in snapshots
         self.mends = True
         self.start = 0
@@ -139,6 +141,7 @@ class Loader:
         if not going_on:
             status.keys_loaded = snapshot.decoder.keys - snapshot.decoder.expired
             status.keys_expired = snapshot.decoder.expired
+            take_back(self._server, self._files[self._file], snapshot.decoder.libraries)
             self._done_bytes += snapshot.size_bytes
             snapshot.close()
             self._snapshot = None
@@ -159,7 +162,9 @@ class Loader:
         self._rdb = None
         rdb.close()
         path = self._files[0]
-        _tell_what_is_left(path, rdb.left)
+        _refuse_what_is_left(path, rdb.left)
+        if self._taker is not None:
+            take_back(self._server, path, self._taker.libraries)
         if rdb.empty:
             log.warning("%s: skipped %d keys that hold nothing", os.fsdecode(path), rdb.empty)
         if rdb.end < rdb.size_bytes:  # commands follow
@@ -174,8 +179,8 @@ class Loader:
             config = self._server.config
             now_ms = self._server.clock.now_ns // 1_000_000
             dbs = self._server.data.dbs
-            taker = IntoDatabases(dbs)
-            self._rdb = RdbReader(path, taker, rdb_values(), defaults(config), now_ms)
+            self._taker = IntoDatabases(dbs)
+            self._rdb = RdbReader(path, self._taker, rdb_values(), defaults(config), now_ms)
             log.info("%s is a snapshot of %s", os.fsdecode(path), self._rdb.writer)
             return
         if not self.start and is_snapshot(path):
@@ -407,22 +412,32 @@ class Loader:
         )
 
 
-def _tell_what_is_left(path: bytes, left: dict[str, Left]) -> None:
-    """Refuse a snapshot of Redis whose keys are not all known here; functions are only told.
+def _refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
+    """Refuse a snapshot of Redis whose keys are not all known here.
 
     Raises:
         PersistenceError: keys would be missing.
     """
-    told = [
-        f"{found.count} x {name}"
-        for name, found in sorted(left.items())
-        if name != FUNCTION_LIBRARY
-    ]
-    if told:
+    if left:
+        told = [f"{found.count} x {name}" for name, found in sorted(left.items())]
         raise PersistenceError(
             f"{os.fsdecode(path)} holds what is not known here: {', '.join(told)}. To leave that "
             f"out: headrace import {os.fsdecode(path)} --skip-unsupported --dir NEW-FOLDER"
         )
-    for name, found in left.items():
-        keys = ", ".join([shown(key) for key in found.keys])
-        log.warning("%s: left out: %d x %s: %s", os.fsdecode(path), found.count, name, keys)
+
+
+def take_back(server: Server, path: bytes, codes: list[bytes]) -> None:
+    """Have the libraries of functions of a snapshot.
+
+    Raises:
+        PersistenceError: one is none any more.
+    """
+    if not codes or server.scripting is None:
+        return
+    try:
+        server.scripting.take_back(codes)
+    except CommandError as error:
+        reason = error.line.decode("utf-8", "backslashreplace")
+        raise PersistenceError(
+            f"{os.fsdecode(path)} holds a library of functions that cannot be loaded: {reason}"
+        ) from error

@@ -11,7 +11,7 @@ from headrace.persistence.snapshot.decode import Decoder
 from headrace.persistence.snapshot.loader import SnapshotLoader
 from headrace.server.durability.durability import Durability
 from headrace.server.durability.rewriting import RewriteJob
-from headrace.server.loading.loader import SLICE_NS
+from headrace.server.loading.loader import SLICE_NS, take_back
 from headrace.server.loading.starting import directory_loader
 from headrace.server.state import Server
 
@@ -96,10 +96,13 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     finally:
         loader.close()
         server.data.enable_expiry(True)
+    take_back(server, path, decoder.libraries)
 
 
 def empty(server: Server) -> None:
-    """Drop all keys without a record."""
+    """Drop all keys and functions without a record."""
+    if server.scripting is not None:
+        server.scripting.forget_functions()
     now_ms = server.clock.now_ns // 1_000_000
     for db in server.data.dbs:
         server.changes.replace_database(db, None, now_ms)

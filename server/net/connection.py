@@ -15,7 +15,9 @@ would wait for us while we wait for it. How much may wait is up to ``client-quer
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import select
 import socket
 from typing import Final
@@ -91,6 +93,9 @@ class Connection(Peer):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Open a session, or refuse it when there are too many."""
         server = self._server
+        if self._transport is not None:  # it was served before the event loop came to it
+            self._transport = transport
+            return
         self._transport = transport
         if server.stopping:
             transport.abort()
@@ -237,6 +242,37 @@ class Connection(Peer):
                 transport.close()
         elif self._stalled:
             self.bound_output()
+
+    def serve_now(self) -> None:
+        """Read, run and answer, because the event loop is kept from it.
+
+        Not where an answer is still to be sent: it may wait for the append-only file.
+        """
+        session = self.session
+        transport = self._transport
+        if transport is None or session.flush_pending or self._held or self._queue:
+            return
+        if session.special & (HOLD | CLOSING) or session.closed or transport.is_closing():
+            return
+        try:
+            data = os.read(session.fd, LARGE_READ_BYTES)
+        except OSError:
+            return  # the event loop will see what it is
+        if not data:
+            return
+        session.flush_pending = True
+        self.data_received(data)
+        session.flush_pending = False
+        wire = b"".join(session.out)
+        session.out.clear()
+        sent = 0
+        if wire and not transport.get_write_buffer_size():
+            with contextlib.suppress(OSError):
+                sent = os.write(session.fd, wire)
+        if sent < len(wire):
+            transport.write(wire[sent:])
+        if session.special & CLOSING:
+            transport.close()
 
     def may_show_data(self) -> bool:
         """Whether more is pending than the answer to one command of ``@connection``, as PING is."""

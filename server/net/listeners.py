@@ -89,6 +89,13 @@ class Listeners:
             with contextlib.suppress(OSError):
                 os.unlink(self._config.unixsocket)
 
+    def sockets(self) -> list[int]:
+        """The descriptors of the sockets at which clients are awaited."""
+        found = [each.fileno() for each in self._tcp]
+        if self._unix_server is not None:
+            found += [each.fileno() for each in self._unix_server.sockets]
+        return found
+
     async def _open_region_port(self) -> None:
         config = self._config
         addresses = config.bind if config.aa_allow_plaintext else loopback_of(config.bind)

@@ -157,6 +157,11 @@ class _Both(KeyTaker):
         self._first: Final = first
         self._second: Final = second
 
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        self._first.take_library(code)
+        self._second.take_library(code)
+
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         """See ``KeyTaker``."""
         self._first.take(db, key, value, expire_ms)

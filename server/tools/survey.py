@@ -6,7 +6,7 @@ from typing import Final
 
 from headrace.persistence.errors import PersistenceError
 from headrace.persistence.forms.table import form_of, forms
-from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN, VERSION_MIN
+from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, VALKEY_VERSION_MIN, VERSION_MIN
 from headrace.persistence.taker import KeyTaker
 from headrace.server.tools import READERS, VALKEY
 
@@ -54,9 +54,18 @@ class Survey(KeyTaker):
             self._lacking[form.plural()] = lacking
         return True
 
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        super().take_library(code)
+        if self._needed < FUNCTIONS_SINCE:
+            self._needed = FUNCTIONS_SINCE
+            self._why = ", because of functions that it holds"
+
     def totals(self) -> str:
         """How much there is."""
         totals = [f"{self.keys} keys"]
+        if self.libraries:
+            totals.append(f"{len(self.libraries)} libraries of functions")
         for form in forms():
             names = form.part_names()
             if names:

@@ -20,11 +20,13 @@ from headrace.persistence.source import Source
 from headrace.persistence.taker import IntoDatabases, KeyTaker
 from headrace.server.config.config import Config
 from headrace.server.config.new_values import defaults
+from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loader import Loader
+from headrace.server.loading.loader import Loader, take_back
 from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionRecords
 from headrace.server.regions.effects import alone
+from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools.keys import DATABASES, Keys
 from headrace.server.tools.progress import Progress
@@ -62,6 +64,7 @@ class Workspace(Keys):
         self._source: Final = source
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
+        ScriptEngine(Dispatcher(self.server, self._durability))
         self.keys = 0
 
     def load(self) -> None:
@@ -120,12 +123,15 @@ class Workspace(Keys):
             reader.close()
         self.left.update(reader.left)
         self.empty = reader.empty
+        take_back(self.server, path, taker.libraries)
         return reader.end
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
         """See ``Keys``."""
         progress = Progress(what, self.keys, " keys")
         done = 0
+        for code in self.server.libraries():
+            taker.take_library(code)
         try:
             for db in self.server.data.dbs:
                 for entry in db.every():

@@ -37,6 +37,10 @@ class KeyWriter(KeyTaker):
         self._descriptor: Final = descriptor
         encoder.begin()
 
+    def take_library(self, code: bytes) -> None:
+        """See ``KeyTaker``."""
+        self._encoder.add_library(code)
+
     def take(self, db: int, key: bytes, value: object, expire_ms: int) -> bool:
         """See ``KeyTaker``.
 

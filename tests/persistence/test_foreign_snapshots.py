@@ -102,7 +102,7 @@ def test_what_each_server_saved_is_taken_over(
 
 
 def test_what_stays_behind_is_named(writer: Writer, fresh_server: Factory, tmp_path: Path) -> None:
-    """What modules and functions left, between values that are known here."""
+    """What a module left, between values and functions that are known here."""
     with writer.client() as client:
         call_all(
             client,
@@ -110,40 +110,40 @@ def test_what_stays_behind_is_named(writer: Writer, fresh_server: Factory, tmp_p
             ("FUNCTION", "LOAD", LIBRARY),
             ("SET", "kept too", "1", "PXAT", 4_000_000_000_000),
         )
-        counts = {"function library": 1}
-        if "vadd" in _names(writer):
+        has_vectors = "vadd" in _names(writer)
+        if has_vectors:
             call_all(client, ("VADD", "v", "VALUES", 3, 1, 2, 3, "element"))
-            counts["value of the module vectorset"] = 1
         call_all(client, ("SELECT", 9), ("SET", "kept as well", "1"))
     source = save(writer, "dump")
-    name = shown_name(writer)
     new = tmp_path / "new"
-    done = tool("import", str(source), "--dir", str(new))
-    assert done.returncode == 1
-    told = done.stderr.decode()
-    for kind, count in counts.items():
-        assert f"  {count} x {kind}: " in told, kind
-    assert "function library: lib" in told
-    assert "--skip-unsupported leaves them out" in told
-    assert not new.exists()
-    assert tool("import", str(source), "--dir", str(new), "--skip-unsupported").returncode == 0
+    if has_vectors:
+        done = tool("import", str(source), "--dir", str(new))
+        assert done.returncode == 1
+        told = done.stderr.decode()
+        assert "  1 x value of the module vectorset: " in told
+        assert "function library" not in told
+        assert "--skip-unsupported leaves them out" in told
+        assert not new.exists()
+    done = tool("import", str(source), "--dir", str(new), "--skip-unsupported")
+    assert done.returncode == 0, done.stderr
     ours = fresh_server(*AOF, directory=new)
     assert ours.call("DBSIZE") == 2
     assert ours.call("PEXPIRETIME", "kept too") == 4_000_000_000_000
     assert ours.info("keyspace")["db9"].startswith("keys=1,")
+    assert ours.call("FCALL", "f", 0) == 1
     started = fresh_server(
         *("--dbfilename", "dump.rdb"), directory=writer.directory, start=False, check_log=False
     )
     started.spawn()
-    if len(counts) > 1:
+    if has_vectors:
         assert started.wait() == 1
         assert "holds what is not known here: 1 x value of the module vectorset" in started.log()
         assert "headrace import" in started.log()
     else:
         started.wait_until_ready()
-        assert "left out: 1 x function library: lib" in started.log()
         assert started.call("GET", "kept") == b"1"
-    assert f"dump.rdb is a snapshot of {name}" in started.log()
+        assert started.call("FCALL", "f", 0) == 1
+    assert f"dump.rdb is a snapshot of {shown_name(writer)}" in started.log()
 
 
 def _names(writer: Writer) -> list[str]:

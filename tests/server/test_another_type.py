@@ -247,7 +247,7 @@ def test_a_snapshot_brings_it_back(start: Factory) -> None:
 
 
 def test_a_snapshot_holds_what_there_was_when_it_began(start: Factory) -> None:
-    server = start(*DEBUG, "--rdb-key-save-delay", "5000")
+    server = start(*DEBUG, "--rdb-key-save-delay", "1000000")
     with server.client() as client:
         for number in range(40):
             client.call("TALLY.ADD", f"k{number}", number + 1)

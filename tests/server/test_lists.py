@@ -230,7 +230,7 @@ def test_an_append_only_folder_brings_lists_back(fresh_server: Factory, preamble
 
 
 def test_a_snapshot_holds_what_there_was_when_it_began(fresh_server: Factory) -> None:
-    server = fresh_server(*DEBUG, "--rdb-key-save-delay", "20000")
+    server = fresh_server(*DEBUG, "--rdb-key-save-delay", "1000000")
     with server.client() as client:
         for key in range(20):
             client.call("RPUSH", f"l{key}", *range(40 * key + 2))

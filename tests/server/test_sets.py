@@ -237,7 +237,7 @@ def test_what_chance_took_is_recorded_as_removed(fresh_server: Factory) -> None:
 
 
 def test_a_snapshot_holds_what_there_was_when_it_began(fresh_server: Factory) -> None:
-    server = fresh_server(*DEBUG, "--rdb-key-save-delay", "20000")
+    server = fresh_server(*DEBUG, "--rdb-key-save-delay", "1000000")
     with server.client() as client:
         for key in range(20):
             client.call("SADD", f"s{key}", *range(key, 40 * key + 2))

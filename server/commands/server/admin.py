@@ -27,7 +27,7 @@ from headrace.server.dispatch.rows import (
     command,
 )
 from headrace.server.durability.shutdown import ready_to_end
-from headrace.server.gate import MONITORED
+from headrace.server.gate import MONITORED, SCRIPT_AT_WORK
 from headrace.server.info.sections import info_text
 
 
@@ -113,6 +113,10 @@ def shutdown(call: Call) -> object:
     if b"abort" in words:
         raise CommandError(NO_SHUTDOWN)
     server = call.server
+    if server.gate.reasons & SCRIPT_AT_WORK:  # it may be in the middle of what it writes
+        if b"nosave" not in words:
+            raise CommandError(server.gate.busy)
+        server.host.leave()
     if not ready_to_end(
         server, call.durability, b"save" in words, b"nosave" in words, b"force" in words
     ):

@@ -95,17 +95,6 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "dbsize": Doc(_GROUP, "1.0.0", "O(1)", "Counts the keys of the database."),
     "debug": Doc(_GROUP, "1.0.0", _CONTAINER, "Holds tools for testing the server.", internal=True),
-    "function": Doc(
-        "scripting", "7.0.0", _CONTAINER, "Holds commands for functions, of which there are none."
-    ),
-    "function|flush": Doc(
-        "scripting",
-        "7.0.0",
-        "O(1)",
-        "Deletes every function library; there is none.",
-        "[flush-type(ASYNC | SYNC)]",
-    ),
-    "function|help": Doc("scripting", "7.0.0", "O(1)", "Lists the subcommands."),
     "flushall": Doc(
         _GROUP,
         "1.0.0",

@@ -8,7 +8,6 @@ from headrace.server.commands.server import (  # noqa: F401
     config,
     databases,
     debug,
-    functions,
     latency,
     lolwut,
     memory,

@@ -19,6 +19,7 @@ from headrace.server.dispatch.rows import (
     container,
 )
 from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
+from headrace.server.scripting.engine import scripting_of
 from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.faces import face
@@ -59,6 +60,7 @@ def memory_stats(call: Call) -> object:
     """Reply: map of names to bytes, counts and ratios."""
     figures = MemoryFigures(call.server, call.durability.files)
     used = figures.used
+    script_texts, function_texts = scripting_of(call.server).text_bytes()
     pairs: list[tuple[object, object]] = [
         (b"peak.allocated", figures.peak),
         (b"total.allocated", used),
@@ -68,8 +70,8 @@ def memory_stats(call: Call) -> object:
         (b"clients.normal", figures.clients),
         (b"cluster.links", 0),
         (b"aof.buffer", figures.aof_buffer),
-        (b"lua.caches", 0),
-        (b"functions.caches", 0),
+        (b"lua.caches", script_texts),
+        (b"functions.caches", function_texts),
     ]
     for index, table, expiries in figures.databases:
         main: tuple[object, object] = (b"overhead.hashtable.main", table)

@@ -1,0 +1,108 @@
+"""Texts of errors of scripts and functions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+INTERNAL: Final = b"ERR internal error"
+NEEDS_ONE: Final = b"ERR Please specify at least one argument for this redis lib call"
+BAD_ARGUMENT: Final = b"ERR Lua redis lib command arguments must be strings or integers"
+UNKNOWN_COMMAND: Final = b"ERR Unknown Redis command called from script"
+WRONG_ARITY: Final = b"ERR Wrong number of args calling Redis command from script"
+NOT_FROM_SCRIPT: Final = b"ERR This Redis command is not allowed from script"
+READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
+LOG_NEEDS_TWO: Final = b"ERR redis.log() requires two arguments or more."
+LOG_NEEDS_LEVEL: Final = b"ERR First argument must be a number (log level)."
+LOG_BAD_LEVEL: Final = b"ERR Invalid log level."
+WRONG_COUNT: Final = b"ERR wrong number of arguments"
+SETRESP_NEEDS_ONE: Final = b"ERR redis.setresp() requires one argument."
+BAD_VERSION: Final = b"ERR RESP version must be 2 or 3."
+SET_REPL_NEEDS_ONE: Final = b"ERR redis.set_repl() requires one argument."
+BAD_REPL: Final = (
+    b"ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
+)
+ACL_CHECK_UNKNOWN: Final = b"ERR Invalid command passed to redis.acl_check_cmd()"
+KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
+NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."
+NEGATIVE_KEYS: Final = b"ERR Number of keys can't be negative"
+TOO_MANY_KEYS: Final = b"ERR Number of keys can't be greater than number of args"
+NOT_BUSY: Final = b"NOTBUSY No scripts in execution right now."
+BUSY_SCRIPT: Final = (
+    b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+)
+BUSY_FUNCTION: Final = (
+    b"BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+)
+UNKILLABLE: Final = (
+    b"UNKILLABLE Sorry the script already executed write commands against the dataset. You can "
+    b"either wait the script termination or kill the server in a hard way using the SHUTDOWN "
+    b"NOSAVE command."
+)
+SCRIPT_FLUSH_MODE: Final = b"ERR SCRIPT FLUSH only support SYNC|ASYNC option"
+
+
+def of_script(line: bytes) -> bytes:
+    """As a script is told of a request that is none.
+
+    Args:
+        line: as a client is.
+    """
+    return WRONG_ARITY if line.startswith(b"ERR wrong number of arguments") else UNKNOWN_COMMAND
+
+
+def does_not_compile(message: bytes) -> bytes:
+    """For a script that is no Lua."""
+    return b"ERR Error compiling script (new function): " + message
+
+
+def located(text: bytes, sha: bytes, chunk: bytes | None, line: int | None) -> bytes:
+    """An error with the script that it comes from, and where in there."""
+    if chunk is None or line is None:
+        return b"%b script: %b" % (text, sha)
+    return b"%b script: %b, on %b:%d." % (text, sha, chunk, line)
+
+
+# The first line of a script
+
+BAD_SHEBANG: Final = b"ERR Invalid script shebang"
+UNEXPECTED_ENGINE: Final = b"ERR Unexpected engine in script shebang: %b"
+UNKNOWN_SHEBANG_OPTION: Final = b"ERR Unknown lua shebang option: %b"
+UNEXPECTED_FLAG: Final = b"ERR Unexpected flag in script shebang: %b"
+WRITES_IN_READ_ONLY: Final = b"ERR Can not execute a script with write flag using *_ro command."
+DEBUG_MODE: Final = b"ERR Use SCRIPT DEBUG YES/SYNC/NO"
+NO_DEBUGGER: Final = b"ERR there is no debugger of scripts"
+
+
+# Functions
+
+FUNCTION_NOT_FOUND: Final = b"ERR Function not found"
+BAD_KEY_COUNT: Final = b"ERR Bad number of keys provided"
+LIBRARY_NOT_FOUND: Final = b"ERR Library not found"
+NO_METADATA: Final = b"ERR Missing library metadata"
+NO_LIBRARY_NAME: Final = b"ERR Library name was not given"
+NAME_TWICE: Final = b"ERR Invalid metadata value, name argument was given multiple times"
+BAD_METADATA: Final = b"ERR Invalid metadata value given: %b"
+BAD_NAME: Final = (
+    b"Library names can only contain letters, numbers, or underscores(_) and must be at least one "
+    b"character long"
+)
+ENGINE_NOT_FOUND: Final = b"ERR Engine '%b' not found"
+NO_FUNCTIONS: Final = b"ERR No functions registered"
+INVALID_METADATA: Final = b"ERR Invalid library metadata"
+LIBRARY_EXISTS_RESTORING: Final = b"ERR Library %b already exists"
+LIBRARY_EXISTS: Final = b"ERR Library '%b' already exists"
+FUNCTION_EXISTS: Final = b"ERR Function %b already exists"
+UNKNOWN_FLAG: Final = b"unknown flag given"
+LIBRARY_NO_LUA: Final = b"ERR Error compiling function: %b"
+NOT_REGISTERED: Final = b"ERR Error registering functions: %b"
+UNKNOWN_LOAD_OPTION: Final = b"ERR Unknown option given: %b"
+UNKNOWN_LIST_ARGUMENT: Final = b"ERR Unknown argument %b"
+NO_LIST_PATTERN: Final = b"ERR library name argument was not given"
+BAD_POLICY: Final = (
+    b"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."
+)
+NOT_LIBRARIES: Final = b"ERR given type is not a function"
+LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
+NO_ROOM_TO_RUN: Final = (
+    b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
+)

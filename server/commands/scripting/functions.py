@@ -1,0 +1,241 @@
+"""FUNCTION, FCALL: libraries of functions in Lua."""
+
+from __future__ import annotations
+
+import time
+
+from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import (
+    BAD_DUMP_FOOTER,
+    FUNCTION_FLUSH_MODE,
+    CommandError,
+    bad_subcommand,
+)
+from headrace.compat.glob import matches
+from headrace.compat.numbers import parse_integer
+from headrace.persistence.errors import CorruptRDB
+from headrace.persistence.forms.libraries import dump_libraries, libraries_of
+from headrace.protocol.replies import OK, Map, Set, Status
+from headrace.server.commands.help import show_help
+from headrace.server.commands.scripting.running import KEYS, KEYS_READ, RUNS, key_count, show
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ALLOW_BUSY,
+    DENYOOM,
+    LOADING,
+    NOSCRIPT,
+    READONLY,
+    STALE,
+    WRITE,
+    command,
+    container,
+)
+from headrace.server.scripting.engine import ScriptEngine, scripting_of
+from headrace.server.scripting.libraries import Libraries, Library
+
+
+@command("FCALL", arity=-3, flags=RUNS, keys=KEYS, acl=("scripting",))
+def call_function(call: Call) -> object:
+    """Run a function. Reply: what it returns."""
+    return _call_function(call, False)
+
+
+@command("FCALL_RO", arity=-3, flags=RUNS | READONLY, keys=KEYS_READ, acl=("scripting",))
+def call_function_read_only(call: Call) -> object:
+    """Run a function that does not write. Reply: what it returns."""
+    return _call_function(call, True)
+
+
+def _call_function(call: Call, read_only: bool) -> object:
+    show(call)
+    engine = scripting_of(call.server)
+    argv = call.argv
+    function = engine.libraries.functions.get(argv[1])
+    if function is None:
+        raise CommandError(errors.FUNCTION_NOT_FOUND)
+    if parse_integer(argv[2]) is None:
+        raise CommandError(errors.BAD_KEY_COUNT)
+    end = 3 + key_count(call)
+    return engine.call_function(call, function, argv[3:end], argv[end:], read_only)
+
+
+container("FUNCTION")
+
+_TO_ALL = ("request_policy:all_shards", "response_policy:all_succeeded")
+
+
+@command(
+    "FUNCTION|LOAD",
+    arity=-3,
+    flags=NOSCRIPT | WRITE | DENYOOM,
+    acl=("scripting",),
+    tips=_TO_ALL,
+)
+def function_load(call: Call) -> object:
+    """Take a library. Reply: its name."""
+    argv = call.argv
+    replaces = False
+    for word in argv[2:-1]:
+        if word.lower() != b"replace":
+            raise CommandError(errors.UNKNOWN_LOAD_OPTION % word)
+        replaces = True
+    name = scripting_of(call.server).load_library(argv[-1], replaces)
+    call.record(argv, 1)
+    return name
+
+
+@command("FUNCTION|DELETE", arity=3, flags=NOSCRIPT | WRITE, acl=("scripting",), tips=_TO_ALL)
+def function_delete(call: Call) -> object:
+    """Delete a library. Reply: OK."""
+    if not scripting_of(call.server).libraries.remove(call.argv[2]):
+        raise CommandError(errors.LIBRARY_NOT_FOUND)
+    call.record(call.argv, 1)
+    return OK
+
+
+@command("FUNCTION|FLUSH", arity=-2, flags=NOSCRIPT | WRITE, acl=("scripting",), tips=_TO_ALL)
+def function_flush(call: Call) -> object:
+    """Delete all libraries. Reply: OK."""
+    argv = call.argv
+    if len(argv) > 3:
+        raise CommandError(bad_subcommand(b"function", argv[1]))
+    if len(argv) == 3 and argv[2].lower() not in (b"async", b"sync"):
+        raise CommandError(FUNCTION_FLUSH_MODE)
+    scripting_of(call.server).forget_functions()
+    call.record(argv, 1)
+    return OK
+
+
+@command(
+    "FUNCTION|LIST",
+    arity=-2,
+    flags=NOSCRIPT,
+    acl=("scripting",),
+    tips=("nondeterministic_output_order",),
+)
+def function_list(call: Call) -> object:
+    """Reply: for each library its name, engine, functions and, with WITHCODE, its code."""
+    pattern: bytes | None = None
+    with_code = False
+    words = iter(call.argv[2:])
+    for word in words:
+        option = word.lower()
+        if option == b"withcode" and not with_code:
+            with_code = True
+        elif option == b"libraryname" and pattern is None:
+            pattern = next(words, None)
+            if pattern is None:
+                raise CommandError(errors.NO_LIST_PATTERN)
+        else:
+            raise CommandError(errors.UNKNOWN_LIST_ARGUMENT % word)
+    libraries = scripting_of(call.server).libraries.by_name.values()
+    return [
+        _shown(library, with_code)
+        for library in libraries
+        if pattern is None or matches(pattern, library.name, True)
+    ]
+
+
+def _shown(library: Library, with_code: bool) -> Map:
+    functions = [
+        Map(
+            [
+                (b"name", function.name),
+                (b"description", function.description),
+                (b"flags", Set([Status(flag) for flag in function.flag_names])),
+            ]
+        )
+        for function in library.functions.values()
+    ]
+    pairs: list[tuple[object, object]] = [
+        (b"library_name", library.name),
+        (b"engine", b"LUA"),
+        (b"functions", functions),
+    ]
+    if with_code:
+        pairs.append((b"library_code", library.code))
+    return Map(pairs)
+
+
+@command(
+    "FUNCTION|STATS",
+    arity=2,
+    flags=NOSCRIPT | ALLOW_BUSY,
+    acl=("scripting",),
+    tips=(
+        "nondeterministic_output",
+        "request_policy:all_shards",
+        "response_policy:special",
+    ),
+)
+def function_stats(call: Call) -> object:
+    """Reply: the function that runs, and how many there are for each engine."""
+    engine = scripting_of(call.server)
+    run = engine.busy.run
+    running: object = None
+    if run is not None and run.is_function:
+        spent_ms = (time.monotonic_ns() - run.began_ns) // 1_000_000
+        running = Map(
+            [(b"name", run.name), (b"command", list(run.argv)), (b"duration_ms", spent_ms)]
+        )
+    counts = Map(
+        [
+            (b"libraries_count", len(engine.libraries.by_name)),
+            (b"functions_count", len(engine.libraries.functions)),
+        ]
+    )
+    return Map([(b"running_script", running), (b"engines", Map([(b"LUA", counts)]))])
+
+
+@command(
+    "FUNCTION|KILL",
+    arity=2,
+    flags=NOSCRIPT | ALLOW_BUSY,
+    acl=("scripting",),
+    tips=("request_policy:all_shards", "response_policy:one_succeeded"),
+)
+def function_kill(call: Call) -> object:
+    """End the function that runs, unless it has written. Reply: OK."""
+    scripting_of(call.server).busy.kill(True)
+    return OK
+
+
+@command("FUNCTION|DUMP", arity=2, flags=NOSCRIPT, acl=("scripting",))
+def function_dump(call: Call) -> object:
+    """Reply: all libraries, as FUNCTION RESTORE takes them."""
+    return dump_libraries(scripting_of(call.server).codes())
+
+
+@command(
+    "FUNCTION|RESTORE",
+    arity=-3,
+    flags=NOSCRIPT | WRITE | DENYOOM,
+    acl=("scripting",),
+    tips=_TO_ALL,
+)
+def function_restore(call: Call) -> object:
+    """Take the libraries of a dump: all of them or none. Reply: OK."""
+    argv = call.argv
+    if len(argv) > 4:
+        raise CommandError(bad_subcommand(b"function", argv[1]))
+    policy = argv[3].lower() if len(argv) == 4 else b"append"
+    if policy not in (b"append", b"replace", b"flush"):
+        raise CommandError(errors.BAD_POLICY)
+    try:
+        codes = libraries_of(argv[2])
+    except CorruptRDB:
+        raise CommandError(errors.NOT_LIBRARIES) from None
+    if codes is None:
+        raise CommandError(BAD_DUMP_FOOTER)
+    engine = scripting_of(call.server)
+    _restore(engine, codes, policy)
+    call.record(argv, 1)
+    return OK
+
+
+def _restore(engine: ScriptEngine, codes: list[bytes], policy: bytes) -> None:
+    before = Libraries() if policy == b"flush" else engine.libraries
+    engine.libraries = engine.restored(codes, before, policy == b"replace")
+
+
+command("FUNCTION|HELP", arity=2, flags=LOADING | STALE, acl=("scripting",))(show_help)

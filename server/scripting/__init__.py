@@ -1,0 +1,1 @@
+"""Lua: scripts and functions, what they see, and how they call commands."""

@@ -1,0 +1,160 @@
+"""A script that runs for long: others are answered BUSY meanwhile, and may end it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import CommandError
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.gate import SCRIPT_AT_WORK
+
+log: Final = logging.getLogger("headrace")
+
+SERVE_EVERY_NS: Final = 5_000_000  # how often others are served while a script goes on
+
+
+class Run:
+    """The script that runs.
+
+    Attributes:
+        name: the SHA-1 of a script, or the name of a function.
+        is_function: it is a function.
+        wrote: it has called a command that writes.
+        is_to_end: somebody has asked for its end.
+    """
+
+    def __init__(self, name: bytes, is_function: bool, argv: list[bytes], began_ns: int) -> None:
+        self.name: Final = name
+        self.is_function: Final = is_function
+        self.argv: Final = argv
+        self.began_ns: Final = began_ns
+        self.wrote = False
+        self.is_to_end = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Serving:
+    """Has clients served while the event loop waits for a script."""
+
+    @abstractmethod
+    def serve(self) -> None:
+        """Take what clients have sent, and answer."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Leave it to the event loop again."""
+
+
+class Busy:
+    """What happens while a script runs, asked by the interpreter from time to time.
+
+    Attributes:
+        run: the script that runs.
+        serving: has clients served that ask meanwhile.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher: Final = dispatcher
+        self._server: Final = dispatcher.server
+        self.run: Run | None = None
+        self.serving: Serving | None = None
+        self._next_ns = 0  # when others are served again
+
+    def begin(self, name: bytes, is_function: bool, argv: list[bytes]) -> Run:
+        """A script begins."""
+        now_ns = time.monotonic_ns()
+        run = Run(name, is_function, argv, now_ns)
+        self.run = run
+        self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
+        return run
+
+    def end(self) -> None:
+        """It has ended."""
+        self.run = None
+        if self._server.gate.reasons & SCRIPT_AT_WORK:
+            self._server.gate.set(SCRIPT_AT_WORK, False)
+            if self.serving is not None:
+                self.serving.end()
+
+    def is_to_end(self, *_: object) -> bool:
+        """Whether the script is to end now; others are served in here."""
+        run = self.run
+        if run is None:
+            return False
+        if not run.is_to_end and time.monotonic_ns() >= self._next_ns:
+            self._serve_others(run)
+            self._next_ns = time.monotonic_ns() + SERVE_EVERY_NS
+        return run.is_to_end
+
+    def _serve_others(self, run: Run) -> None:
+        server = self._server
+        if not server.gate.reasons & SCRIPT_AT_WORK:
+            spent_ms = (time.monotonic_ns() - run.began_ns) // 1_000_000
+            log.warning(
+                "Slow script detected: still in execution after %d milliseconds. You can try "
+                "killing the script using the %s KILL command. Script name is: %s.",
+                spent_ms,
+                "FUNCTION" if run.is_function else "SCRIPT",
+                run.name.decode("utf-8", "backslashreplace"),
+            )
+            server.gate.busy = errors.BUSY_FUNCTION if run.is_function else errors.BUSY_SCRIPT
+            server.gate.set(SCRIPT_AT_WORK, True)
+        serving = self.serving
+        if serving is None:
+            return
+        kept = _Kept(self._dispatcher.call)
+        unfinished = server.changes.unfinished
+        server.changes.unfinished = False  # what the script did stays one unit
+        try:
+            serving.serve()
+        finally:
+            server.changes.unfinished = unfinished
+            kept.restore(self._dispatcher.call)
+
+    # What others may ask for
+
+    def kill(self, functions: bool) -> None:
+        """Have the script end.
+
+        Args:
+            functions: a function is meant, and no script.
+
+        Raises:
+            CommandError: none runs, or it has written.
+        """
+        run = self.run
+        if run is None or not self._server.gate.reasons & SCRIPT_AT_WORK:
+            raise CommandError(errors.NOT_BUSY)
+        if run.is_function != functions:
+            raise CommandError(self._server.gate.busy)
+        if run.wrote:
+            raise CommandError(errors.UNKILLABLE)
+        run.is_to_end = True
+
+
+class _Kept:
+    """What a call is about, while another one uses it."""
+
+    def __init__(self, call: Call) -> None:
+        self._session = call.session
+        self._row = call.row
+        self._db = call.db
+        self._argv = call.argv
+        self._now_ms = call.now_ms
+        self._may_block = call.may_block
+
+    def restore(self, call: Call) -> None:
+        """Let the call be about it again."""
+        call.session = self._session
+        call.row = self._row
+        call.db = self._db
+        call.argv = self._argv
+        call.now_ms = self._now_ms
+        call.may_block = self._may_block

@@ -1,0 +1,250 @@
+"""How a script calls commands, and what else the server does for it.
+
+A call goes the way of every request: its row is found and its words are counted, what refuses a
+client refuses a script, and ``invoke`` runs the command. A script has a session of its own, because
+it may select another database and another version of the protocol than its client.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import OUT_OF_MEMORY, CommandError
+from headrace.protocol.doubles import double
+from headrace.protocol.replies import ErrorReply
+from headrace.server.clients.session import NO_TOUCH, NOBODY, Session
+from headrace.server.dispatch.admission import find_row, refusal_of
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
+from headrace.server.dispatch.rows import NOSCRIPT, WRITE, Command
+from headrace.server.gate import MONITORED
+from headrace.server.scripting.busy import Run
+from headrace.server.scripting.errors import LibraryError, ScriptError
+from headrace.server.scripting.values import Builders
+
+log: Final = logging.getLogger("headrace")
+
+REPL_NONE: Final = 0
+REPL_AOF: Final = 1
+REPL_REPLICA: Final = 2
+REPL_ALL: Final = REPL_AOF | REPL_REPLICA
+LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
+
+
+class Rights:
+    """What a script may do, as its first line or the way in which it is called says.
+
+    Attributes:
+        writes: it may call commands that write.
+        grows: it may call commands that are refused when memory is short.
+    """
+
+    def __init__(self, writes: bool, grows: bool) -> None:
+        self.writes: Final = writes
+        self.grows: Final = grows
+
+
+class ScriptCalls:
+    """The calls of the script that is being run.
+
+    Attributes:
+        session: whose calls they are.
+        builders: what makes values for it.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        server = dispatcher.server
+        self._dispatcher: Final = dispatcher
+        self._server: Final = server
+        self.session: Final = Session(0, server.data.dbs[0], server.clock.started_ms, NOBODY)
+        self.session.address = b"lua"
+        self._call: Final = Call(server, dispatcher.durability, self.session)
+        self._call.may_block = False
+        self._rights = Rights(True, True)
+        self._recorded = True
+        self._rows: Final[dict[bytes, Command]] = {}
+        self.builders: Builders | None = None
+        self._script: Run | None = None
+
+    def begin(self, caller: Call, rights: Rights, run: Run) -> None:
+        """Have the next calls be those of a script that this call runs."""
+        session = self.session
+        session.db = caller.db
+        session.resp3 = False
+        session.special = caller.session.special & NO_TOUCH
+        call = self._call
+        call.db = caller.db
+        call.now_ms = caller.now_ms
+        call.replaying = caller.replaying
+        self._rights = rights
+        self._recorded = True
+        self._script = run
+
+    # What scripts call. A call raises ScriptError, and nothing else.
+
+    def call(self, *words: Any) -> object:
+        """``redis.call``: run a command. Returns what the script gets for its reply."""
+        try:
+            return self._run(words)
+        except ScriptError:
+            raise
+        except Exception:
+            log.exception("a call of a script failed with an internal error")
+            raise ScriptError(errors.INTERNAL) from None
+
+    def _run(self, words: tuple[Any, ...]) -> object:
+        argv = _as_words(words)
+        row = self._rows.get(argv[0])
+        if row is None or row.subcommands or not row.arity_fits(len(argv)):
+            row = self._found(argv)
+        self._admit(row, argv)
+        server = self._server
+        call = self._call
+        session = self.session
+        call.db = session.db
+        if self._recorded:
+            reply = invoke(call, row, argv)
+        else:
+            server.changes.hold_back(True)
+            reply = invoke(call, row, argv)
+            server.changes.hold_back(False)
+        if server.changes.has_listeners:
+            server.changes.notify_listeners()
+        count_call(server, call, row, lap(server))
+        if server.gate.reasons & MONITORED:
+            show_monitors(server, session, row, argv)
+        if isinstance(reply, ErrorReply):
+            raise ScriptError(reply.text, True)
+        builders = self.builders
+        assert builders is not None
+        return builders.value(reply, session.resp3)
+
+    def _found(self, argv: list[bytes]) -> Command:
+        """The row of a call. Raises: ScriptError, where there is none or the words are too few."""
+        try:
+            return find_row(self._rows, argv)
+        except CommandError as error:
+            raise ScriptError(errors.of_script(error.line)) from None
+
+    def _admit(self, row: Command, argv: list[bytes]) -> None:
+        """Refuse a call that may not be made now."""
+        flags = row.flags
+        if flags & NOSCRIPT:
+            raise ScriptError(errors.NOT_FROM_SCRIPT)
+        if flags & WRITE:
+            if not self._rights.writes:
+                raise ScriptError(errors.READ_ONLY)
+            if self._script is not None:
+                self._script.wrote = True
+        server = self._server
+        if server.gate.reasons and not self._call.replaying:
+            line = refusal_of(self._dispatcher, self.session, row)
+            if line and not (line == OUT_OF_MEMORY and self._rights.grows):
+                raise ScriptError(line)
+
+    def text_of(self, raised: object) -> tuple[bytes, bool]:
+        """The text of an error that was raised on this side, and whether it is Lua's kind."""
+        if isinstance(raised, ScriptError):
+            return raised.text, isinstance(raised, LibraryError)
+        log.error("a library of scripts failed with an internal error: %r", raised)
+        return errors.INTERNAL, False
+
+    def log(self, *words: Any) -> None:
+        """``redis.log``: write a line into the server's log."""
+        if len(words) < 2:
+            raise ScriptError(errors.LOG_NEEDS_TWO)
+        level = words[0]
+        if not isinstance(level, int | float):
+            raise ScriptError(errors.LOG_NEEDS_LEVEL)
+        if not 0 <= int(level) < len(LOG_LEVELS):
+            raise ScriptError(errors.LOG_BAD_LEVEL)
+        texts = [_text(word) for word in words[1:]]
+        line = b" ".join([text for text in texts if text is not None])
+        log.log(LOG_LEVELS[int(level)], "%s", line.decode("utf-8", "backslashreplace"))
+
+    def sha1hex(self, *words: Any) -> bytes:
+        """``redis.sha1hex``: the SHA-1 of a string, in hexadecimal digits."""
+        if len(words) != 1:
+            raise ScriptError(errors.WRONG_COUNT)
+        from hashlib import sha1  # it brings OpenSSL with it
+
+        return sha1(_text(words[0]) or b"").hexdigest().encode()
+
+    def setresp(self, *words: Any) -> None:
+        """``redis.setresp``: get replies as this version of the protocol has them."""
+        if len(words) != 1:
+            raise ScriptError(errors.SETRESP_NEEDS_ONE)
+        if words[0] not in (2, 3):
+            raise ScriptError(errors.BAD_VERSION)
+        self.session.resp3 = words[0] == 3
+
+    def set_repl(self, *words: Any) -> None:
+        """``redis.set_repl``: say who gets what the next calls write."""
+        if len(words) != 1:
+            raise ScriptError(errors.SET_REPL_NEEDS_ONE)
+        flags = words[0]
+        if not isinstance(flags, int) or not 0 <= flags <= REPL_ALL:
+            raise ScriptError(errors.BAD_REPL)
+        self._recorded = bool(flags & REPL_AOF)
+
+    def replicate_commands(self, *words: Any) -> bool:
+        """``redis.replicate_commands``: that is so in any case."""
+        return True
+
+    def nothing(self, *words: Any) -> None:
+        """``redis.debug``: there is no debugger."""
+
+    def breakpoint(self, *words: Any) -> bool:
+        """``redis.breakpoint``: whether there is a debugger."""
+        return False
+
+    def error_line(self, text: bytes) -> bytes:
+        """``redis.error_reply``: an error with a code, which is ERR where it has none."""
+        text = text.removeprefix(b"-")
+        return text if b" " in text else b"ERR " + text
+
+    def acl_check_cmd(self, *words: Any) -> bool:
+        """``redis.acl_check_cmd``: whether the client of this script may call a command."""
+        if not words:
+            raise ScriptError(errors.NEEDS_ONE)
+        argv = _as_words(words)
+        try:
+            find_row(self._rows, argv)
+        except CommandError:
+            raise ScriptError(errors.ACL_CHECK_UNKNOWN) from None
+        return True
+
+
+def _text(word: object) -> bytes | None:
+    """A string of Lua, or a number as it is written by ``tostring``."""
+    if isinstance(word, bytes):
+        return word
+    if isinstance(word, bool):
+        return None
+    if isinstance(word, int):
+        return b"%d" % word
+    if isinstance(word, float):
+        return b"%.14g" % word
+    return None
+
+
+def _as_words(words: tuple[Any, ...]) -> list[bytes]:
+    """The words of a request. Raises: ScriptError, where one is no string and no number."""
+    if not words:
+        raise ScriptError(errors.NEEDS_ONE)
+    argv: list[bytes] = []
+    for word in words:
+        if isinstance(word, bytes):
+            argv.append(word)
+        elif isinstance(word, bool):
+            raise ScriptError(errors.BAD_ARGUMENT)
+        elif isinstance(word, int):
+            argv.append(b"%d" % word)
+        elif isinstance(word, float):
+            argv.append(double(word))
+        else:
+            raise ScriptError(errors.BAD_ARGUMENT)
+    return argv

@@ -1,0 +1,267 @@
+"""The scripts of a server: those that it has met, and the one that it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import CommandError
+from headrace.protocol.replies import ErrorReply
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.gate import MEMORY_LIMITED
+from headrace.server.scripting.busy import Busy
+from headrace.server.scripting.calls import Rights, ScriptCalls
+from headrace.server.scripting.errors import ScriptError
+from headrace.server.scripting.interpreter import Failure, Function, Interpreter
+from headrace.server.scripting.libraries import Libraries, library_name, made_library
+from headrace.server.scripting.shebang import ALLOW_OOM, COMPATIBLE, NO_WRITES, split_shebang
+from headrace.server.scripting.values import reply_of
+from headrace.server.state import Scripting, Server
+
+MOST_EVALUATED: Final = 500  # scripts that EVAL has brought; those loaded by SCRIPT LOAD stay
+
+
+class Script:
+    """A script that has been compiled.
+
+    Attributes:
+        sha: its SHA-1 in hexadecimal digits, by which clients call it.
+        source: as it was sent.
+        flags: what its first line says; see ``shebang``.
+        chunk: the function that Lua made of it.
+        is_loaded: SCRIPT LOAD has brought it, so it stays.
+    """
+
+    def __init__(self, sha: bytes, source: bytes, flags: int, chunk: Any) -> None:
+        self.sha: Final = sha
+        self.source: Final = source
+        self.flags: Final = flags
+        self.chunk: Final = chunk
+        self.is_loaded = False
+
+
+class ScriptEngine(Scripting):
+    """All that a server has to do with Lua. The interpreter begins with the first script."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._server: Final = dispatcher.server
+        self.busy: Final = Busy(dispatcher)
+        self._calls: Final = ScriptCalls(dispatcher)
+        self._function_calls: Final = ScriptCalls(dispatcher)
+        self._interpreter: Interpreter | None = None
+        self._functions: Interpreter | None = None
+        self.libraries = Libraries()
+        self._scripts: Final[dict[bytes, Script]] = {}
+        self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
+        self.evicted = 0
+        dispatcher.server.scripting = self
+
+    def _ready(self) -> Interpreter:
+        interpreter = self._interpreter
+        if interpreter is None:
+            interpreter = Interpreter(self._calls, self.busy.is_to_end, False)
+            self._interpreter = interpreter
+            self._calls.builders = interpreter.builders
+        return interpreter
+
+    def _ready_for_functions(self) -> Interpreter:
+        interpreter = self._functions
+        if interpreter is None:
+            interpreter = Interpreter(self._function_calls, self.busy.is_to_end, True)
+            self._functions = interpreter
+            self._function_calls.builders = interpreter.builders
+        return interpreter
+
+    # The scripts
+
+    def find(self, sha: bytes) -> Script | None:
+        """The script with this SHA-1, in lower-case digits."""
+        return self._scripts.get(sha)
+
+    def load(self, source: bytes, stays: bool) -> Script:
+        """The script that a text is.
+
+        Args:
+            stays: it is kept until all are forgotten.
+
+        Raises:
+            CommandError: it is none.
+        """
+        from hashlib import sha1  # it brings OpenSSL with it
+
+        sha = sha1(source).hexdigest().encode()
+        script = self._scripts.get(sha)
+        if script is None:
+            try:
+                flags, text = split_shebang(source)
+                chunk = self._ready().compile(text)
+            except ScriptError as error:
+                raise CommandError(error.text) from None
+            script = Script(sha, source, flags, chunk)
+            self._scripts[sha] = script
+            if not stays:
+                self._evaluated[sha] = script
+                self._forget_oldest()
+        if stays and not script.is_loaded:
+            script.is_loaded = True
+            self._evaluated.pop(sha, None)
+        return script
+
+    def _forget_oldest(self) -> None:
+        while len(self._evaluated) > MOST_EVALUATED:
+            sha = next(iter(self._evaluated))
+            del self._evaluated[sha]
+            del self._scripts[sha]
+            self.evicted += 1
+
+    def forget_all(self) -> None:
+        """Forget all scripts, and what they have changed in the interpreter."""
+        self._scripts.clear()
+        self._evaluated.clear()
+        self._interpreter = None
+        self._calls.builders = None
+
+    def count(self) -> int:
+        """How many scripts are known."""
+        return len(self._scripts)
+
+    # Running
+
+    def run(
+        self, call: Call, script: Script, keys: list[bytes], words: list[bytes], read_only: bool
+    ) -> object:
+        """Run a script for a call. Returns the reply.
+
+        Raises:
+            CommandError: it may not be run now, or not so.
+        """
+        flags = script.flags
+        if not script.is_loaded:
+            sha = script.sha
+            if sha in self._evaluated:  # it is the youngest again
+                del self._evaluated[sha]
+                self._evaluated[sha] = script
+        rights = self._rights(flags, read_only)
+        interpreter = self._ready()
+        run = self.busy.begin(script.sha, False, call.argv)
+        self._calls.begin(call, rights, run)
+        try:
+            left = interpreter.run(script.chunk, keys, words)
+        finally:
+            self.busy.end()
+        if isinstance(left, Failure):
+            return _failed(call, left, script.sha, b"@user_script", b"\n" not in script.source)
+        return self._reply(call, left, self._calls)
+
+    def _rights(self, flags: int, read_only: bool) -> Rights:
+        """What a script with these flags may do. Raises: CommandError, where it may not be run."""
+        if read_only and not flags & (NO_WRITES | COMPATIBLE):
+            raise CommandError(errors.WRITES_IN_READ_ONLY)
+        server = self._server
+        if not flags & (COMPATIBLE | ALLOW_OOM | NO_WRITES) and self._is_out_of_memory():
+            raise CommandError(errors.NO_ROOM_TO_RUN)
+        grows = bool(flags & ALLOW_OOM) or not server.gate.reasons & MEMORY_LIMITED
+        return Rights(not read_only and not flags & NO_WRITES, grows)
+
+    def _is_out_of_memory(self) -> bool:
+        server = self._server
+        limited = bool(server.gate.reasons & MEMORY_LIMITED)
+        return limited and server.statistics.memory_exceeds(server.config.maxmemory)
+
+    def _reply(self, call: Call, left: object, calls: ScriptCalls) -> object:
+        """The reply to a script that has left this."""
+        failures: list[bytes] = []
+        reply = reply_of(left, call.session.resp3, not calls.session.resp3, failures)
+        for line in failures:
+            self._server.statistics.counters.count_error(line)
+        if isinstance(reply, ErrorReply) and call.row is not None:
+            call.row.failed_calls += 1
+        return reply
+
+    # Functions
+
+    def load_library(self, code: bytes, replaces: bool) -> bytes:
+        """Take a library; its name. Raises: CommandError."""
+        if not replaces:  # asked before the library runs
+            self.libraries.check_absent(library_name(code)[0], errors.LIBRARY_EXISTS)
+        library = made_library(self._ready_for_functions(), code)
+        self.libraries.add(library, replaces, errors.LIBRARY_EXISTS)
+        return library.name
+
+    def codes(self) -> list[bytes]:
+        """The libraries of functions, as they were loaded."""
+        return [library.code for library in self.libraries.by_name.values()]
+
+    def take_back(self, codes: list[bytes]) -> None:
+        """Have the libraries of a file. Raises: CommandError."""
+        for code in codes:
+            self.load_library(code, True)
+
+    def restored(self, codes: list[bytes], libraries: Libraries, replaces: bool) -> Libraries:
+        """Libraries, and others besides. Raises: CommandError; then nothing has changed."""
+        found = libraries.copy()
+        for code in codes:
+            library = made_library(self._ready_for_functions(), code)
+            found.add(library, replaces, errors.LIBRARY_EXISTS_RESTORING)
+        return found
+
+    def forget_functions(self) -> None:
+        """Forget all libraries, and what they keep."""
+        self.libraries = Libraries()
+        self._functions = None
+        self._function_calls.builders = None
+
+    def call_function(
+        self, call: Call, function: Function, keys: list[bytes], words: list[bytes], read_only: bool
+    ) -> object:
+        """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
+        rights = self._rights(function.flags, read_only)
+        interpreter = self._ready_for_functions()
+        run = self.busy.begin(function.name, True, call.argv)
+        self._function_calls.begin(call, rights, run)
+        try:
+            left = interpreter.run_function(function.callback, keys, words)
+        finally:
+            self.busy.end()
+        if isinstance(left, Failure):
+            return _failed(call, left, function.name, b"@user_function", False)
+        return self._reply(call, left, self._function_calls)
+
+    # What INFO says
+
+    def memory_bytes(self) -> tuple[int, int]:
+        """What the interpreter of scripts holds, and that of functions."""
+        return (
+            0 if self._interpreter is None else self._interpreter.memory_bytes(),
+            0 if self._functions is None else self._functions.memory_bytes(),
+        )
+
+    def text_bytes(self) -> tuple[int, int]:
+        """How much is kept beside: for scripts, and for functions. Complexity: O(how many)."""
+        scripts = sum(len(each.source) + len(each.sha) for each in self._scripts.values())
+        libraries = self.libraries.by_name.values()
+        return scripts, sum(len(each.code) + len(each.name) for each in libraries)
+
+
+def _failed(
+    call: Call, failure: Failure, name: bytes, chunk: bytes, is_one_line: bool
+) -> ErrorReply:
+    """The reply to a script that has failed. Raises: CommandError, where that is still to count."""
+    line = failure.line
+    if line is None and is_one_line:
+        line = 1
+    text = errors.located(failure.text, name, failure.chunk or chunk, line)
+    row = call.row
+    assert row is not None
+    if not failure.counted:
+        raise CommandError(text)
+    row.failed_calls += 1
+    return ErrorReply(text)
+
+
+def scripting_of(server: Server) -> ScriptEngine:
+    """The scripts of a server."""
+    engine = server.scripting
+    assert isinstance(engine, ScriptEngine)
+    return engine

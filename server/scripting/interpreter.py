@@ -1,0 +1,269 @@
+"""One Lua interpreter with the world that scripts see in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+from headrace.compat import scripting_errors as errors
+from headrace.server.build import REDIS_VERSION
+from headrace.server.scripting import bits, structs
+from headrace.server.scripting.arguments import Native, Operation
+from headrace.server.scripting.calls import (
+    REPL_ALL,
+    REPL_AOF,
+    REPL_NONE,
+    REPL_REPLICA,
+    ScriptCalls,
+)
+from headrace.server.scripting.chance import Chance
+from headrace.server.scripting.errors import LibraryError, ScriptError
+from headrace.server.scripting.shebang import FLAGS
+from headrace.server.scripting.structs import pack_double, unpack_double
+from headrace.server.scripting.values import FAILED, Builders
+
+_NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
+_MOST_WORDS: Final = 4000  # that are handed over one by one; more go as tables
+
+
+def _refused(*_: object) -> str:
+    """Nothing of Python has attributes for Lua."""
+    raise AttributeError("not for scripts")
+
+
+def _version_number() -> int:
+    major, minor, patch = [int(part) for part in REDIS_VERSION.split(".")]
+    return major << 16 | minor << 8 | patch
+
+
+_CONSTANTS: Final = {
+    b"LOG_DEBUG": 0,
+    b"LOG_VERBOSE": 1,
+    b"LOG_NOTICE": 2,
+    b"LOG_WARNING": 3,
+    b"REPL_NONE": REPL_NONE,
+    b"REPL_AOF": REPL_AOF,
+    b"REPL_SLAVE": REPL_REPLICA,
+    b"REPL_REPLICA": REPL_REPLICA,
+    b"REPL_ALL": REPL_ALL,
+    b"REDIS_VERSION": REDIS_VERSION.encode(),
+    b"REDIS_VERSION_NUM": _version_number(),
+}
+
+
+def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[..., object]]:
+    """What scripts call as ``redis.call`` and so on."""
+    functions: dict[bytes, Callable[..., object]] = {
+        b"call": calls.call,
+        b"log": calls.log,
+        b"sha1hex": calls.sha1hex,
+        b"setresp": calls.setresp,
+        b"set_repl": calls.set_repl,
+        b"acl_check_cmd": calls.acl_check_cmd,
+    }
+    if not of_functions:
+        functions[b"replicate_commands"] = calls.replicate_commands
+        functions[b"debug"] = calls.nothing
+        functions[b"breakpoint"] = calls.breakpoint
+    return functions
+
+
+def _native(complain: Any) -> dict[bytes, dict[bytes, Callable[..., object]]]:
+    """The libraries that are written in Python, and what is put in the place of Lua's.
+
+    Args:
+        complain: see ``Native``.
+    """
+    chance = Chance()
+    libraries: dict[str, dict[str, Operation]] = {
+        "bit": bits.OPERATIONS,
+        "struct": structs.OPERATIONS,
+        "math": {"random": chance.random, "randomseed": chance.seed},
+    }
+    return {
+        library.encode(): {
+            name.encode(): Native(run, complain).call for name, run in operations.items()
+        }
+        for library, operations in libraries.items()
+    }
+
+
+class Failure:
+    """A run that failed: with which error, and where.
+
+    Attributes:
+        text: the error; counted: the statistics of errors have it already.
+        chunk, line: where in which chunk, where that is known.
+    """
+
+    def __init__(self, text: bytes, counted: bool, chunk: bytes | None, line: int | None) -> None:
+        self.text: Final = text
+        self.counted: Final = counted
+        self.chunk: Final = chunk
+        self.line: Final = line
+
+
+class Function:
+    """A function of a library.
+
+    Attributes:
+        callback: what Lua calls; flags: see ``shebang``.
+    """
+
+    def __init__(
+        self, name: bytes, callback: Any, flags: list[bytes], description: bytes | None
+    ) -> None:
+        self.name: Final = name
+        self.callback: Final = callback
+        self.flag_names: Final = flags
+        self.flags: Final = sum({FLAGS[flag] for flag in flags})
+        self.description: Final = description
+
+
+def _function(registered: Any) -> Function:
+    flags = list(registered[b"flags"].values())
+    description = registered[b"description"]
+    return Function(registered[b"name"], registered[b"callback"], flags, description)
+
+
+class Interpreter:
+    """A Lua interpreter; what scripts have changed in its libraries stays for the next one.
+
+    Args:
+        calls: what serves the calls of its scripts.
+        is_to_end: whether the script at hand is to end, asked from time to time.
+        of_functions: it is for functions, and not for scripts.
+    """
+
+    def __init__(
+        self, calls: ScriptCalls, is_to_end: Callable[[], bool], of_functions: bool
+    ) -> None:
+        lua = import_module("lupa.lua51").LuaRuntime(
+            encoding=None,
+            register_eval=False,
+            register_builtins=False,
+            unpack_returned_tuples=True,
+            attribute_filter=_refused,
+            max_memory=0,  # counted, and not limited
+        )
+        table = lua.table_from
+        complaints = _load(lua, "complaints")
+        settings = _load(lua, "json_settings", complaints)
+        doubles = table({b"pack_double": pack_double, b"unpack_double": unpack_double})
+        libraries = {
+            b"cjson": _load(
+                lua,
+                "cjson",
+                _load(lua, "json_encoder", complaints, settings),
+                _load(lua, "json_decoder", complaints, settings),
+                settings,
+            ),
+            b"cmsgpack": _load(lua, "cmsgpack", complaints, doubles),
+        }
+        server = {
+            b"functions": table(_functions(calls, of_functions)),
+            b"native": table(
+                {name: table(each) for name, each in _native(complaints[b"native"]).items()}
+            ),
+            b"constants": table(_CONSTANTS),
+            b"ours": complaints[b"LIBRARIES"],
+            b"text_of": calls.text_of,
+            b"error_line": calls.error_line,
+            b"is_to_end": is_to_end,
+            b"refusal_of_function": refusal_of_function,
+            b"end_script": _end_script,
+        }
+        made = _load(lua, "sandbox", table(server), table(libraries), _load(lua, "tail_calls"))
+        self._compile: Final = made[b"compile"]
+        self._run: Final = made[b"run"]
+        self._compile_library: Final = made[b"compile_library"]
+        self._load_library: Final = made[b"load_library"]
+        self._run_function: Final = made[b"run_function"]
+        self._run_of_many: Final = made[b"run_of_many"]
+        self._set_hook: Final = made[b"set_hook"]
+        self._lua: Final = lua
+        self.builders: Final = Builders(made, table)
+
+    def memory_bytes(self) -> int:
+        """What it holds."""
+        used: int = self._lua.get_memory_used()
+        return used
+
+    def compile(self, source: bytes) -> Any:
+        """The chunk that a script is.
+
+        Raises:
+            ScriptError: it is none.
+        """
+        compiled = self._compile(source)
+        if isinstance(compiled, tuple):
+            raise ScriptError(errors.does_not_compile(compiled[1]))
+        return compiled
+
+    def run(self, chunk: Any, keys: list[bytes], words: list[bytes]) -> object:
+        """Run a script. Returns a ``Failure``, or what ``values.reply_of`` takes."""
+        if len(keys) + len(words) <= _MOST_WORDS:
+            left = self._run(chunk, len(keys), *keys, *words)
+        else:
+            table = self._lua.table_from
+            left = self._run_of_many(chunk, table(keys), table(words))
+        if isinstance(left, tuple) and left[0] == FAILED:
+            return self._failure(*left[1:])
+        return left
+
+    def load_library(self, source: bytes) -> list[Function] | Failure:
+        """The functions that a library registers; a failure where it does not come so far.
+
+        Raises:
+            ScriptError: it is no Lua.
+        """
+        chunk = self._compile_library(source)
+        if isinstance(chunk, tuple):
+            raise ScriptError(errors.LIBRARY_NO_LUA % chunk[1])
+        loaded = self._load_library(chunk)
+        if isinstance(loaded, tuple):
+            return self._failure(*loaded[1:])
+        return [_function(each) for each in loaded.values()]
+
+    def run_function(self, callback: Any, keys: list[bytes], words: list[bytes]) -> object:
+        """Run a function, as ``run`` runs a script."""
+        table = self._lua.table_from
+        left = self._run_function(callback, table(keys), table(words))
+        if isinstance(left, tuple) and left[0] == FAILED:
+            return self._failure(*left[1:])
+        return left
+
+    def _failure(self, raised: object, chunk: bytes | None, line: int | None) -> Failure:
+        if isinstance(raised, ScriptError):
+            if raised.text == errors.KILLED:
+                self._set_hook()
+            text = b"ERR " + raised.text if isinstance(raised, LibraryError) else raised.text
+            return Failure(text, raised.counted, chunk, line)
+        assert isinstance(raised, bytes)
+        return Failure(raised, False, chunk, line)
+
+
+def is_name(name: bytes) -> bool:
+    """Whether libraries and functions may be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
+def refusal_of_function(name: bytes, *flags: bytes) -> bytes | None:
+    """Why no such function may be registered; None where it may."""
+    if not is_name(name):
+        return errors.BAD_NAME
+    return errors.UNKNOWN_FLAG if any(flag not in FLAGS for flag in flags) else None
+
+
+def _end_script(*_: object) -> None:
+    raise ScriptError(errors.KILLED)
+
+
+def _load(lua: Any, name: str, *arguments: object) -> Any:
+    """Run one of our own files, and what it returns."""
+    from importlib.resources import files  # it brings much with it
+
+    source = files("headrace.server.scripting.lua").joinpath(f"{name}.lua").read_bytes()
+    return lua.execute(source, *arguments, name=f"@{name}.lua".encode(), mode=b"t")

@@ -1,0 +1,127 @@
+"""Libraries of functions: what FUNCTION LOAD takes, and what FCALL finds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.compat import scripting_errors as errors
+from headrace.compat.errors import CommandError
+from headrace.server.scripting.errors import ScriptError
+from headrace.server.scripting.interpreter import Failure, Function, Interpreter, is_name
+
+
+class Library:
+    """A library.
+
+    Attributes:
+        code: as it was sent.
+        functions: those that it has registered, by name.
+    """
+
+    def __init__(self, name: bytes, code: bytes, functions: list[Function]) -> None:
+        self.name: Final = name
+        self.code: Final = code
+        self.functions: Final = {each.name: each for each in functions}
+
+
+class Libraries:
+    """The libraries of one interpreter.
+
+    Attributes:
+        by_name: the libraries.
+        functions: all functions by name, each with its library.
+    """
+
+    def __init__(self) -> None:
+        self.by_name: dict[bytes, Library] = {}
+        self.functions: dict[bytes, Function] = {}
+
+    def copy(self) -> Libraries:
+        """The same libraries."""
+        other = Libraries()
+        other.by_name = dict(self.by_name)
+        other.functions = dict(self.functions)
+        return other
+
+    def add(self, library: Library, replaces: bool, refusal: bytes) -> None:
+        """Add a library.
+
+        Args:
+            replaces: one of the same name goes.
+            refusal: the error where there is one and it does not.
+
+        Raises:
+            CommandError: that, or another library has such a function.
+        """
+        old = self.by_name.get(library.name)
+        if not replaces:
+            self.check_absent(library.name, refusal)
+        for name in library.functions:
+            if name in self.functions and (old is None or name not in old.functions):
+                raise CommandError(errors.FUNCTION_EXISTS % name)
+        if old is not None:
+            self.remove(old.name)
+        self.by_name[library.name] = library
+        self.functions.update(library.functions)
+
+    def check_absent(self, name: bytes, refusal: bytes) -> None:
+        """No library has this name. Raises: CommandError with this text: one has."""
+        if name in self.by_name:
+            raise CommandError(refusal % name)
+
+    def remove(self, name: bytes) -> bool:
+        """Remove a library; False where there is none."""
+        library = self.by_name.pop(name, None)
+        if library is None:
+            return False
+        for function in library.functions:
+            del self.functions[function]
+        return True
+
+
+def library_name(code: bytes) -> tuple[bytes, bytes]:
+    """The name that the first line of a library gives it, and the library without that line.
+
+    Raises:
+        CommandError: the line is not there, or not understood.
+    """
+    line, end, rest = code.partition(b"\n")
+    if not code.startswith(b"#!"):
+        raise CommandError(errors.NO_METADATA)
+    if not end:
+        raise CommandError(errors.INVALID_METADATA)
+    words = line[2:].split()
+    engine = b"" if line[2:3].isspace() or not words else words.pop(0)
+    name: bytes | None = None
+    for word in words:
+        option, _, value = word.partition(b"=")
+        if option.lower() != b"name" or b"=" not in word:
+            raise CommandError(errors.BAD_METADATA % word)
+        if name is not None:
+            raise CommandError(errors.NAME_TWICE)
+        name = value.strip(b"\"'")
+    if name is None:
+        raise CommandError(errors.NO_LIBRARY_NAME)
+    if not is_name(name):
+        raise CommandError(b"ERR " + errors.BAD_NAME)
+    if engine.lower() != b"lua":
+        raise CommandError(errors.ENGINE_NOT_FOUND % engine)
+    return name, b"\n" + rest
+
+
+def made_library(interpreter: Interpreter, code: bytes) -> Library:
+    """The library that a text is, with its functions.
+
+    Raises:
+        CommandError: it is none.
+    """
+    name, source = library_name(code)
+    try:
+        functions = interpreter.load_library(source)
+    except ScriptError as error:
+        raise CommandError(error.text) from None
+    if isinstance(functions, Failure):
+        raise CommandError(errors.NOT_REGISTERED % functions.text)
+    if not functions:
+        raise CommandError(errors.NO_FUNCTIONS)
+    return Library(name, code, functions)

@@ -1,0 +1,1 @@
+"""The part of scripting that is written in Lua."""

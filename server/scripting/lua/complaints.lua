@@ -1,0 +1,72 @@
+-- Errors of our libraries, worded and placed as if the libraries were written in C.
+--
+-- Lua puts the line that has called a C function before its error. Ours call one another, so that
+-- line is found by looking for the first caller that is not ours.
+
+local error, getinfo = error, debug.getinfo
+local LIBRARIES = { ["@cjson.lua"] = true, ["@json_encoder.lua"] = true,
+  ["@json_decoder.lua"] = true, ["@json_settings.lua"] = true, ["@cmsgpack.lua"] = true,
+  ["@complaints.lua"] = true }
+
+-- What stands before the error of a function that is called at this level.
+local function place_of(level)
+  local info = getinfo(level + 1, "Sl")
+  if info and info.currentline > 0 then
+    return info.short_src .. ":" .. info.currentline .. ": "
+  end
+  return ""
+end
+
+local function argument_error(level, index, why)
+  local info = getinfo(level, "n")
+  local name = info.name or "?"
+  if info.namewhat == "method" then
+    index = index - 1
+    if index == 0 then
+      return "calling '" .. name .. "' on bad self (" .. why .. ")"
+    end
+  end
+  return "bad argument #" .. index .. " to '" .. name .. "' (" .. why .. ")"
+end
+
+-- The level of the library's function that a script has called: the last of ours in a row. Where
+-- one of ours has called another in place of the rest of itself, there is a level without a source.
+local function entry()
+  local level = 2
+  local last = level
+  local info = getinfo(level, "S")
+  while info and (LIBRARIES[info.source] or info.what == "tail") do
+    if info.what ~= "tail" then
+      last = level
+    end
+    level = level + 1
+    info = getinfo(level, "S")
+  end
+  return last - 1
+end
+
+local complaints = { LIBRARIES = LIBRARIES }
+
+-- Raise an error from anywhere in a library.
+function complaints.fail(text)
+  error(place_of(entry() + 1) .. text, 0)
+end
+
+-- Raise an error of Lua itself, which stands for itself where C has called Lua.
+function complaints.raise(text)
+  error(text, 0)
+end
+
+-- Raise an error about an argument.
+function complaints.refuse(index, why)
+  local level = entry()
+  error(place_of(level + 1) .. argument_error(level + 1, index, why), 0)
+end
+
+-- The text for an error of a function of Python, which is what calls this. It is about an argument
+-- if there is an index.
+function complaints.native(index, why)
+  return place_of(3) .. (index > 0 and argument_error(3, index, why) or why)
+end
+
+return complaints

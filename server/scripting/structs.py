@@ -1,0 +1,243 @@
+"""``struct``: numbers and strings packed as C has them in memory."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from headrace.server.scripting.arguments import (
+    Operation,
+    number_at,
+    number_of,
+    refused,
+    text_at,
+    whole,
+    whole_at,
+)
+from headrace.server.scripting.errors import LibraryError
+
+_MOST_INTEGER: Final = 32
+_MOST: Final = (1 << 31) - 1
+_MASK: Final = (1 << 64) - 1
+_INTEGERS: Final = "bBhHlLTiI"
+_SIGNED: Final = "bhli"
+_SIZES: Final = {"b": 1, "B": 1, "h": 2, "H": 2, "l": 8, "L": 8, "T": 8, "f": 4, "d": 8, "x": 1}
+_DIGITS: Final = "0123456789"
+_TOO_SHORT: Final = "data string too short"
+
+
+class _Format:
+    """A format, read option by option. It ends at a NUL, as every string of C.
+
+    Attributes:
+        little: the lowest byte comes first.
+    """
+
+    def __init__(self, words: tuple[Any, ...]) -> None:
+        text = text_at(words, 0).decode("latin-1")
+        self._text: Final = text.split("\0", 1)[0]
+        self._at = 0
+        self._align = 1
+        self.little = True
+
+    def ends(self) -> bool:
+        return self._at >= len(self._text)
+
+    def next(self) -> tuple[str, int]:
+        """The next option and its size, which is 0 for what has none of its own."""
+        option = self._text[self._at]
+        self._at += 1
+        if option == "c":
+            return option, self._number(1)
+        if option in "iI":
+            size = self._number(4)
+            if size > _MOST_INTEGER:
+                text = b"integral size %d is larger than limit of %d"
+                raise LibraryError(text % (size, _MOST_INTEGER))
+            return option, size
+        return option, _SIZES.get(option, 0)
+
+    def _number(self, default: int) -> int:
+        start = self._at
+        number = 0
+        while self._at < len(self._text) and self._text[self._at] in _DIGITS:
+            number = 10 * number + ord(self._text[self._at]) - 48
+            if number > _MOST:
+                raise LibraryError(b"integral size overflow")
+            self._at += 1
+        return number if self._at > start else default
+
+    def padding(self, option: str, size: int, at: int) -> int:
+        """How many bytes stand before an option, so that it is aligned.
+
+        A size that is no power of two gets what C's masks make of it.
+        """
+        if size == 0 or option == "c":
+            return 0
+        size = min(size, self._align)
+        return (size - (at & (size - 1))) & (size - 1)
+
+    def control(self, option: str) -> None:
+        """Do what an option says that stands for no value. Raises: LibraryError."""
+        if option == "<":
+            self.little = True
+        elif option == ">":
+            self.little = False
+        elif option == "!":
+            align = self._number(8)
+            if align <= 0 or align & (align - 1):
+                raise LibraryError(b"alignment %d is not a power of 2" % align)
+            self._align = align
+        elif option != " ":
+            raise refused(0, f"invalid format option '{option}'")
+
+    def order(self) -> str:
+        return "<" if self.little else ">"
+
+
+def pack(words: tuple[Any, ...]) -> bytes:
+    """The values, packed as the format says."""
+    layout = _Format(words)
+    words = (*words, None)  # a value that is missing is nil
+    out = bytearray()
+    index = 1
+    while not layout.ends():
+        option, size = layout.next()
+        out += bytes(layout.padding(option, size, len(out)))
+        if option == "x":
+            out.append(0)
+        elif option in _INTEGERS:
+            out += _integer(number_at(words, index), size, layout.little)
+            index += 1
+        elif option == "f" or option == "d":
+            out += _double(number_at(words, index), layout.order() + option)
+            index += 1
+        elif option == "c" or option == "s":
+            text = text_at(words, index)
+            index += 1
+            if len(text) < size:
+                raise refused(index, "string too short")
+            out += text[:size] if size else text
+            if option == "s":
+                out.append(0)
+        else:
+            layout.control(option)
+    return bytes(out)
+
+
+def _unsigned(number: float) -> int:
+    """What C makes of a double where it wants 64 bits without a sign."""
+    if number >= 1 << 63:
+        return (whole(number - float(1 << 63)) ^ (1 << 63)) & _MASK
+    return whole(number) & _MASK
+
+
+def _integer(number: float, size: int, little: bool) -> bytes:
+    value = _unsigned(number)
+    if size < 8:
+        value &= (1 << 8 * size) - 1
+    return value.to_bytes(size, "little" if little else "big")
+
+
+def _double(number: float, form: str) -> bytes:
+    try:
+        return struct.pack(form, number)
+    except OverflowError:
+        return struct.pack(form, float("inf") if number > 0 else float("-inf"))
+
+
+def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
+    """The values that are packed in a string, and the place behind them."""
+    layout = _Format(words)
+    data = text_at(words, 1)
+    length = len(data)
+    at = whole_at(words, 2, 1) & _MASK
+    if at == 0:
+        raise refused(2, "offset must be 1 or greater")
+    at -= 1
+    found: list[object] = []
+    while not layout.ends():
+        option, size = layout.next()
+        at = (at + layout.padding(option, size, at)) & _MASK
+        if at + size > length:
+            raise refused(1, _TOO_SHORT)
+        if option in _INTEGERS:
+            found.append(_read_integer(data[at : at + size], layout.little, option in _SIGNED))
+        elif option == "f" or option == "d":
+            found.append(struct.unpack(layout.order() + option, data[at : at + size])[0])
+        elif option == "c":
+            if size == 0:
+                size = _size_before(found)
+                if at + size > length:
+                    raise refused(1, _TOO_SHORT)
+            found.append(data[at : at + size])
+        elif option == "s":
+            end = data.find(b"\0", at)
+            if end < 0:
+                raise LibraryError(b"unfinished string in data")
+            found.append(data[at:end])
+            size = end + 1 - at
+        elif option != "x":
+            layout.control(option)
+        at += size
+    at = (at + 1) & _MASK
+    found.append(at - (1 << 64) if at >> 63 else at)
+    return tuple(found)
+
+
+def _size_before(found: list[object]) -> int:
+    """The number that was read last, which is how long a string is. Raises: LibraryError."""
+    last = found.pop() if found else None
+    if isinstance(last, bytes):
+        last = number_of(last)
+    if not isinstance(last, int | float):
+        raise LibraryError(b"format 'c0' needs a previous size")
+    return _unsigned(last)
+
+
+def _read_integer(part: bytes, little: bool, signed: bool) -> int | float:
+    number = int.from_bytes(part, "little" if little else "big") & _MASK
+    if signed:
+        sign = 1 << ((8 * len(part) - 1) & 63)
+        mask = -sign & _MASK
+        if number & mask:
+            number |= mask
+        return number - (1 << 64) if number >> 63 else number
+    return float(number) if number >> 63 else number
+
+
+def size(words: tuple[Any, ...]) -> int:
+    """How long the values of a format are."""
+    layout = _Format(words)
+    total = 0
+    while not layout.ends():
+        option, size = layout.next()
+        total += layout.padding(option, size, total)
+        if option == "s":
+            raise refused(0, "option 's' has no fixed size")
+        if option == "c" and size == 0:
+            raise refused(0, "option 'c0' has no fixed size")
+        if not (option.isascii() and option.isalnum()):
+            layout.control(option)
+        total += size
+    return total
+
+
+def pack_double(number: float) -> bytes:
+    """A number as MessagePack has it: four bytes where they hold it, else eight."""
+    try:
+        short = struct.pack(">f", number)
+    except OverflowError:
+        short = b""
+    if short and struct.unpack(">f", short)[0] == number:
+        return b"\xca" + short
+    return b"\xcb" + struct.pack(">d", number)
+
+
+def unpack_double(part: bytes) -> float:
+    """The number in four or eight bytes."""
+    number: float = struct.unpack(">f" if len(part) == 4 else ">d", part)[0]
+    return number
+
+
+OPERATIONS: Final[dict[str, Operation]] = {"pack": pack, "unpack": unpack, "size": size}

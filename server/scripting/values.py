@@ -1,0 +1,230 @@
+"""Values between Lua and the server: the replies of commands, and what scripts leave.
+
+A value of several parts crosses as one flat list, because one long call costs less than many short
+ones. Before each part stands a number that says what it is; ``lua/sandbox.lua`` has the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from headrace.compat.numbers import INT64_MIN
+from headrace.protocol.doubles import double
+from headrace.protocol.packing import Packer
+from headrace.protocol.replies import (
+    Attributed,
+    BigNumber,
+    Decimal,
+    ErrorReply,
+    Map,
+    NullArray,
+    Packed,
+    Push,
+    Set,
+    Status,
+    Verbatim,
+)
+from headrace.protocol.unpacking import unpacked
+
+# What stands before a part, and what follows it.
+FAILED: Final = 0  # the run failed: a text or an exception, the chunk, the line
+TEXT: Final = 1
+NUMBER: Final = 2
+NULL: Final = 3
+YES: Final = 4
+NO: Final = 5
+LIST: Final = 6  # how many items
+STATUS: Final = 7
+ERROR: Final = 8
+DOUBLE: Final = 9
+MAP: Final = 10  # how many pairs
+SET: Final = 11  # how many members
+BIG: Final = 12  # its digits
+VERBATIM: Final = 13  # three letters, the text
+COUNTED_ERROR: Final = 14  # an error that the statistics have
+
+_BEYOND: Final = 2.0**63  # the least number that is too large for 64 bits
+_MOST_VALUES: Final = 7900  # that a Lua function takes
+
+
+def integer_of(number: float) -> int:
+    """What a number of Lua is as a reply: its whole part, or the least integer where it has none.
+
+    Source: what C on x86 makes of a double that no 64-bit integer holds.
+    """
+    return int(number) if -_BEYOND <= number < _BEYOND else INT64_MIN
+
+
+def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> object:
+    """The reply that a run has left.
+
+    Args:
+        failures: takes the errors in it that are not counted yet.
+        resp3: the protocol of the client.
+        plain: the script has not asked for RESP3, so true is 1 and false is nothing.
+    """
+    if isinstance(left, bytes):
+        return left
+    if isinstance(left, int | float):
+        return integer_of(left)
+    parts: Sequence[Any] = left if isinstance(left, tuple) else list(left.values())  # type: ignore[attr-defined]
+    kind = parts[0]
+    if kind == STATUS:
+        return Status(_one_line(parts[1]))
+    if kind in (ERROR, COUNTED_ERROR):
+        if kind == ERROR:
+            failures.append(parts[1])
+        return ErrorReply(parts[1])
+    if kind == YES:
+        return 1 if plain else True
+    if kind == NO:
+        return None if plain else False
+    if kind == NULL:
+        return None
+    return _packed(parts, resp3, plain, failures)
+
+
+def _one_line(text: bytes) -> bytes:
+    return text.replace(b"\r", b" ").replace(b"\n", b" ")
+
+
+def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes]) -> Packed:
+    out = Packer(resp3)
+    at = 0
+    size = len(parts)
+    while at < size:
+        kind = parts[at]
+        if kind == TEXT:
+            out.text(parts[at + 1])
+        elif kind == NUMBER:
+            out.number(integer_of(parts[at + 1]))
+        elif kind == LIST:
+            out.array(parts[at + 1])
+        elif kind == NULL or (kind == NO and plain):
+            out.null()
+            at += 1
+            continue
+        elif kind in (YES, NO):
+            out.reply(1 if plain else kind == YES)
+            at += 1
+            continue
+        elif kind == STATUS:
+            out.reply(Status(_one_line(parts[at + 1])))
+        elif kind in (ERROR, COUNTED_ERROR):
+            if kind == ERROR:
+                failures.append(parts[at + 1])
+            out.reply(ErrorReply(parts[at + 1]))
+        elif kind == DOUBLE:
+            out.double(float(parts[at + 1]))
+        elif kind == MAP:
+            out.map(parts[at + 1])
+        elif kind == SET:
+            out.set(parts[at + 1])
+        elif kind == BIG:
+            out.big_digits(_one_line(parts[at + 1]))
+        else:
+            out.reply(Verbatim(parts[at + 2], parts[at + 1][:3].ljust(3)))
+            at += 1
+        at += 2
+    return out.packed()
+
+
+class Builders:
+    """The functions of one interpreter that make values for scripts.
+
+    Args:
+        made: what ``lua/sandbox.lua`` returned.
+    """
+
+    def __init__(self, made: Any, table_from: Any) -> None:
+        self._status: Final = made[b"status"]
+        self._texts: Final = made[b"texts"]
+        self._value_of: Final = made[b"value_of"]
+        self._value_of_list: Final = made[b"value_of_list"]
+        self._table_from: Final = table_from
+
+    def value(self, reply: object, resp3: bool) -> object:
+        """What a script gets for a reply that is no error.
+
+        Args:
+            resp3: what the script has asked for, and the reply was packed for.
+        """
+        if isinstance(reply, bytes) or (isinstance(reply, int) and not isinstance(reply, bool)):
+            return reply
+        if reply is None or isinstance(reply, NullArray):
+            return None if resp3 else False
+        if isinstance(reply, Status):
+            return self._status(reply.line[1:-2])
+        parts: list[object] = []
+        plain = unpacked(reply)
+        if isinstance(plain, bytes | int) and not isinstance(plain, bool):
+            return plain
+        flatten(parts, plain, resp3)
+        if parts[0] == TEXT:
+            return parts[1]
+        if len(parts) < _MOST_VALUES:
+            return self._value_of(*parts)
+        return self._value_of_list(self._table_from(parts))
+
+
+def flatten(parts: list[object], reply: object, resp3: bool) -> None:
+    """Append a reply, in which nothing is packed, as a script is to see it."""
+    if isinstance(reply, bytes):
+        parts.append(TEXT)
+        parts.append(reply)
+    elif isinstance(reply, bool):
+        if resp3:
+            parts.append(YES if reply else NO)
+        else:
+            parts += (NUMBER, int(reply))
+    elif isinstance(reply, int):
+        parts.append(NUMBER)
+        parts.append(reply)
+    elif isinstance(reply, list | tuple):
+        _flatten_items(parts, list(reply), resp3)
+    elif reply is None or isinstance(reply, NullArray):
+        parts.append(NULL if resp3 else NO)
+    elif isinstance(reply, Status):
+        parts += (STATUS, reply.line[1:-2])
+    elif isinstance(reply, ErrorReply):
+        parts += (ERROR, reply.text)
+    else:
+        _flatten_rare(parts, reply, resp3)
+
+
+def _flatten_items(parts: list[object], items: list[object], resp3: bool) -> None:
+    parts.append(LIST)
+    parts.append(len(items))
+    for item in items:
+        flatten(parts, item, resp3)
+
+
+def _flatten_rare(parts: list[object], reply: object, resp3: bool) -> None:
+    if isinstance(reply, Map):
+        if resp3:
+            parts += (MAP, len(reply.pairs))
+        else:
+            parts += (LIST, 2 * len(reply.pairs))
+        for name, value in reply.pairs:
+            flatten(parts, name, resp3)
+            flatten(parts, value, resp3)
+    elif isinstance(reply, Set) and resp3:
+        parts += (SET, len(reply.items))
+        for item in reply.items:
+            flatten(parts, item, resp3)
+    elif isinstance(reply, Set | Push):
+        _flatten_items(parts, reply.items, resp3)
+    elif isinstance(reply, float):
+        parts += (DOUBLE, reply) if resp3 else (TEXT, double(reply))
+    elif isinstance(reply, Decimal):
+        parts += (DOUBLE, float(reply.digits)) if resp3 else (TEXT, reply.digits)
+    elif isinstance(reply, BigNumber):
+        digits = b"%d" % reply.value
+        parts += (BIG, digits) if resp3 else (TEXT, digits)
+    elif isinstance(reply, Verbatim):
+        parts += (VERBATIM, reply.kind, reply.text) if resp3 else (TEXT, reply.text)
+    elif isinstance(reply, Attributed):
+        flatten(parts, reply.reply, resp3)
+    else:
+        raise TypeError(f"not a reply value: {type(reply).__name__}")

@@ -1,0 +1,64 @@
+"""EVAL and its kin against the real Redis: replies, conversions, errors with their lines."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from support.process import Pair
+from support.scripts import evaluated
+
+pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
+
+WRONG_CALLS = (
+    ("EVAL",), ("EVAL", "return 1"), ("EVAL", "return 1", "x"), ("EVAL", "return 1", "-1"),
+    ("EVAL", "return 1", "2", "k"), ("EVAL", "return 1", "99999999999999999999"),
+    ("EVAL", "return", "1.5"), ("EVALSHA", "x", "0"), ("EVALSHA", "f" * 40, "0"),
+    ("EVALSHA", "f" * 40, "1"), ("EVALSHA", "f", "1"), ("EVALSHA", "f" * 41, "x"),
+    ("EVALSHA", "g" * 40, "0"), ("EVALSHA_RO", "f" * 40, "0"),
+    ("EVAL_RO", "return redis.call('SET', 'a', '1')", "0"),
+    ("EVAL_RO", "return redis.pcall('SET', 'a', '1')", "0"), ("EVAL_RO", "return 1", "0"),
+    ("SCRIPT",), ("SCRIPT", "NOSUCH"), ("SCRIPT", "LOAD"), ("SCRIPT", "LOAD", "x"),
+    ("SCRIPT", "LOAD", "return 5", "x"), ("SCRIPT", "EXISTS"), ("SCRIPT", "EXISTS", "x", "f" * 40),
+    ("SCRIPT", "FLUSH", "x"), ("SCRIPT", "FLUSH", "SYNC", "x"), ("SCRIPT", "FLUSH", "ASYNC"),
+    ("SCRIPT", "KILL"), ("SCRIPT", "KILL", "x"), ("SCRIPT", "DEBUG"), ("SCRIPT", "DEBUG", "no"),
+    ("SCRIPT", "SHOW", "x"), ("EVAL", "#!js\nreturn 1", "0"), ("EVAL", "#!lua flags=bad\n", "0"),
+    ("EVAL", "#!lua name=a\nreturn 1", "0"), ("EVAL", "#!", "0"), ("EVAL", "#!lua", "0"),
+    ("EVAL", "return 1 +", "0"), ("EVAL", "\x1bLua", "0"), ("EVAL", "", "0"),
+    ("EVAL", "#!lua flags=no-writes,allow-oom , allow-stale\nreturn 1", "0"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_scripts(pair: Pair, protocol: int) -> None:
+    pair.ours.call("HELLO", protocol)
+    pair.real.call("HELLO", protocol)
+    pair.both("FLUSHALL")
+    for script in evaluated():
+        pair.both("EVAL", script, 2, "k1", "k2", "a1", "a2")
+
+
+def test_wrong_calls(pair: Pair) -> None:
+    pair.both("SCRIPT", "FLUSH")
+    for call in WRONG_CALLS:
+        pair.both(*call)
+
+
+def test_scripts_by_their_hash(pair: Pair) -> None:
+    """An evaluated script is known, in either case of its digits, until the cache is emptied."""
+    script = b"return {KEYS[1], ARGV[1], redis.call('INCR', KEYS[1])}"
+    sha = hashlib.sha1(script).hexdigest()
+    pair.both("FLUSHALL")
+    pair.both("SCRIPT", "FLUSH", "SYNC")
+    for name in (sha, sha.upper()):
+        pair.both("EVALSHA", name, 1, "k", "a")
+        pair.both("SCRIPT", "EXISTS", name, "x" * 40, sha)
+        pair.both("SCRIPT", "LOAD", script)
+        pair.both("SCRIPT", "EXISTS", name)
+        pair.both("EVALSHA", name, 1, "k", "a")
+        pair.both("EVALSHA_RO", name, 1, "k", "a")
+        pair.both("SCRIPT", "FLUSH")
+        pair.both("EVAL", script, 1, "k", "a")
+        pair.both("EVALSHA", name, 1, "k", "a")
+        pair.both("SCRIPT", "FLUSH", "ASYNC")
