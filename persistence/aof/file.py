@@ -10,11 +10,16 @@ second one or for the end of the command.
 
 Whoever owns the file decides when to sync. This module only counts how far the file is written
 (``size_bytes``) and how far it is known to be on the disk (``synced_bytes``).
+
+Whoever goes on in a new file need not wait for the disk: what is not synced of the file before is
+synced first by whoever syncs the new file, or writes to it. After a power cut the old file could
+end in the middle of a command otherwise, and the new one hold what came later.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Final
 
@@ -44,6 +49,8 @@ class AppendOnlyFile(Log):
         older_bytes: the length of the base and of the incr files before this one.
         base_bytes: the length of all files when the last rewrite ended.
         switches: how often this went on in a new file.
+        settled: all of the file before this one is on the disk.
+        begins_synced: nothing goes to a new file before all of the one before is on the disk.
         annotate: write the second, as a comment, before the first record of each second.
     """
 
@@ -53,6 +60,10 @@ class AppendOnlyFile(Log):
         self.older_bytes = older_bytes
         self.base_bytes = base_bytes
         self.switches = 0
+        self.settled = True
+        self.begins_synced = False
+        self._before = -1  # the file before this one, while it is not settled
+        self._settling: Final = threading.Lock()
         self.annotate = False
         self._stamps_next = False  # the second before the next record, whatever ``annotate`` says
         self.named = True
@@ -226,6 +237,12 @@ class AppendOnlyFile(Log):
         Raises:
             OSError: as ``write``.
         """
+        if not self.settled:
+            try:
+                self._settle()
+            except BaseException:
+                self.pending = True
+                raise
         if self._taken_parts:
             self._write_parts()
         data = self._taken
@@ -294,18 +311,40 @@ class AppendOnlyFile(Log):
             OSError: nobody knows what is on the disk.
         """
         reached = self.size_bytes
+        if not self.settled:
+            self._settle()
+            if reached <= self.synced_bytes:
+                return
         sync_file(self._fd)
         self.synced_bytes = reached
 
-    def switch(self, path: bytes, older_bytes: int) -> None:
-        """Go on in a new file; everything must have been written to the old one and synced.
+    def _settle(self) -> None:
+        """Wait until the file before this one is on the disk; may run in two threads at once."""
+        with self._settling:
+            if self._before >= 0:
+                sync_file(self._before)
+                os.close(self._before)
+                self._before = -1
+                self.settled = True
 
-        After a power cut the old file could end in the middle of a command otherwise, and the new
-        one hold what came later.
-        """
+    def is_synced(self) -> bool:
+        """Whether everything that has been written is on the disk."""
+        return self.settled and self.size_bytes <= self.synced_bytes
+
+    def has_synced(self, switches: int, end_bytes: int) -> bool:
+        """Whether the file that ``switches`` have led to is on the disk, up to some place."""
+        return self.settled and (self.switches != switches or self.synced_bytes >= end_bytes)
+
+    def switch(self, path: bytes, older_bytes: int) -> None:
+        """Go on in a new file; everything must have been written to the old one."""
         assert not self.pending
+        assert self.settled
         fd = _open_for_appending(path)
-        os.close(self._fd)
+        if self.size_bytes > self.synced_bytes:
+            self._before = self._fd
+            self.settled = False
+        else:
+            os.close(self._fd)
         self.path = path
         self._fd = fd
         self._db = _NO_DATABASE
@@ -350,6 +389,9 @@ class AppendOnlyFile(Log):
         self._first = None
         self.pending = False
         os.close(self._fd)
+        if self._before >= 0:
+            os.close(self._before)
+            self._before = -1
 
 
 def _open_for_appending(path: bytes) -> int:

@@ -5,9 +5,10 @@ A reply is a promise. What the promise says depends on ``appendfsync``:
 ``always``
     No reply to anything executed after an unsynced write, reads included, leaves before the sync
     that covers it. While syncs are short they run inline: the hop to a thread and back costs more
-    than the sync. When most of the last ones were slow, they run in a thread: commands go on
-    executing, and replies are held in two batches, those that the sync under way covers and those
-    that need the next one. A failed write or sync stops the process before a reply leaves.
+    than the sync. When most of the last ones were slow, or while a snapshot or a base is written,
+    which keeps the disk at work, they run in a thread: commands go on executing, and replies are
+    held in two batches, those that the sync under way covers and those that need the next one. A
+    failed write or sync stops the process before a reply leaves.
 ``everysec``
     Written before the reply leaves, so that a crash of the process loses nothing; synced about
     once a second in a thread, so that a crash of the machine loses about a second. Much data is
@@ -40,6 +41,7 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -94,6 +96,7 @@ class Committer:
         self._waiting: list[Held] = []  # replies that need the one after it
         self._promised = False  # what is held waits for a sync, whatever the policy is by now
         self._timer: asyncio.TimerHandle | None = None
+        self._when_free: Callable[[], None] | None = None
         self._logged_s = -LOG_PERIOD_S
         # Policy always
         self._sync_times_ns: Final[list[int]] = []  # of the last syncs
@@ -168,7 +171,7 @@ class Committer:
         """Whether to draw the turn out, because more requests are on their way."""
         server = self._server
         count = len(server.clients.flushing) + len(self._covered)
-        nothing = not aof.pending and aof.size_bytes <= aof.synced_bytes
+        nothing = not aof.pending and aof.is_synced()
         if nothing or self._sync.busy or count >= self._expected:
             self._gathering_since_ns = 0
             return False
@@ -209,7 +212,7 @@ class Committer:
             return
         if aof.pending and not self._write(aof):
             return
-        if aof.size_bytes <= aof.synced_bytes:
+        if aof.is_synced():
             self._release_all()
         elif not self._may_sync():
             self._release_all()
@@ -217,14 +220,20 @@ class Committer:
         else:
             count = len(sessions) + len(self._covered)
             self._expected = max(count, self._expected - 1 - self._expected // 8)
-            if self._threaded or aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES:
-                self._hold_for_sync(sessions)
+            if self._is_long_sync(aof):
+                self._hold_for_sync(_flush_free(sessions))
                 self._start_sync(aof)
                 return
             if not self._sync_inline(aof):
                 return
             self._release_all()
         _flush(sessions)
+
+    def _is_long_sync(self, aof: AppendOnlyFile) -> bool:
+        """Whether a sync may take long, so that it is to run in the thread."""
+        if self._threaded or self._files.job is not None:
+            return True
+        return aof.size_bytes - aof.synced_bytes >= LARGE_SYNC_BYTES
 
     def _hold_for_sync(self, sessions: list[Session]) -> None:
         """Hold the replies of everything that has been executed for the sync that comes next."""
@@ -263,6 +272,10 @@ class Committer:
 
     def _synced(self, failure: OSError | None, spent_ns: int) -> None:
         """The sync under way has ended: send what it covers, start the next one."""
+        self._after_sync(failure, spent_ns)
+        self._tell_free()
+
+    def _after_sync(self, failure: OSError | None, spent_ns: int) -> None:
         server = self._server
         self._files.status.syncing = False
         self._next_piece_s = time.monotonic() + SYNC_SHARE * spent_ns / 1e9
@@ -351,6 +364,9 @@ class Committer:
         if not self._writer.busy or not self._postponed:
             return
         left_s = self._writer.started_s + PATIENCE_S - time.monotonic()
+        aof = self._files.aof
+        if left_s <= 0 and aof is not None and not aof.settled:
+            left_s = PATIENCE_S  # no part of this write is in the file yet, and none may be
         if left_s > 0:
             self._patience = asyncio.get_running_loop().call_later(left_s, self._look_at_write)
         elif not self._is_strict():
@@ -362,13 +378,17 @@ class Committer:
         while self._writer.busy:
             started_ns = time.perf_counter_ns()
             failure = self._writer.wait()
-            self._written(failure, time.perf_counter_ns() - started_ns)
+            self._after_write(failure, time.perf_counter_ns() - started_ns)
             if failure is not None:
                 return False
         return True
 
     def _written(self, failure: OSError | None, spent_ns: int) -> None:
         """The write under way has ended: send what it covers, write what came meanwhile."""
+        self._after_write(failure, spent_ns)
+        self._tell_free()
+
+    def _after_write(self, failure: OSError | None, spent_ns: int) -> None:
         if failure is not None:
             self._write_failed(failure)
             return
@@ -425,7 +445,7 @@ class Committer:
         if aof.pending and self._files.write_error and not self._write(aof):
             return
         if not self._files.status.sync_ok or (
-            server.config.appendfsync != b"no" and aof.size_bytes > aof.synced_bytes
+            server.config.appendfsync != b"no" and not aof.is_synced()
         ):
             self._start_sync(aof)
 
@@ -520,9 +540,45 @@ class Committer:
     def sync_soon(self) -> bool:
         """Begin to sync in the thread what is not on the disk; False when there is nothing."""
         aof = self._files.aof
-        if aof is None or self.busy or aof.size_bytes <= aof.synced_bytes:
+        if aof is None or self.busy or aof.is_synced():
             return False
         self._start_sync(aof)
+        return True
+
+    def when_free(self, call: Callable[[], None] | None) -> None:
+        """Call this once, in the event loop, when nothing is under way in a thread any more."""
+        self._when_free = call
+
+    def _tell_free(self) -> None:
+        call = self._when_free
+        if call is not None and not self.busy:
+            self._when_free = None
+            call()
+
+    def hand_over(self, path: bytes) -> bool:
+        """Let records go to another file from here on; False when the present one has a fault.
+
+        What is not synced yet is synced in the thread, and nobody waits for that but those whose
+        replies would wait for a sync anyway. Before it has ended, nothing gets into the new file.
+
+        Raises:
+            OSError: they go where they went before.
+        """
+        aof = self._files.aof
+        assert aof is not None
+        doubtful = self.failed or not self._files.status.sync_ok or not aof.settled
+        if self.busy or doubtful or aof.begins_synced:
+            if not self.settle():
+                return False
+        else:
+            aof.end_command()
+            if aof.pending and not self._write(aof):
+                return False
+        aof.switch(path, aof.total_bytes)
+        if not aof.settled:
+            if self._is_strict():
+                self._hold_for_sync([])
+            self._start_sync(aof)
         return True
 
     def settle(self) -> bool:
@@ -541,10 +597,12 @@ class Committer:
                 return False
         if aof.pending and not self._write(aof):
             return False
-        if aof.size_bytes > aof.synced_bytes and not self._sync_inline(aof):
+        if not aof.is_synced() and not self._sync_inline(aof):
             return False
         self._sync_succeeded()
         self._release_all()
+        if self._when_free is not None:
+            asyncio.get_running_loop().call_soon(self._tell_free)
         return True
 
     def close(self) -> bool:

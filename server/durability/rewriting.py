@@ -4,9 +4,10 @@ A rewrite goes on in a new incr file first, so that whatever fails afterwards, t
 files that together hold everything:
 
 1. In the worker thread a new incr file is created and named in the manifest.
-2. Between two turns of the event loop what is pending is written and synced, records go to the new
-   file from there on, and the state of that moment is what the base will hold. It is never within
-   a command: a transaction under way has changed the keyspace and not yet been recorded.
+2. Between two turns of the event loop what is pending is written, records go to the new file from
+   there on, and the state of that moment is what the base will hold. It is never within a command:
+   a transaction under way has changed the keyspace and not yet been recorded. A thread syncs the
+   old file, and the new one stays empty until that is done; see ``Committer.hand_over``.
 3. The base is written in slices (``server.durability.snapshot_job``).
 4. In the worker thread it gets its name, the manifest names it, and older files are deleted.
 
@@ -43,8 +44,7 @@ from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
-RETRY_S: Final = 0.002  # between two looks whether the disk is at work
-MOST_RETRIES: Final = 1000
+RETRY_S: Final = 0.002  # between two looks whether something lengthy is still under way
 MANY_FAILURES: Final = 3  # in a row; from then on the next attempt waits
 MOST_DELAY_S: Final = 3600
 _OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED  # what is in memory, while one of these is
@@ -271,7 +271,6 @@ class RewriteJob(SnapshotJob):
         self.suffix = COMMANDS_SUFFIX
         self._incr_path = b""
         self._retry: asyncio.TimerHandle | None = None
-        self._retries = 0
         self._synced_ahead = False
 
     def prepare(self) -> None:
@@ -287,8 +286,11 @@ class RewriteJob(SnapshotJob):
             self.fail(failure)
             return
         try:
-            if self.server.gate.reasons & _OF_NO_MOMENT or self._has_to_wait():
+            if self.server.gate.reasons & _OF_NO_MOMENT:
                 self._retry = asyncio.get_running_loop().call_later(RETRY_S, self.prepared, "")
+                return
+            if self._has_to_wait():
+                self.committer.when_free(self._go_on)
                 return
             self.switch()
         except Exception as error:
@@ -303,12 +305,12 @@ class RewriteJob(SnapshotJob):
         What has not been synced for long is synced there first; then there is little left to do.
         """
         committer = self.committer
-        if self._retries >= MOST_RETRIES:
-            return False
-        self._retries += 1
         if not self._synced_ahead and committer.sync_soon():
             self._synced_ahead = True
         return committer.busy
+
+    def _go_on(self) -> None:
+        self.prepared("")
 
     def switch(self) -> None:
         """Let records go to the file that follows the base.
@@ -316,12 +318,8 @@ class RewriteJob(SnapshotJob):
         Raises:
             OSError, PersistenceError: they go where they went before.
         """
-        aof = self.files.aof
-        committer = self.committer
-        assert aof is not None
-        if not committer.settle():
+        if not self.committer.hand_over(self._incr_path):
             raise PersistenceError("the present file cannot be written")
-        aof.switch(self._incr_path, aof.total_bytes)
 
     def encoder(self) -> Encoder:
         """A snapshot or commands, as is configured now."""
@@ -349,6 +347,7 @@ class RewriteJob(SnapshotJob):
         super().cancel()
         if self._retry is not None:
             self._retry.cancel()
+        self.committer.when_free(None)
         if self.cancelled:
             self.files.status.rewriting = False
             log.warning("Rewriting the append-only file is given up")

@@ -29,17 +29,13 @@ class SyncWait:
         return waiter is None or waiter.parked is not self.parked
 
     def is_synced(self, aof: AppendOnlyFile | None) -> bool:
-        """Whether it is there. A file was synced before another took its place.
+        """Whether it is there.
 
         If the file cannot be found any more, the base in front of the other one holds its records.
         """
         if not self._aof.named:
             return aof is not None and aof is not self._aof and aof.named
-        return (
-            aof is not self._aof
-            or aof.switches != self._switches
-            or aof.synced_bytes >= self._end_bytes
-        )
+        return aof is not self._aof or aof.has_synced(self._switches, self._end_bytes)
 
 
 def end_of(aof: AppendOnlyFile) -> int:

@@ -26,10 +26,10 @@ class _Mark:
         self._end_bytes: Final = end_of(aof)
 
     def is_synced(self, aof: AppendOnlyFile) -> bool:
-        """Whether that is on the disk; a file was synced before another took its place."""
-        if aof is not self._aof or aof.switches != self._switches:
-            return aof.named
-        return aof.named and aof.synced_bytes >= self._end_bytes
+        """Whether that is on the disk; a file was synced before a new journal was begun."""
+        if not aof.named:
+            return False
+        return aof is not self._aof or aof.has_synced(self._switches, self._end_bytes)
 
 
 class SyncedNumbers:

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -387,6 +388,59 @@ def test_syncs_wait_for_a_rewrite_where_that_is_asked_for() -> None:
         after = server.syncs()
         client.call("SET", "k", "3")
         wait_until(lambda: server.syncs() > after)
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec", "no"])
+def test_a_rewrite_begins_without_a_stop(policy: str) -> None:
+    """However long the old file takes to sync, whoever writes and reads nothing is answered."""
+    with slow_disk(policy, 0.02) as server, server.client() as client:
+        client.call("MSET", *itertools.chain(*[(f"k{number}", "v") for number in range(2000)]))
+        warm_up(client)
+        written: list[int] = []
+
+        def write() -> None:
+            with server.client() as writer:
+                while server.info("persistence")["aof_rewrite_in_progress"] == "1":
+                    written.append(int(writer.call("INCR", "n")[1:]))
+
+        client.call("BGREWRITEAOF")
+        server.disk(Rule("fdatasync", ".incr.", delay_s=0.6))
+        writing = threading.Thread(target=write)
+        writing.start()
+        longest = 0.0
+        while writing.is_alive():
+            started = time.monotonic()
+            assert client.call("PING") == b"+PONG\r\n"
+            longest = max(longest, time.monotonic() - started)
+        assert longest < 0.5
+        server.disk()
+        server.restart(crash=True)
+        assert server.call("GET", "n") == b"%d" % len(written)
+        assert written == list(range(1, len(written) + 1))
+        assert server.call("DBSIZE") == 2002
+
+
+def test_a_power_cut_as_a_rewrite_begins_loses_nothing() -> None:
+    """Records go to the new file by then, and a part of the old one is not on the disk."""
+    chance = random.Random(1)
+    with slow_disk("always", 0.05) as server:
+        load = Load(server, 2, chance)
+        for _ in range(3):
+            load.begin()
+            load.wait_for_steps(5)
+            manifest = server.directory / "appendonlydir" / "appendonly.aof.manifest"
+            before = manifest.read_text()
+            server.call("BGREWRITEAOF")
+            wait_until_changed(manifest, before)
+            load.wait_for_steps(chance.randrange(3))
+            server.cut_power()
+            load.end()
+            server.start()
+            load.check()
+
+
+def wait_until_changed(path: Path, known: str) -> None:
+    wait_until(lambda: path.read_text() != known)
 
 
 @pytest.mark.parametrize("policies", [["always"], ["everysec"], ["always", "everysec", "no"]])

@@ -63,6 +63,37 @@ def test_select_only_where_the_database_changes(path: Path) -> None:
     aof.close()
 
 
+def test_what_is_not_synced_of_one_file_is_synced_before_the_next_one_gets_anything(
+    path: Path,
+) -> None:
+    aof = AppendOnlyFile(bytes(path), 0, 0)
+    add(aof, 0, [b"SET", b"a", b"1"])
+    aof.write()
+    end = aof.size_bytes
+    next_path = path.with_name("y.incr.aof")
+    aof.switch(bytes(next_path), end)
+    assert not aof.is_synced()
+    assert not aof.has_synced(0, end)
+    add(aof, 0, [b"SET", b"a", b"2"])
+    aof.write()
+    assert aof.has_synced(0, end)
+    assert not aof.is_synced()
+    aof.sync()
+    assert aof.is_synced()
+    third_path = path.with_name("z.incr.aof")
+    aof.switch(bytes(third_path), end + aof.size_bytes)
+    assert aof.is_synced()  # nothing was left
+    add(aof, 0, [b"SET", b"a", b"3"])
+    aof.write()
+    aof.switch(bytes(path.with_name("zz.incr.aof")), 0)
+    assert not aof.is_synced()
+    aof.sync()
+    assert aof.is_synced()
+    for written, value in ((path, b"1"), (next_path, b"2"), (third_path, b"3")):
+        assert written.read_bytes() == request([b"SELECT", b"0"]) + request([b"SET", b"a", value])
+    aof.close()
+
+
 def test_what_one_command_did_stands_between_multi_and_exec(path: Path) -> None:
     aof = AppendOnlyFile(bytes(path), 0, 0)
     aof.annotate = True

@@ -59,7 +59,7 @@ def waitaof(call: Call) -> object:
         and aof.named
         and (
             server.config.appendfsync == b"always"
-            or (not aof.pending and aof.synced_bytes >= end_of(aof))
+            or (not aof.pending and aof.has_synced(aof.switches, end_of(aof)))
         )
     )
     if not call.may_block or (int(synced) >= local and not replicas):
