@@ -130,10 +130,14 @@ def turns_large(words: tuple[bytes, ...]) -> bool:
     return name == b"CONFIG" and not limits.isdisjoint(families.LIMITS)
 
 
+def imports(words: tuple[bytes, ...]) -> bool:
+    """Whether HIMPORT makes a hash."""
+    return [word.upper() for word in words[:2]] == [b"HIMPORT", b"SET"]
+
+
 def has_own_order(words: tuple[bytes, ...]) -> bool:
     """Whether each server puts elements in an order of its own from this call on."""
-    imported = [word.upper() for word in words[:2]] == [b"HIMPORT", b"SET"]
-    return imported or turns_large(words)
+    return imports(words) or turns_large(words)
 
 
 def _takes_nearest(upper: list[bytes]) -> bool:
@@ -433,6 +437,16 @@ LARGE: Final = Known(
     "the order of large and of imported collections is each server's own", _same_elements
 )
 
+# Only in sessions in which HIMPORT has made a hash.
+IMPORTED: Final = Known(
+    "Redis looks at the limits of a hash that HIMPORT has made only when it takes another form",
+    lambda words, ours, real: (
+        words[0].upper() == b"OBJECT"
+        and ours == b"hashtable"
+        and real in (b"listpack", b"listpackex")
+    ),
+)
+
 # Only in sessions in which somebody has waited.
 WAITED: Final = Known(
     "a consumer that waits is seen again when Redis looks for it, we look when there is something",
@@ -509,7 +523,7 @@ def reason(
     waited: bool = False,
     large: bool = False,
     packed: bool = False,
-    changed: tuple[Known, ...] = (),
+    more: tuple[Known, ...] = (),
 ) -> str | None:
     """Why two replies may differ, or None when they must not.
 
@@ -517,13 +531,13 @@ def reason(
         waited: somebody has waited in this session.
         large: a collection may have turned large in it.
         packed: and such a one may have been packed anew.
-        changed: what else is known, because the judge is an older one.
+        more: what else is known, because of the judge or of the session.
     """
     try:
         our_value, real_value = parse(ours), parse(real)
     except (ValueError, AssertionError, IndexError, TypeError):
         return None
-    for known in (*KNOWN, *changed, *[WAITED] * waited, *[LARGE] * large, *[PACKED] * packed):
+    for known in (*KNOWN, *more, *[WAITED] * waited, *[LARGE] * large, *[PACKED] * packed):
         if known.meant(words, our_value, real_value):
             return known.reason
     return None

@@ -128,6 +128,7 @@ class Player:
         self._somebody_waited = False
         self._large = False
         self._packed_large = False
+        self._imported = False
         self._listening: set[int] = set()
         self._payloads = Payloads()
         self._counts_alike = True
@@ -179,6 +180,7 @@ class Player:
         self._somebody_waited = False
         self._large = False
         self._packed_large = False
+        self._imported = False
         self._listening = set()
         self._payloads = Payloads()
         self._counts_alike = True
@@ -216,6 +218,7 @@ class Player:
         self.calls += len(calls)
         self._large = self._large or any(known.has_own_order(each) for each in calls)
         self._packed_large |= self._large and any(known.packs_anew(each) for each in calls)
+        self._imported |= any(known.imports(each) for each in calls)
         names = [_name(each) for each in calls]
         if client in self._listening:
             self._hear_out(place, client)
@@ -353,8 +356,9 @@ class Player:
         reason = None
         if words:
             packed = self._packed_large or (self._large and _RESTORED in words)
+            more = (*self.changed, known.IMPORTED) if self._imported else self.changed
             reason = known.reason(
-                words, ours, real, self._somebody_waited, self._large, packed, self.changed
+                words, ours, real, self._somebody_waited, self._large, packed, more
             )
         if reason is None:
             raise Difference(place, "reply", ours, real, words)
