@@ -21,6 +21,7 @@ SET_REPL_NEEDS_ONE: Final = b"ERR redis.set_repl() requires one argument."
 BAD_REPL: Final = (
     b"ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
 )
+ACL_CHECK_ARITY: Final = b"ERR Wrong number of args for redis.acl_check_cmd()"
 ACL_CHECK_UNKNOWN: Final = b"ERR Invalid command passed to redis.acl_check_cmd()"
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."
@@ -48,6 +49,20 @@ def of_script(line: bytes) -> bytes:
         line: as a client is.
     """
     return WRONG_ARITY if line.startswith(b"ERR wrong number of arguments") else UNKNOWN_COMMAND
+
+
+def of_acl_check(line: bytes) -> bytes:
+    """As ``of_script``, where a script asks whether it might make such a request."""
+    return ACL_CHECK_UNKNOWN if of_script(line) == UNKNOWN_COMMAND else ACL_CHECK_ARITY
+
+
+def denied(line: bytes) -> bytes:
+    """As a script is told of a request that its client may not make.
+
+    Args:
+        line: as a client is.
+    """
+    return b"ERR ACL failure in script: " + line.removeprefix(b"NOPERM ")
 
 
 def does_not_compile(message: bytes) -> bytes:

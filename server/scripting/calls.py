@@ -14,11 +14,13 @@ from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import OUT_OF_MEMORY, CommandError
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
+from headrace.server.acl.log import SCRIPT
 from headrace.server.clients.session import NO_TOUCH, NOBODY, Session
 from headrace.server.dispatch.admission import find_row, refusal_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
+from headrace.server.dispatch.permission import denial_of, refused_line
 from headrace.server.dispatch.rows import NOSCRIPT, WRITE, Command
 from headrace.server.gate import MONITORED
 from headrace.server.scripting.busy import Run
@@ -68,6 +70,7 @@ class ScriptCalls:
         self._rows: Final[dict[bytes, Command]] = {}
         self.builders: Builders | None = None
         self._script: Run | None = None
+        self._caller: Session = self.session
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:
         """Have the next calls be those of a script that this call runs."""
@@ -75,6 +78,8 @@ class ScriptCalls:
         session.db = caller.db
         session.resp3 = False
         session.special = caller.session.special & NO_TOUCH
+        session.user = caller.session.user
+        self._caller = caller.session
         call = self._call
         call.db = caller.db
         call.now_ms = caller.now_ms
@@ -134,12 +139,16 @@ class ScriptCalls:
         flags = row.flags
         if flags & NOSCRIPT:
             raise ScriptError(errors.NOT_FROM_SCRIPT)
+        server = self._server
+        if self.session.user.limited:
+            line = refused_line(server, self._caller, row, argv, SCRIPT)
+            if line:
+                raise ScriptError(errors.denied(line))
         if flags & WRITE:
             if not self._rights.writes:
                 raise ScriptError(errors.READ_ONLY)
             if self._script is not None:
                 self._script.wrote = True
-        server = self._server
         if server.gate.reasons and not self._call.replaying:
             line = refusal_of(self._dispatcher, self.session, row)
             if line and not (line == OUT_OF_MEMORY and self._rights.grows):
@@ -212,10 +221,10 @@ class ScriptCalls:
             raise ScriptError(errors.NEEDS_ONE)
         argv = _as_words(words)
         try:
-            find_row(self._rows, argv)
-        except CommandError:
-            raise ScriptError(errors.ACL_CHECK_UNKNOWN) from None
-        return True
+            row = find_row(self._rows, argv)
+        except CommandError as error:
+            raise ScriptError(errors.of_acl_check(error.line)) from None
+        return denial_of(self.session.user, row, argv) is None
 
 
 def _text(word: object) -> bytes | None:

@@ -358,6 +358,59 @@ def test_sort_by_what_may_not_be_read(login: Logins, users: Pair) -> None:
         client.both(*words.split(" "))
 
 
+def test_scripts_have_the_rights_of_their_client(login: Logins, users: Pair) -> None:
+    client = login("+@all -incr ~a* %R~b &x")
+    for script in (
+        "return redis.call('incr', 'a')",
+        "return redis.call('get', 'zz')",
+        "return redis.call('set', 'b', '1')",
+        "return redis.call('set', 'a', '1')",
+        "return redis.call('get', 'b')",
+        "return redis.call('publish', 'y', '1')",
+        "return redis.call('sort', 'a2', 'by', 'w*')",
+        "return redis.call('config', 'get', 'x')",
+        "return redis.pcall('incr', 'a')",
+        "local ok, e = pcall(redis.call, 'incr', 'a') return e",
+        "return redis.pcall('incr', 'a')['err']",
+        "return redis.acl_check_cmd('incr', 'a')",
+        "return redis.acl_check_cmd('set', 'a', 1)",
+        "return redis.acl_check_cmd('set', 'b', 1)",
+        "return redis.acl_check_cmd('get', 'b')",
+        "return redis.acl_check_cmd('publish', 'y', '1')",
+        "return redis.acl_check_cmd('config', 'get', 'x')",
+        "return redis.acl_check_cmd('config|get', 'x')",
+        "return redis.acl_check_cmd('nosuch', 'b')",
+        "return redis.acl_check_cmd('get')",
+        "return redis.acl_check_cmd()",
+    ):
+        client.both("EVAL", script, "0")
+    client.both("EVAL", "return 1", "1", "zz")
+    client.both("EVAL", "return 1", "2", "a", "b")
+    client.both("EVAL_RO", "return 1", "2", "a", "b")
+    client.both("MULTI")
+    client.both("EVAL", "return redis.call('incr', KEYS[1])", "1", "a")
+    client.both("EXEC")
+    compare_logs(users)
+    users.both("ACL", "SETUSER", "u", "-@scripting")
+    for words in ("EVAL x 0", "EVALSHA x 0", "FCALL f 0", "FUNCTION LIST", "SCRIPT LOAD x"):
+        client.both(*words.split(" "))
+
+
+def test_functions_have_the_rights_of_their_client(login: Logins, users: Pair) -> None:
+    code = (
+        "#!lua name=lib\n"
+        "redis.register_function('f', function(k) return redis.call('incr', k[1]) end)"
+    )
+    users.both("FUNCTION", "LOAD", "REPLACE", code)
+    client = login("+@all -decr ~a*")
+    client.both("FCALL", "f", "1", "a1")
+    client.both("FCALL", "f", "1", "b")
+    users.both("ACL", "SETUSER", "u", "-incr")
+    client.both("FCALL", "f", "1", "a1")
+    compare_logs(users)
+    users.both("FUNCTION", "FLUSH")
+
+
 def test_errors_are_counted(users: Pair, login: Logins) -> None:
     denied = [_denied(client) for client in (users.ours, users.real)]
     for client in (users.ours, users.real):
