@@ -196,7 +196,7 @@ OFTEN: Final = {
     "zrangestore": 0.7,
     "zremrangebyrank": 0.4, "zremrangebyscore": 0.4, "zremrangebylex": 0.4, "zunionstore": 0.7,
     "zinterstore": 0.5, "zdiffstore": 0.5, "setbit": 5, "bitfield": 4, "pfadd": 6, "geoadd": 6,
-    "arset": 5, "armset": 3, "arinsert": 2, "pfselftest": 0.05,
+    "arset": 5, "armset": 3, "arinsert": 2, "pfselftest": 0.002,
 }  # fmt: skip
 
 

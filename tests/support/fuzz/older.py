@@ -116,11 +116,15 @@ def _has_changed(upper: list[bytes]) -> bool:
         return True
     if name in (b"SORT", b"SORT_RO"):  # an empty text was a number
         return b"ALPHA" not in upper
-    if name == b"LSET":  # the first element had this index, too
-        return b"-9223372036854775808" in upper
+    if name == b"LSET":  # an index was cut to 32 bits
+        return any(_is_wide(word) for word in upper[2:3])
     if name == b"XREAD":  # which refuses an option of another command by name since
         return b"CLAIM" in upper
     return name in _DATED and _may_be_over(upper)
+
+
+def _is_wide(word: bytes) -> bool:
+    return word.removeprefix(b"-").isdigit() and abs(int(word)) >= 2**31
 
 
 def _is_bound_since(word: bytes) -> bool:
