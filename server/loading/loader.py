@@ -437,7 +437,13 @@ def take_back(server: Server, path: bytes, codes: list[bytes]) -> None:
     try:
         server.scripting.take_back(codes)
     except CommandError as error:
-        reason = error.line.decode("utf-8", "backslashreplace")
-        raise PersistenceError(
-            f"{os.fsdecode(path)} holds a library of functions that cannot be loaded: {reason}"
-        ) from error
+        raise broken_library(path, error.line) from error
+
+
+def broken_library(path: bytes, refusal: bytes) -> PersistenceError:
+    """A snapshot holds a library of functions that is none, for a reason in an error line."""
+    reason = refusal.removeprefix(b"ERR ").decode("utf-8", "backslashreplace")
+    return PersistenceError(
+        f"{os.fsdecode(path)} holds a library of functions that cannot be loaded: {reason}. To "
+        f"leave it out: headrace import {os.fsdecode(path)} --skip-unsupported --dir NEW-FOLDER"
+    )

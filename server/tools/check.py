@@ -9,10 +9,13 @@ from headrace.persistence.aof.directory import is_end_of_data
 from headrace.persistence.check import CommandCheck, SnapshotCheck, cut, snapshot_loader
 from headrace.persistence.errors import PersistenceError, shown
 from headrace.persistence.key_file import KeyFile
+from headrace.persistence.rdb.reader import Left
 from headrace.persistence.snapshot.file import is_rdb_file, is_snapshot
 from headrace.persistence.source import Source
 from headrace.persistence.taker import Dropping
+from headrace.server.loading.loader import broken_library
 from headrace.server.tools.keys import DATABASES
+from headrace.server.tools.libraries import LibrarySieve, LibraryTrial
 from headrace.server.tools.progress import Progress
 from headrace.storage.regions.vectors import encode_numbers
 
@@ -53,6 +56,11 @@ def _go_through(path: bytes) -> tuple[SnapshotCheck, int]:
     finally:
         progress.close()
         loader.close()
+    trial = LibraryTrial()
+    for code in found.libraries:
+        refusal = trial.refusal_of(code)
+        if refusal:
+            raise broken_library(path, refusal)
     return found, loader.size_bytes
 
 
@@ -109,7 +117,8 @@ def _check_commands(path: bytes, start: int) -> CommandCheck:
 def _check_rdb(path: bytes) -> int:
     """Go through a snapshot of Redis or Valkey; where it ends."""
     now_ms = time.time_ns() // 1_000_000
-    file = KeyFile(path, Dropping(DATABASES), {}, now_ms, None)
+    left: dict[str, Left] = {}
+    file = KeyFile(path, LibrarySieve(Dropping(DATABASES), left), {}, now_ms, None)
     progress = Progress(os.fsdecode(os.path.basename(path)), file.size_bytes)
     try:
         while file.step():
@@ -118,6 +127,8 @@ def _check_rdb(path: bytes) -> int:
     finally:
         progress.close()
         file.close()
+    for note in left.values():
+        raise broken_library(path, note.keys[0])
     print(f"{os.fsdecode(path)}: valid snapshot of {file.writer}, {file.end} bytes")
     if file.empty:
         print(f"  {file.empty} keys hold nothing; loading skips them")

@@ -19,6 +19,7 @@ from headrace.persistence.source import Source
 from headrace.persistence.taker import KeyTaker
 from headrace.server.config.config import Config
 from headrace.server.config.new_values import defaults
+from headrace.server.tools.libraries import LibrarySieve
 from headrace.server.tools.progress import Progress
 
 DATABASES: Final = 1024  # more than anybody has; a server says itself how many it takes
@@ -73,8 +74,9 @@ class FileKeys(Keys):
             CommandsFollow: it is not the whole file.
         """
         now_ms = time.time_ns() // 1_000_000
-        file = KeyFile(self._path, taker, self._defaults, now_ms, self._folder)
-        self.left = file.left
+        libraries: dict[str, Left] = {}
+        sieve = LibrarySieve(taker, libraries)
+        file = KeyFile(self._path, sieve, self._defaults, now_ms, self._folder)
         progress = Progress(what, file.size_bytes)
         try:
             while file.step():
@@ -83,6 +85,7 @@ class FileKeys(Keys):
         finally:
             progress.close()
             file.close()
+        self.left = {**file.left, **libraries}
         self.empty = file.empty
         if file.end < file.size_bytes:
             raise CommandsFollow

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 import headrace.server.commands.families  # noqa: F401  (importing it fills the command table)
-from headrace.compat.errors import INTERNAL
+from headrace.compat.errors import INTERNAL, CommandError
 from headrace.persistence.aof.reader import AofReader
 from headrace.persistence.check import SoundDecoder
 from headrace.persistence.errors import shown
@@ -22,18 +22,20 @@ from headrace.server.config.config import Config
 from headrace.server.config.new_values import defaults
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.durability.durability import Durability
-from headrace.server.loading.loader import Loader, take_back
+from headrace.server.loading.loader import Loader
 from headrace.server.loading.numbered import EffectsDoor
 from headrace.server.loading.region_door import RegionRecords
 from headrace.server.regions.effects import alone
 from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.state import Server
 from headrace.server.tools.keys import DATABASES, Keys
+from headrace.server.tools.libraries import note_left
 from headrace.server.tools.progress import Progress
 from headrace.storage.value import Value
 
 SLICE_NS: Final = 100_000_000
 EXAMPLES: Final = 3
+_FUNCTION: Final = b"function"  # makes no key, so no other command misses what it would have made
 _UNKNOWN: Final = (b"ERR unknown command", b"ERR unknown subcommand")
 
 
@@ -64,7 +66,7 @@ class Workspace(Keys):
         self._source: Final = source
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
-        ScriptEngine(Dispatcher(self.server, self._durability))
+        self._engine: Final = ScriptEngine(Dispatcher(self.server, self._durability))
         self.keys = 0
 
     def load(self) -> None:
@@ -123,7 +125,11 @@ class Workspace(Keys):
             reader.close()
         self.left.update(reader.left)
         self.empty = reader.empty
-        take_back(self.server, path, taker.libraries)
+        for code in taker.libraries:
+            try:
+                self._engine.load_library(code, False)
+            except CommandError as error:
+                note_left(self.left, error.line)
         return reader.end
 
     def pass_to(self, taker: KeyTaker, what: str) -> None:
@@ -170,6 +176,9 @@ class _TolerantLoader(Loader):
             return
         line = self._replayer.run(argv, self._stamp_s)
         if not line:
+            return
+        if line != INTERNAL and argv[0].lower() == _FUNCTION:
+            note_left(self._left, line)
             return
         if line == INTERNAL or (not self._left and not line.startswith(_UNKNOWN)):
             self._refuse(reader, argv, offset, line)

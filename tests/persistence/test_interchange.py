@@ -244,6 +244,43 @@ def test_functions_come_over(fresh_server: Factory, fresh_redis: Factory, tmp_pa
 
 
 @pytest.mark.judge
+def test_what_is_not_known_here_is_refused_by_name(
+    fresh_server: Factory, fresh_redis: Factory, tmp_path: Path
+) -> None:
+    """A library that Redis takes and that is none: as a file may have come from a later one."""
+    redis = fresh_redis(*AOF)
+    library = "#!lua name=lib\nredis.register_function('f', function() return 1 end)"
+    with redis.client() as client:
+        client.call("SET", "kept", "1")
+        client.call("FUNCTION", "LOAD", library)
+        client.call("SET", "kept too", "1", "EX", 1000)
+        for form in ("rdb", "commands"):
+            if form == "commands":
+                client.call("CONFIG", "SET", "aof-use-rdb-preamble", "no")
+            client.call("BGREWRITEAOF")
+            wait_until(redis, "aof_rewrites", "1" if form == "rdb" else "2")
+            wait_until(redis, "aof_rewrite_in_progress", "0")
+            source = tmp_path / f"{form} of Redis"
+            shutil.copytree(redis.directory, source)
+            base = next((source / FOLDER).glob("*.base.*"))
+            data = base.read_bytes().replace(b"redis.register_function", b"redis.register_fiction!")
+            base.write_bytes(data[:-8] + bytes(8) if form == "rdb" else data)
+            new = tmp_path / form
+            done = tool("import", str(source), "--dir", str(new))
+            assert done.returncode == 1
+            assert b"  1 x library of functions that cannot be loaded: Error " in done.stderr
+            assert not new.exists()
+            done = tool("import", str(source), "--dir", str(new), "--skip-unsupported")
+            assert done.returncode == 0
+            with fresh_server(*AOF, directory=new).client() as ours:
+                assert ours.call("DBSIZE") == b":2\r\n"
+                assert ours.call("FUNCTION", "LIST") == b"*0\r\n"
+                assert ours.call("MGET", "kept", "kept too") == client.call(
+                    "MGET", "kept", "kept too"
+                )
+
+
+@pytest.mark.judge
 @pytest.mark.parametrize("kind", [15, 19])
 def test_streams_of_older_servers(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, kind: int
