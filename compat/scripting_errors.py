@@ -22,6 +22,7 @@ BAD_REPL: Final = (
     b"ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."
 )
 ACL_CHECK_ARITY: Final = b"ERR Wrong number of args for redis.acl_check_cmd()"
+REGION_RECORDS_ALL: Final = b"ERR a region records all writes: other regions have to get them"
 ACL_CHECK_UNKNOWN: Final = b"ERR Invalid command passed to redis.acl_check_cmd()"
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."

@@ -41,6 +41,18 @@ class Scripting:
         """Forget all libraries, and what they keep."""
         raise NotImplementedError
 
+    def may_write(self, name: bytes, argv: list[bytes]) -> bool:
+        """Whether a request that runs a script may write."""
+        raise NotImplementedError
+
+    def says_it_writes(self, name: bytes, argv: list[bytes]) -> bool:
+        """Whether it runs a script that says so itself: such a one is not begun in vain."""
+        raise NotImplementedError
+
+    def says_it_grows(self, name: bytes, argv: list[bytes]) -> bool:
+        """Whether it says so, and nothing of doing so where memory is short."""
+        raise NotImplementedError
+
     def take_back(self, codes: list[bytes]) -> None:
         """Have the libraries of a file.
 

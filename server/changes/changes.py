@@ -225,12 +225,15 @@ class Changes:
             listener.database_replaced(db, replaced_by, now_ms)
 
     def report_expired(self) -> None:
-        """Report the keys that were found expired."""
+        """Report the keys that were found expired; logs have that in any case."""
         found = self.expired.copy()
         self.expired.clear()
+        is_held = self._held is not None
+        self.hold_back(False)
         for db, key in found:
             self.expired_keys += 1
             self.expiries.expired(self, db, key)
+        self.hold_back(is_held)
 
     def stamp_next(self) -> None:
         """Keep the time with the next record."""

@@ -136,6 +136,7 @@ class Session(Sleeper):
         self.out: list[bytes] = []
         self.answered_bytes: i64 = 0  # of answers to the requests being run
         self.transaction: Transaction | None = None
+        self.unit_ns = 0  # when the transaction or script began that is being run; 0: there is none
         self.fieldsets: dict[bytes, list[bytes]] = {}  # of HIMPORT, by name
         self.watched: dict[tuple[int, bytes], bool] = {}  # value: it was expired when watched
         self.watch_broken = False

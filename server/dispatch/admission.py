@@ -176,7 +176,7 @@ def admit(
         line = b""
         if server.gate.reasons & SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
             line = server.gate.busy
-        line = line or refusal_of(dispatcher, session, row)
+        line = line or refusal_of(dispatcher, session, row, argv)
         if line:
             return refuse(server, session, row, argv, line)
     if special & SUBSCRIBED and not session.resp3 and row.name not in _FOR_SUBSCRIBERS:
@@ -185,7 +185,9 @@ def admit(
         return refuse(server, session, row, argv, MONITOR_TOUCHES_KEYS)
     if server.gate.reasons & LOADING_DATA and not row.flags & LOADING:
         return refuse(server, session, row, argv, errors.LOADING)
-    if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(server, session, row):
+    if server.gate.reasons & (PAUSED_ALL | PAUSED_WRITES) and _is_paused(
+        server, session, row, argv
+    ):
         session.special |= PAUSED
         return HELD
     if special & IN_MULTI and is_queued(row):
@@ -225,16 +227,18 @@ def refuse(
     return ErrorReply(line)
 
 
-def refusal_of(dispatcher: Dispatcher, session: Session, row: Command) -> bytes:
+def refusal_of(dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]) -> bytes:
     """Why the server runs no such command now, in the words of the reply; empty if it does."""
     server = dispatcher.server
     transaction = session.transaction
     writes = bool(row.flags & WRITE) or (
         row.name == b"exec" and transaction is not None and transaction.writes
     )
+    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
+        writes = server.scripting.says_it_writes(row.name, argv)
     if (
         server.gate.reasons & MEMORY_LIMITED
-        and _needs_memory(session, row)
+        and _needs_memory(server, session, row, argv)
         and server.statistics.memory_exceeds(server.config.maxmemory)
     ):
         return errors.OUT_OF_MEMORY
@@ -260,16 +264,20 @@ def _forbidden(server: Server, session: Session, row: Command) -> bytes:
     return errors.NO_MODULE_COMMAND if row.name in _OF_MODULES else b""
 
 
-def _needs_memory(session: Session, row: Command) -> bool:
+def _needs_memory(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
     if row.flags & DENYOOM:
         return True
+    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
+        return server.scripting.says_it_grows(row.name, argv)
     transaction = session.transaction
     return row.name == b"exec" and transaction is not None and transaction.grows
 
 
-def _is_paused(server: Server, session: Session, row: Command) -> bool:
+def _is_paused(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
     if server.gate.reasons & PAUSED_ALL:
         return True
+    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
+        return not row.flags & READONLY and server.scripting.may_write(row.name, argv)
     if _may_change_others(row):
         return True
     transaction = session.transaction

@@ -160,7 +160,7 @@ def stats(call: Call) -> Lines:
         *_expiry(call),
         b"evicted_keys:0",
         b"evicted_clients:%d" % counted.evicted_clients,
-        b"evicted_scripts:0",
+        b"evicted_scripts:%d" % counted.evicted_scripts,
         b"total_eviction_exceeded_time:0",
         b"current_eviction_exceeded_time:0",
         b"keyspace_hits:%d" % call.server.statistics.keyspace_hits,

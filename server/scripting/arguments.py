@@ -35,7 +35,7 @@ class Native:
 
     def __init__(self, run: Operation, complain: Any) -> None:
         self._run: Final = run
-        self._complain: Final = complain
+        self._complain = complain
 
     def call(self, *words: Any) -> object:
         """Run it. Raises: LibraryError, with all that its text says."""
@@ -43,6 +43,10 @@ class Native:
             return self._run(words)
         except LibraryError as error:
             raise LibraryError(self._complain(error.argument, error.text)) from None
+
+    def release(self) -> None:
+        """Let go of the interpreter, which holds this one: it is not to be called any more."""
+        self._complain = None
 
 
 def refused(index: int, why: str) -> LibraryError:

@@ -11,11 +11,11 @@ import logging
 from typing import Any, Final
 
 from headrace.compat import scripting_errors as errors
-from headrace.compat.errors import OUT_OF_MEMORY, CommandError
+from headrace.compat.errors import OUT_OF_MEMORY, TRANSACTION_TOO_LARGE, CommandError
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import SCRIPT
-from headrace.server.clients.session import NO_TOUCH, NOBODY, Session
+from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, Session
 from headrace.server.dispatch.admission import find_row, refusal_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
@@ -71,13 +71,15 @@ class ScriptCalls:
         self.builders: Builders | None = None
         self._script: Run | None = None
         self._caller: Session = self.session
+        self._written_bytes = 0  # of a region: what the unit at hand has written so far
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:
         """Have the next calls be those of a script that this call runs."""
         session = self.session
         session.db = caller.db
         session.resp3 = False
-        session.special = caller.session.special & NO_TOUCH
+        session.special = IN_MULTI | caller.session.special & NO_TOUCH  # all is one unit
+        session.unit_ns = caller.session.unit_ns or self._server.clock.now_ns
         session.user = caller.session.user
         self._caller = caller.session
         call = self._call
@@ -87,6 +89,8 @@ class ScriptCalls:
         self._rights = rights
         self._recorded = True
         self._script = run
+        transaction = caller.session.transaction
+        self._written_bytes = 0 if transaction is None else transaction.size_bytes
 
     # What scripts call. A call raises ScriptError, and nothing else.
 
@@ -132,27 +136,52 @@ class ScriptCalls:
         try:
             return find_row(self._rows, argv)
         except CommandError as error:
-            raise ScriptError(errors.of_script(error.line)) from None
+            line = errors.of_script(error.line)
+            self._server.statistics.counters.count_error(line)
+            raise ScriptError(line, True) from None
+
+    def _refused(self, row: Command, line: bytes) -> ScriptError:
+        """The error for a call that is not made; it counts at once."""
+        row.rejected_calls += 1
+        self._server.statistics.counters.count_error(line)
+        return ScriptError(line, True)
 
     def _admit(self, row: Command, argv: list[bytes]) -> None:
         """Refuse a call that may not be made now."""
         flags = row.flags
-        if flags & NOSCRIPT:
-            raise ScriptError(errors.NOT_FROM_SCRIPT)
         server = self._server
+        if flags & NOSCRIPT:
+            raise self._refused(row, errors.NOT_FROM_SCRIPT)
         if self.session.user.limited:
             line = refused_line(server, self._caller, row, argv, SCRIPT)
             if line:
-                raise ScriptError(errors.denied(line))
+                raise self._refused(row, errors.denied(line))
+        if flags & WRITE and not self._rights.writes:
+            raise self._refused(row, errors.READ_ONLY)
+        if server.gate.reasons and not self._call.replaying:
+            line = refusal_of(self._dispatcher, self.session, row, argv)
+            if line and not (line == OUT_OF_MEMORY and self._may_grow()):
+                raise self._refused(row, line)
         if flags & WRITE:
-            if not self._rights.writes:
-                raise ScriptError(errors.READ_ONLY)
+            if server.data.region is not None:
+                self._note_size(row, argv)
             if self._script is not None:
                 self._script.wrote = True
-        if server.gate.reasons and not self._call.replaying:
-            line = refusal_of(self._dispatcher, self.session, row)
-            if line and not (line == OUT_OF_MEMORY and self._rights.grows):
-                raise ScriptError(line)
+
+    def _may_grow(self) -> bool:
+        """Whether a call may take memory that is short: one that has written goes on to its end."""
+        return self._rights.grows or (self._script is not None and self._script.wrote)
+
+    def _note_size(self, row: Command, argv: list[bytes]) -> None:
+        """Refuse what would make of the script more than one transaction between regions may be."""
+        before = self._written_bytes
+        after = before + sum([len(word) for word in argv])
+        if before and after > self._server.config.aa_transaction_max_bytes:
+            raise self._refused(row, TRANSACTION_TOO_LARGE)
+        self._written_bytes = after
+        transaction = self._caller.transaction
+        if transaction is not None:
+            transaction.size_bytes = after
 
     def text_of(self, raised: object) -> tuple[bytes, bool]:
         """The text of an error that was raised on this side, and whether it is Lua's kind."""
@@ -197,6 +226,8 @@ class ScriptCalls:
         flags = words[0]
         if not isinstance(flags, int) or not 0 <= flags <= REPL_ALL:
             raise ScriptError(errors.BAD_REPL)
+        if not flags & REPL_AOF and self._server.data.region is not None:
+            raise ScriptError(errors.REGION_RECORDS_ALL)
         self._recorded = bool(flags & REPL_AOF)
 
     def replicate_commands(self, *words: Any) -> bool:

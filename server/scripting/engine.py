@@ -54,7 +54,6 @@ class ScriptEngine(Scripting):
         self.libraries = Libraries()
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
-        self.evicted = 0
         dispatcher.server.scripting = self
 
     def _ready(self) -> Interpreter:
@@ -113,12 +112,14 @@ class ScriptEngine(Scripting):
             sha = next(iter(self._evaluated))
             del self._evaluated[sha]
             del self._scripts[sha]
-            self.evicted += 1
+            self._server.statistics.counters.evicted_scripts += 1
 
     def forget_all(self) -> None:
         """Forget all scripts, and what they have changed in the interpreter."""
         self._scripts.clear()
         self._evaluated.clear()
+        if self._interpreter is not None:
+            self._interpreter.close()
         self._interpreter = None
         self._calls.builders = None
 
@@ -179,6 +180,31 @@ class ScriptEngine(Scripting):
             call.row.failed_calls += 1
         return reply
 
+    def may_write(self, name: bytes, argv: list[bytes]) -> bool:
+        """See ``Scripting``."""
+        return not self._flags_of(name, argv) & NO_WRITES
+
+    def says_it_writes(self, name: bytes, argv: list[bytes]) -> bool:
+        """See ``Scripting``."""
+        return not self._flags_of(name, argv) & (NO_WRITES | COMPATIBLE)
+
+    def says_it_grows(self, name: bytes, argv: list[bytes]) -> bool:
+        """See ``Scripting``."""
+        return not self._flags_of(name, argv) & (NO_WRITES | ALLOW_OOM | COMPATIBLE)
+
+    def _flags_of(self, name: bytes, argv: list[bytes]) -> int:
+        """The flags of what a request runs; those of a script that says nothing if it is none."""
+        if name.startswith(b"fcall"):
+            function = self.libraries.functions.get(argv[1])
+            return COMPATIBLE if function is None else function.flags
+        if name.startswith(b"evalsha"):
+            script = self.find(argv[1].lower())
+            return COMPATIBLE if script is None else script.flags
+        try:
+            return split_shebang(argv[1])[0]
+        except ScriptError:
+            return COMPATIBLE
+
     # Functions
 
     def load_library(self, code: bytes, replaces: bool) -> bytes:
@@ -209,6 +235,8 @@ class ScriptEngine(Scripting):
     def forget_functions(self) -> None:
         """Forget all libraries, and what they keep."""
         self.libraries = Libraries()
+        if self._functions is not None:
+            self._functions.close()
         self._functions = None
         self._function_calls.builders = None
 

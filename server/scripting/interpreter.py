@@ -70,7 +70,7 @@ def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[.
     return functions
 
 
-def _native(complain: Any) -> dict[bytes, dict[bytes, Callable[..., object]]]:
+def _native(complain: Any) -> dict[bytes, dict[bytes, Native]]:
     """The libraries that are written in Python, and what is put in the place of Lua's.
 
     Args:
@@ -83,9 +83,7 @@ def _native(complain: Any) -> dict[bytes, dict[bytes, Callable[..., object]]]:
         "math": {"random": chance.random, "randomseed": chance.seed},
     }
     return {
-        library.encode(): {
-            name.encode(): Native(run, complain).call for name, run in operations.items()
-        }
+        library.encode(): {name.encode(): Native(run, complain) for name, run in operations.items()}
         for library, operations in libraries.items()
     }
 
@@ -162,10 +160,15 @@ class Interpreter:
             ),
             b"cmsgpack": _load(lua, "cmsgpack", complaints, doubles),
         }
+        native = _native(complaints[b"native"])
+        self._native: Final = [each for library in native.values() for each in library.values()]
         server = {
             b"functions": table(_functions(calls, of_functions)),
             b"native": table(
-                {name: table(each) for name, each in _native(complaints[b"native"]).items()}
+                {
+                    library: table({name: each.call for name, each in operations.items()})
+                    for library, operations in native.items()
+                }
             ),
             b"constants": table(_CONSTANTS),
             b"ours": complaints[b"LIBRARIES"],
@@ -185,6 +188,11 @@ class Interpreter:
         self._set_hook: Final = made[b"set_hook"]
         self._lua: Final = lua
         self.builders: Final = Builders(made, table)
+
+    def close(self) -> None:
+        """Let go of what holds it, so that it goes at once when nobody else needs it."""
+        for native in self._native:
+            native.release()
 
     def memory_bytes(self) -> int:
         """What it holds."""

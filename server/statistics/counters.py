@@ -49,6 +49,7 @@ class Counters:
         self.tells_errors_apart = True
         self.unexpected_errors = 0
         self.evicted_clients = 0
+        self.evicted_scripts = 0
         self.output_buffer_disconnections = 0
         self.query_buffer_disconnections = 0
         self.expiry_ns = 0  # time that active expiry took

@@ -45,8 +45,11 @@ def info(call: Call) -> object:
 
 @command("TIME", arity=1, flags=LOADING | STALE | FAST, tips=("nondeterministic_output",))
 def time_now(call: Call) -> object:
-    """Reply: list of seconds since 1970 and the microseconds beyond them."""
-    usec = call.server.clock.now_ns // 1000
+    """Reply: list of seconds since 1970 and the microseconds beyond them.
+
+    In a transaction or a script time stands still.
+    """
+    usec = (call.session.unit_ns or call.server.clock.now_ns) // 1000
     return [b"%d" % (usec // 1_000_000), b"%d" % (usec % 1_000_000)]
 
 

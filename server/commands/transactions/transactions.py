@@ -92,7 +92,9 @@ def execute_queue(call: Call) -> object:
             raise CommandError(exec_refused(line))
     row = call.row
     argv = call.argv
+    session.unit_ns = server.clock.now_ns
     reply = _run_queue(call, transaction.rows, transaction.requests)
+    session.unit_ns = 0
     call.row = row
     call.argv = argv
     session.end_transaction()
