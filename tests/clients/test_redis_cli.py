@@ -109,6 +109,26 @@ def test_mass_insertion(cli: Cli) -> None:
     assert "errors: 1, replies: 3" in shown
 
 
+def test_scripts(cli: Cli, tmp_path: Path) -> None:
+    """Sent in one go, from a file, and functions; an error among them is counted."""
+    script = "return redis.call('INCR', KEYS[1]) + #ARGV"
+    calls = "".join(f'EVAL "{script}" 1 k {n}\r\n' for n in range(5000))
+    assert "errors: 0, replies: 5000" in cli("--pipe", given=calls)
+    assert cli("GET", "k") == "5000\n"
+    calls += 'EVAL "error(\'boom\')" 0\r\nFCALL nosuch 0\r\nEVAL "return 1" 0\r\n'
+    shown = cli("--pipe", given=calls, code=1)
+    assert "user_script:1: boom" in shown
+    assert "errors: 2, replies: 5003" in shown
+    file = tmp_path / "script.lua"
+    file.write_text("return {KEYS[1], ARGV[1], {1, 2.9, true, false}}")
+    assert cli("--eval", str(file), "key", ",", "word") == "key\nword\n1\n2\n1\n\n"
+    library = "#!lua name=lib\nredis.register_function('f', function(keys, args) return args end)"
+    assert cli("-x", "FUNCTION", "LOAD", given=library) == "lib\n"
+    assert cli("FCALL", "f", "0", "a", "b") == "a\nb\n"
+    assert cli("--functions-rdb", str(tmp_path / "f.rdb"), code=1)  # it needs replication
+    cli("FUNCTION", "FLUSH")
+
+
 def test_scan(cli: Cli) -> None:
     cli("--pipe", given="".join(f"SET key:{n} {n}\r\n" for n in range(100)))
     cli("XADD", "stream", "*", "f", "v")

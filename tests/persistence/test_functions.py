@@ -302,8 +302,9 @@ def test_we_load_what_redis_wrote(
     fresh_server: Factory, fresh_redis: Factory, tmp_path: Path, form: str
 ) -> None:
     preamble = "no" if form == "commands" else "yes"
-    options = () if form == "dump" else (*AOF, "--appendfsync", "always")
-    redis = fresh_redis(*options, "--aof-use-rdb-preamble", preamble)
+    options = () if form == "dump" else AOF
+    policy = ("--appendfsync", "always", "--aof-use-rdb-preamble", preamble)
+    redis = fresh_redis(*options, *policy)
     there = load(redis)
     redis.call("SET", "k", "v")
     if form == "dump":
@@ -311,7 +312,6 @@ def test_we_load_what_redis_wrote(
     elif form != "aof":
         rewrite(redis)
     redis.kill()
-    options = () if form == "dump" else AOF
     source = str(redis.directory / ("dump.rdb" if form == "dump" else FOLDER))
     new = tmp_path / "new"
     kind = "snapshot" if form == "dump" else "appendonly"
