@@ -23,6 +23,7 @@ from headrace.server.dispatch.rows import (
 from headrace.server.regions.regions import Regions, regions_of
 
 _FLAGS: Final = NOSCRIPT | NO_MULTI | SKIP_MONITOR | SKIP_SLOWLOG
+_ACL: Final = ("admin", "dangerous")
 
 container("AA")
 
@@ -45,7 +46,7 @@ def aa_auth(call: Call) -> object:
     return code
 
 
-@command("AA|HELLO", arity=-10, flags=_FLAGS | LOADING | STALE)
+@command("AA|HELLO", arity=-10, flags=_FLAGS | LOADING | STALE, acl=_ACL)
 def aa_hello(call: Call) -> object:
     """The other region introduces itself.
 
@@ -59,7 +60,7 @@ def aa_hello(call: Call) -> object:
     return regions.callers.greet(call.session, call.argv[2:])
 
 
-@command("AA|PULL", arity=-3, flags=_FLAGS | BLOCKING)
+@command("AA|PULL", arity=-3, flags=_FLAGS | BLOCKING, acl=_ACL)
 def aa_pull(call: Call) -> object:
     """Reply: list of pieces of records, with END and what is known as the last one at the end.
 
@@ -68,7 +69,7 @@ def aa_pull(call: Call) -> object:
     return _asked(call).callers.pull(call.session, call.argv)
 
 
-@command("AA|COPY", arity=-3, flags=_FLAGS | BLOCKING)
+@command("AA|COPY", arity=-3, flags=_FLAGS | BLOCKING, acl=_ACL)
 def aa_copy(call: Call) -> object:
     """Begin a full copy, or go on with one.
 

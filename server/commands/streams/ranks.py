@@ -30,7 +30,7 @@ def xcount(call: Call) -> object:
     return 0 if stream is None else count_between(stream, start, end)
 
 
-@command("XSPLIT", arity=-6, flags=READONLY, keys=(KeySpec("RO"),), acl=("stream",))
+@command("XSPLIT", arity=-6, flags=READONLY, keys=(KeySpec("RO ACCESS"),), acl=("stream",))
 def xsplit(call: Call) -> object:
     """Cut a range into shares.
 
