@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+NOT_ENOUGH_MEMORY: Final = b"ERR not enough memory"
 INTERNAL: Final = b"ERR internal error"
 NEEDS_ONE: Final = b"ERR Please specify at least one argument for this redis lib call"
 BAD_ARGUMENT: Final = b"ERR Lua redis lib command arguments must be strings or integers"

@@ -31,7 +31,14 @@ class Neighbours:
 
 
 class Scripting:
-    """The scripts and functions of a server; see ``server.scripting``."""
+    """The scripts and functions of a server; see ``server.scripting``.
+
+    Attributes:
+        allows_all: scripts may call what is not for scripts.
+    """
+
+    def __init__(self) -> None:
+        self.allows_all = False
 
     def codes(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""
@@ -53,11 +60,14 @@ class Scripting:
         """Whether it says so, and nothing of doing so where memory is short."""
         raise NotImplementedError
 
-    def take_back(self, codes: list[bytes]) -> None:
+    def take_back(self, codes: list[bytes], replaces: bool) -> None:
         """Have the libraries of a file.
 
+        Args:
+            replaces: they take the place of those that are there; otherwise that is an error.
+
         Raises:
-            CommandError: one is none any more.
+            CommandError: one is none any more, or is there already.
         """
         raise NotImplementedError
 

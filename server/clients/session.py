@@ -29,6 +29,7 @@ AT_WORK: Final = 1 << 13  # its request is being run in slices
 LONG: Final = 1 << 14  # a request being run may be long enough to be run in slices
 OF_REGION: Final = 1 << 15  # at aa-port: it may call little
 LIMITED: Final = 1 << 16  # its user may not do everything
+IN_SCRIPT: Final = 1 << 17  # the session that scripts have
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.

@@ -426,8 +426,11 @@ def _refuse_what_is_left(path: bytes, left: dict[str, Left]) -> None:
         )
 
 
-def take_back(server: Server, path: bytes, codes: list[bytes]) -> None:
+def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = True) -> None:
     """Have the libraries of functions of a snapshot.
+
+    Args:
+        replaces: they take the place of those that are there; otherwise that is an error.
 
     Raises:
         PersistenceError: one is none any more.
@@ -435,7 +438,7 @@ def take_back(server: Server, path: bytes, codes: list[bytes]) -> None:
     if not codes or server.scripting is None:
         return
     try:
-        server.scripting.take_back(codes)
+        server.scripting.take_back(codes, replaces)
     except CommandError as error:
         raise broken_library(path, error.line) from error
 

@@ -96,7 +96,7 @@ def reload_snapshot(server: Server, path: bytes, flush: bool, merge: bool) -> No
     finally:
         loader.close()
         server.data.enable_expiry(True)
-    take_back(server, path, decoder.libraries)
+    take_back(server, path, decoder.libraries, merge)
 
 
 def empty(server: Server) -> None:

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from headrace.server.scripting.errors import LibraryError
+from headrace.server.scripting.memory import Memory, text_bytes
 
 _INT64: Final = 1 << 63
 # What C's strtod reads as a number.
@@ -31,14 +32,17 @@ class Native:
     Args:
         run: takes what a script hands over.
         complain: words an error: ``complaints.native`` of ``lua/complaints.lua``.
+        memory: that of the interpreter.
     """
 
-    def __init__(self, run: Operation, complain: Any) -> None:
+    def __init__(self, run: Operation, complain: Any, memory: Memory) -> None:
         self._run: Final = run
         self._complain = complain
+        self._memory: Final = memory
 
     def call(self, *words: Any) -> object:
         """Run it. Raises: LibraryError, with all that its text says."""
+        self._memory.check(text_bytes(words))
         try:
             return self._run(words)
         except LibraryError as error:

@@ -17,6 +17,7 @@ from headrace.server.gate import SCRIPT_AT_WORK
 
 log: Final = logging.getLogger("headrace")
 
+LOADING_NS: Final = 500_000_000  # what a library may take to be loaded
 SERVE_EVERY_NS: Final = 5_000_000  # how often others are served while a script goes on
 
 
@@ -28,13 +29,22 @@ class Run:
         is_function: it is a function.
         wrote: it has called a command that writes.
         is_to_end: somebody has asked for its end.
+        deadline_ns: when it has to have ended; None: it may take its time.
     """
 
-    def __init__(self, name: bytes, is_function: bool, argv: list[bytes], began_ns: int) -> None:
+    def __init__(
+        self,
+        name: bytes,
+        is_function: bool,
+        argv: list[bytes],
+        began_ns: int,
+        deadline_ns: int | None = None,
+    ) -> None:
         self.name: Final = name
         self.is_function: Final = is_function
         self.argv: Final = argv
         self.began_ns: Final = began_ns
+        self.deadline_ns: Final = deadline_ns
         self.wrote = False
         self.is_to_end = False
 
@@ -58,6 +68,7 @@ class Busy:
     Attributes:
         run: the script that runs.
         serving: has clients served that ask meanwhile.
+        looked_ns: when the script was last interrupted to be asked.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -66,6 +77,7 @@ class Busy:
         self.run: Run | None = None
         self.serving: Serving | None = None
         self._next_ns = 0  # when others are served again
+        self.looked_ns = 0
 
     def begin(self, name: bytes, is_function: bool, argv: list[bytes]) -> Run:
         """A script begins."""
@@ -74,6 +86,17 @@ class Busy:
         self.run = run
         self._next_ns = now_ns + self._server.config.busy_reply_threshold * 1_000_000
         return run
+
+    def begin_loading(self, is_limited: bool) -> None:
+        """A library begins to be loaded.
+
+        Args:
+            is_limited: it may not take long.
+        """
+        now_ns = time.monotonic_ns()
+        deadline_ns = now_ns + LOADING_NS if is_limited else None
+        self.run = Run(b"", True, [], now_ns, deadline_ns)
+        self._next_ns = now_ns
 
     def end(self) -> None:
         """It has ended."""
@@ -88,10 +111,21 @@ class Busy:
         run = self.run
         if run is None:
             return False
-        if not run.is_to_end and time.monotonic_ns() >= self._next_ns:
-            self._serve_others(run)
+        self.looked_ns = time.monotonic_ns()
+        if not run.is_to_end and self.looked_ns >= self._next_ns:
+            if run.deadline_ns is None:
+                if run.argv:
+                    self._serve_others(run)
+            elif self.looked_ns >= run.deadline_ns:
+                run.is_to_end = True
             self._next_ns = time.monotonic_ns() + SERVE_EVERY_NS
         return run.is_to_end
+
+    def refusal(self) -> bytes:
+        """What the script that is to end is told."""
+        run = self.run
+        limited = run is not None and run.deadline_ns is not None
+        return errors.LOAD_TIMEOUT if limited else errors.KILLED
 
     def _serve_others(self, run: Run) -> None:
         server = self._server
@@ -130,7 +164,7 @@ class Busy:
             CommandError: none runs, or it has written.
         """
         run = self.run
-        if run is None or not self._server.gate.reasons & SCRIPT_AT_WORK:
+        if run is None or not run.argv or not self._server.gate.reasons & SCRIPT_AT_WORK:
             raise CommandError(errors.NOT_BUSY)
         if run.is_function != functions:
             raise CommandError(self._server.gate.busy)

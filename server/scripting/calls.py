@@ -15,17 +15,20 @@ from headrace.compat.errors import OUT_OF_MEMORY, TRANSACTION_TOO_LARGE, Command
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import SCRIPT
-from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, Session
+from headrace.server.clients.session import IN_MULTI, IN_SCRIPT, NO_TOUCH, NOBODY, Session
 from headrace.server.dispatch.admission import find_row, refusal_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
 from headrace.server.dispatch.permission import denial_of, refused_line
-from headrace.server.dispatch.rows import NOSCRIPT, WRITE, Command
+from headrace.server.dispatch.rows import NOSCRIPT, SCRIPT_RUNNER, WRITE, Command
 from headrace.server.gate import MONITORED
+from headrace.server.scripting.arguments import number_of, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
+from headrace.server.scripting.memory import Memory
 from headrace.server.scripting.values import Builders
+from headrace.server.state import Server
 
 log: Final = logging.getLogger("headrace")
 
@@ -55,6 +58,7 @@ class ScriptCalls:
     Attributes:
         session: whose calls they are.
         builders: what makes values for it.
+        memory: that of its interpreter.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -72,13 +76,15 @@ class ScriptCalls:
         self._script: Run | None = None
         self._caller: Session = self.session
         self._written_bytes = 0  # of a region: what the unit at hand has written so far
+        self.memory: Final = Memory()
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:
         """Have the next calls be those of a script that this call runs."""
         session = self.session
         session.db = caller.db
         session.resp3 = False
-        session.special = IN_MULTI | caller.session.special & NO_TOUCH  # all is one unit
+        kept = caller.session.special & NO_TOUCH
+        session.special = IN_MULTI | IN_SCRIPT | kept  # all is one unit
         session.unit_ns = caller.session.unit_ns or self._server.clock.now_ns
         session.user = caller.session.user
         self._caller = caller.session
@@ -105,6 +111,7 @@ class ScriptCalls:
             raise ScriptError(errors.INTERNAL) from None
 
     def _run(self, words: tuple[Any, ...]) -> object:
+        self.memory.check(0)
         argv = _as_words(words)
         row = self._rows.get(argv[0])
         if row is None or row.subcommands or not row.arity_fits(len(argv)):
@@ -129,7 +136,7 @@ class ScriptCalls:
             raise ScriptError(reply.text, True)
         builders = self.builders
         assert builders is not None
-        return builders.value(reply, session.resp3)
+        return builders.value(reply, session.resp3, self.memory)
 
     def _found(self, argv: list[bytes]) -> Command:
         """The row of a call. Raises: ScriptError, where there is none or the words are too few."""
@@ -150,7 +157,7 @@ class ScriptCalls:
         """Refuse a call that may not be made now."""
         flags = row.flags
         server = self._server
-        if flags & NOSCRIPT:
+        if flags & NOSCRIPT and (flags & SCRIPT_RUNNER or not allows_all(server)):
             raise self._refused(row, errors.NOT_FROM_SCRIPT)
         if self.session.user.limited:
             line = refused_line(server, self._caller, row, argv, SCRIPT)
@@ -183,12 +190,16 @@ class ScriptCalls:
         if transaction is not None:
             transaction.size_bytes = after
 
-    def text_of(self, raised: object) -> tuple[bytes, bool]:
-        """The text of an error that was raised on this side, and whether it is Lua's kind."""
+    def text_of(self, raised: object) -> tuple[bytes, bool, bool]:
+        """What an error is that was raised on this side.
+
+        Returns: its text, whether it is of Lua's kind, and whether the script has to end.
+        """
+        has_to_end = self.memory.exceeded or (self._script is not None and self._script.is_to_end)
         if isinstance(raised, ScriptError):
-            return raised.text, isinstance(raised, LibraryError)
+            return raised.text, isinstance(raised, LibraryError), has_to_end
         log.error("a library of scripts failed with an internal error: %r", raised)
-        return errors.INTERNAL, False
+        return errors.INTERNAL, False, has_to_end
 
     def log(self, *words: Any) -> None:
         """``redis.log``: write a line into the server's log."""
@@ -215,16 +226,17 @@ class ScriptCalls:
         """``redis.setresp``: get replies as this version of the protocol has them."""
         if len(words) != 1:
             raise ScriptError(errors.SETRESP_NEEDS_ONE)
-        if words[0] not in (2, 3):
+        version = _number(words[0])
+        if version not in (2, 3):
             raise ScriptError(errors.BAD_VERSION)
-        self.session.resp3 = words[0] == 3
+        self.session.resp3 = version == 3
 
     def set_repl(self, *words: Any) -> None:
         """``redis.set_repl``: say who gets what the next calls write."""
         if len(words) != 1:
             raise ScriptError(errors.SET_REPL_NEEDS_ONE)
-        flags = words[0]
-        if not isinstance(flags, int) or not 0 <= flags <= REPL_ALL:
+        flags = _number(words[0])
+        if not 0 <= flags <= REPL_ALL:
             raise ScriptError(errors.BAD_REPL)
         if not flags & REPL_AOF and self._server.data.region is not None:
             raise ScriptError(errors.REGION_RECORDS_ALL)
@@ -243,6 +255,7 @@ class ScriptCalls:
 
     def error_line(self, text: bytes) -> bytes:
         """``redis.error_reply``: an error with a code, which is ERR where it has none."""
+        self.memory.check(len(text))
         text = text.removeprefix(b"-")
         return text if b" " in text else b"ERR " + text
 
@@ -256,6 +269,18 @@ class ScriptCalls:
         except CommandError as error:
             raise ScriptError(errors.of_acl_check(error.line)) from None
         return denial_of(self.session.user, row, argv) is None
+
+
+def allows_all(server: Server) -> bool:
+    """Whether scripts may call what is not for scripts: tests ask for that by DEBUG."""
+    return server.scripting is not None and server.scripting.allows_all
+
+
+def _number(word: object) -> int:
+    """A number of Lua, cut to a whole one; 0 for what is none."""
+    if isinstance(word, bytes):
+        return whole(number_of(word) or 0.0)
+    return whole(word) if isinstance(word, int | float) and not isinstance(word, bool) else 0
 
 
 def _text(word: object) -> bytes | None:

@@ -14,7 +14,12 @@ from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import Rights, ScriptCalls
 from headrace.server.scripting.errors import ScriptError
 from headrace.server.scripting.interpreter import Failure, Function, Interpreter
-from headrace.server.scripting.libraries import Libraries, library_name, made_library
+from headrace.server.scripting.libraries import (
+    Libraries,
+    Library,
+    library_name,
+    made_library,
+)
 from headrace.server.scripting.shebang import ALLOW_OOM, COMPATIBLE, NO_WRITES, split_shebang
 from headrace.server.scripting.values import reply_of
 from headrace.server.state import Scripting, Server
@@ -45,6 +50,7 @@ class ScriptEngine(Scripting):
     """All that a server has to do with Lua. The interpreter begins with the first script."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
         self._server: Final = dispatcher.server
         self.busy: Final = Busy(dispatcher)
         self._calls: Final = ScriptCalls(dispatcher)
@@ -59,7 +65,7 @@ class ScriptEngine(Scripting):
     def _ready(self) -> Interpreter:
         interpreter = self._interpreter
         if interpreter is None:
-            interpreter = Interpreter(self._calls, self.busy.is_to_end, False)
+            interpreter = Interpreter(self._calls, self.busy, False)
             self._interpreter = interpreter
             self._calls.builders = interpreter.builders
         return interpreter
@@ -67,7 +73,7 @@ class ScriptEngine(Scripting):
     def _ready_for_functions(self) -> Interpreter:
         interpreter = self._functions
         if interpreter is None:
-            interpreter = Interpreter(self._function_calls, self.busy.is_to_end, True)
+            interpreter = Interpreter(self._function_calls, self.busy, True)
             self._functions = interpreter
             self._function_calls.builders = interpreter.builders
         return interpreter
@@ -207,28 +213,43 @@ class ScriptEngine(Scripting):
 
     # Functions
 
-    def load_library(self, code: bytes, replaces: bool) -> bytes:
-        """Take a library; its name. Raises: CommandError."""
+    def load_library(self, code: bytes, replaces: bool, is_limited: bool) -> bytes:
+        """Take a library; its name.
+
+        Args:
+            replaces: one of the same name goes.
+            is_limited: it may not take long.
+
+        Raises:
+            CommandError: it is none, or it is there already.
+        """
         if not replaces:  # asked before the library runs
             self.libraries.check_absent(library_name(code)[0], errors.LIBRARY_EXISTS)
-        library = made_library(self._ready_for_functions(), code)
+        library = self._made(code, is_limited)
         self.libraries.add(library, replaces, errors.LIBRARY_EXISTS)
         return library.name
+
+    def _made(self, code: bytes, is_limited: bool) -> Library:
+        self.busy.begin_loading(is_limited)
+        try:
+            return made_library(self._ready_for_functions(), code)
+        finally:
+            self.busy.end()
 
     def codes(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""
         return [library.code for library in self.libraries.by_name.values()]
 
-    def take_back(self, codes: list[bytes]) -> None:
+    def take_back(self, codes: list[bytes], replaces: bool) -> None:
         """Have the libraries of a file. Raises: CommandError."""
         for code in codes:
-            self.load_library(code, True)
+            self.load_library(code, replaces, False)
 
     def restored(self, codes: list[bytes], libraries: Libraries, replaces: bool) -> Libraries:
         """Libraries, and others besides. Raises: CommandError; then nothing has changed."""
         found = libraries.copy()
         for code in codes:
-            library = made_library(self._ready_for_functions(), code)
+            library = self._made(code, True)
             found.add(library, replaces, errors.LIBRARY_EXISTS_RESTORING)
         return found
 

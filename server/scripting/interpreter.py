@@ -11,6 +11,7 @@ from headrace.compat import scripting_errors as errors
 from headrace.server.build import REDIS_VERSION
 from headrace.server.scripting import bits, structs
 from headrace.server.scripting.arguments import Native, Operation
+from headrace.server.scripting.busy import Busy
 from headrace.server.scripting.calls import (
     REPL_ALL,
     REPL_AOF,
@@ -20,11 +21,13 @@ from headrace.server.scripting.calls import (
 )
 from headrace.server.scripting.chance import Chance
 from headrace.server.scripting.errors import LibraryError, ScriptError
+from headrace.server.scripting.memory import FAR_BEYOND_BYTES, VALUE_BYTES, Memory, text_bytes
 from headrace.server.scripting.shebang import FLAGS
 from headrace.server.scripting.structs import pack_double, unpack_double
 from headrace.server.scripting.values import FAILED, Builders
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_]+")
+_NO_MEMORY: Final = (FAILED, errors.NOT_ENOUGH_MEMORY, None, None)
 _MOST_WORDS: Final = 4000  # that are handed over one by one; more go as tables
 
 
@@ -70,11 +73,11 @@ def _functions(calls: ScriptCalls, of_functions: bool) -> dict[bytes, Callable[.
     return functions
 
 
-def _native(complain: Any) -> dict[bytes, dict[bytes, Native]]:
+def _native(complain: Any, memory: Memory) -> dict[bytes, dict[bytes, Native]]:
     """The libraries that are written in Python, and what is put in the place of Lua's.
 
     Args:
-        complain: see ``Native``.
+        complain, memory: see ``Native``.
     """
     chance = Chance()
     libraries: dict[str, dict[str, Operation]] = {
@@ -83,7 +86,9 @@ def _native(complain: Any) -> dict[bytes, dict[bytes, Native]]:
         "math": {"random": chance.random, "randomseed": chance.seed},
     }
     return {
-        library.encode(): {name.encode(): Native(run, complain) for name, run in operations.items()}
+        library.encode(): {
+            name.encode(): Native(run, complain, memory) for name, run in operations.items()
+        }
         for library, operations in libraries.items()
     }
 
@@ -131,21 +136,21 @@ class Interpreter:
 
     Args:
         calls: what serves the calls of its scripts.
-        is_to_end: whether the script at hand is to end, asked from time to time.
+        busy: tells whether the script at hand is to end.
         of_functions: it is for functions, and not for scripts.
     """
 
-    def __init__(
-        self, calls: ScriptCalls, is_to_end: Callable[[], bool], of_functions: bool
-    ) -> None:
+    def __init__(self, calls: ScriptCalls, busy: Busy, of_functions: bool) -> None:
         lua = import_module("lupa.lua51").LuaRuntime(
             encoding=None,
             register_eval=False,
             register_builtins=False,
             unpack_returned_tuples=True,
             attribute_filter=_refused,
-            max_memory=0,  # counted, and not limited
+            max_memory=FAR_BEYOND_BYTES,
         )
+        memory = calls.memory
+        memory.watch(lua)
         table = lua.table_from
         complaints = _load(lua, "complaints")
         settings = _load(lua, "json_settings", complaints)
@@ -160,7 +165,8 @@ class Interpreter:
             ),
             b"cmsgpack": _load(lua, "cmsgpack", complaints, doubles),
         }
-        native = _native(complaints[b"native"])
+        ending = _Ending(busy, memory)
+        native = _native(complaints[b"native"], memory)
         self._native: Final = [each for library in native.values() for each in library.values()]
         server = {
             b"functions": table(_functions(calls, of_functions)),
@@ -174,9 +180,9 @@ class Interpreter:
             b"ours": complaints[b"LIBRARIES"],
             b"text_of": calls.text_of,
             b"error_line": calls.error_line,
-            b"is_to_end": is_to_end,
+            b"is_to_end": ending.is_to_end,
             b"refusal_of_function": refusal_of_function,
-            b"end_script": _end_script,
+            b"end_script": ending.end_script,
         }
         made = _load(lua, "sandbox", table(server), table(libraries), _load(lua, "tail_calls"))
         self._compile: Final = made[b"compile"]
@@ -187,17 +193,18 @@ class Interpreter:
         self._run_of_many: Final = made[b"run_of_many"]
         self._set_hook: Final = made[b"set_hook"]
         self._lua: Final = lua
+        self._memory: Final = memory
         self.builders: Final = Builders(made, table)
 
     def close(self) -> None:
         """Let go of what holds it, so that it goes at once when nobody else needs it."""
         for native in self._native:
             native.release()
+        self._memory.forget()
 
     def memory_bytes(self) -> int:
         """What it holds."""
-        used: int = self._lua.get_memory_used()
-        return used
+        return self._memory.used_bytes()
 
     def compile(self, source: bytes) -> Any:
         """The chunk that a script is.
@@ -212,13 +219,28 @@ class Interpreter:
 
     def run(self, chunk: Any, keys: list[bytes], words: list[bytes]) -> object:
         """Run a script. Returns a ``Failure``, or what ``values.reply_of`` takes."""
-        if len(keys) + len(words) <= _MOST_WORDS:
-            left = self._run(chunk, len(keys), *keys, *words)
-        else:
-            table = self._lua.table_from
-            left = self._run_of_many(chunk, table(keys), table(words))
+        self._begin(keys, words)
+        try:
+            if len(keys) + len(words) <= _MOST_WORDS:
+                left = self._run(chunk, len(keys), *keys, *words)
+            else:
+                table = self._lua.table_from
+                left = self._run_of_many(chunk, table(keys), table(words))
+        except MemoryError:
+            left = _NO_MEMORY
+        return self._outcome(left)
+
+    def _begin(self, keys: list[bytes], words: list[bytes]) -> None:
+        """See to it that there is room for what a script is given. Raises: ScriptError."""
+        size = text_bytes(keys) + text_bytes(words) + VALUE_BYTES * (len(keys) + len(words))
+        self._memory.begin(size)
+
+    def _outcome(self, left: object) -> object:
+        if self._memory.exceeded or left is _NO_MEMORY:
+            self._memory.end()
+            self._set_hook()
         if isinstance(left, tuple) and left[0] == FAILED:
-            return self._failure(*left[1:])
+            return self._failure(left[1], left[2], left[3])
         return left
 
     def load_library(self, source: bytes) -> list[Function] | Failure:
@@ -230,23 +252,27 @@ class Interpreter:
         chunk = self._compile_library(source)
         if isinstance(chunk, tuple):
             raise ScriptError(errors.LIBRARY_NO_LUA % chunk[1])
-        loaded = self._load_library(chunk)
-        if isinstance(loaded, tuple):
-            return self._failure(*loaded[1:])
+        try:
+            loaded = self._load_library(chunk)
+        except MemoryError:
+            loaded = _NO_MEMORY
+        outcome = self._outcome(loaded)
+        if isinstance(outcome, Failure):
+            return outcome
         return [_function(each) for each in loaded.values()]
 
     def run_function(self, callback: Any, keys: list[bytes], words: list[bytes]) -> object:
         """Run a function, as ``run`` runs a script."""
-        table = self._lua.table_from
-        left = self._run_function(callback, table(keys), table(words))
-        if isinstance(left, tuple) and left[0] == FAILED:
-            return self._failure(*left[1:])
-        return left
+        self._begin(keys, words)
+        try:
+            table = self._lua.table_from
+            left = self._run_function(callback, table(keys), table(words))
+        except MemoryError:
+            left = _NO_MEMORY
+        return self._outcome(left)
 
     def _failure(self, raised: object, chunk: bytes | None, line: int | None) -> Failure:
         if isinstance(raised, ScriptError):
-            if raised.text == errors.KILLED:
-                self._set_hook()
             text = b"ERR " + raised.text if isinstance(raised, LibraryError) else raised.text
             return Failure(text, raised.counted, chunk, line)
         assert isinstance(raised, bytes)
@@ -265,8 +291,28 @@ def refusal_of_function(name: bytes, *flags: bytes) -> bytes | None:
     return errors.UNKNOWN_FLAG if any(flag not in FLAGS for flag in flags) else None
 
 
-def _end_script(*_: object) -> None:
-    raise ScriptError(errors.KILLED)
+class _Ending:
+    """Ends a script that has to.
+
+    Args:
+        busy: knows whether it has; memory: may be another reason.
+    """
+
+    def __init__(self, busy: Busy, memory: Memory) -> None:
+        self._busy: Final = busy
+        self._memory: Final = memory
+
+    def is_to_end(self, *_: object) -> bool:
+        """Whether it has to; others are served in here."""
+        return self._memory.is_exceeded() or self._busy.is_to_end()
+
+    def end_script(self, *_: object) -> bool:
+        """Raise what ends it: ScriptError. Returns only if it may go on."""
+        if self._memory.exceeded:
+            raise ScriptError(errors.NOT_ENOUGH_MEMORY)
+        if self._busy.is_to_end():
+            raise ScriptError(self._busy.refusal())
+        return False
 
 
 def _load(lua: Any, name: str, *arguments: object) -> Any:

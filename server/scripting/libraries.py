@@ -29,7 +29,7 @@ class Libraries:
 
     Attributes:
         by_name: the libraries.
-        functions: all functions by name, each with its library.
+        functions: all functions, by their names in lower case.
     """
 
     def __init__(self) -> None:
@@ -56,13 +56,15 @@ class Libraries:
         old = self.by_name.get(library.name)
         if not replaces:
             self.check_absent(library.name, refusal)
+        olds = set() if old is None else {name.lower() for name in old.functions}
         for name in library.functions:
-            if name in self.functions and (old is None or name not in old.functions):
+            if name.lower() in self.functions and name.lower() not in olds:
                 raise CommandError(errors.FUNCTION_EXISTS % name)
         if old is not None:
             self.remove(old.name)
         self.by_name[library.name] = library
-        self.functions.update(library.functions)
+        for function in library.functions.values():
+            self.functions[function.name.lower()] = function
 
     def check_absent(self, name: bytes, refusal: bytes) -> None:
         """No library has this name. Raises: CommandError with this text: one has."""
@@ -75,7 +77,7 @@ class Libraries:
         if library is None:
             return False
         for function in library.functions:
-            del self.functions[function]
+            self.functions.pop(function.lower(), None)
         return True
 
 

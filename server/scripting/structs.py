@@ -18,6 +18,7 @@ from headrace.server.scripting.errors import LibraryError
 
 _MOST_INTEGER: Final = 32
 _MOST: Final = (1 << 31) - 1
+MOST_RESULTS: Final = 7995  # that the stack of a function has room for
 _MASK: Final = (1 << 64) - 1
 _INTEGERS: Final = "bBhHlLTiI"
 _SIGNED: Final = "bhli"
@@ -158,6 +159,8 @@ def unpack(words: tuple[Any, ...]) -> tuple[object, ...]:
     found: list[object] = []
     while not layout.ends():
         option, size = layout.next()
+        if len(found) > MOST_RESULTS:
+            raise LibraryError(b"stack overflow (too many results)")
         at = (at + layout.padding(option, size, at)) & _MASK
         if at + size > length:
             raise refused(1, _TOO_SHORT)

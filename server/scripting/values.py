@@ -26,6 +26,7 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.protocol.unpacking import unpacked
+from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
 # What stands before a part, and what follows it.
 FAILED: Final = 0  # the run failed: a text or an exception, the chunk, the line
@@ -144,13 +145,16 @@ class Builders:
         self._value_of_list: Final = made[b"value_of_list"]
         self._table_from: Final = table_from
 
-    def value(self, reply: object, resp3: bool) -> object:
-        """What a script gets for a reply that is no error.
+    def value(self, reply: object, resp3: bool, memory: Memory) -> object:
+        """What a script gets for a reply that is no error. Raises: ScriptError, for want of room.
 
         Args:
             resp3: what the script has asked for, and the reply was packed for.
         """
-        if isinstance(reply, bytes) or (isinstance(reply, int) and not isinstance(reply, bool)):
+        if isinstance(reply, bytes):
+            memory.check(len(reply))
+            return reply
+        if isinstance(reply, int) and not isinstance(reply, bool):
             return reply
         if reply is None or isinstance(reply, NullArray):
             return None if resp3 else False
@@ -161,6 +165,7 @@ class Builders:
         if isinstance(plain, bytes | int) and not isinstance(plain, bool):
             return plain
         flatten(parts, plain, resp3)
+        memory.check(text_bytes(parts) + VALUE_BYTES * len(parts))
         if parts[0] == TEXT:
             return parts[1]
         if len(parts) < _MOST_VALUES:

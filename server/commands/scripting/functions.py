@@ -50,7 +50,7 @@ def _call_function(call: Call, read_only: bool) -> object:
     show(call)
     engine = scripting_of(call.server)
     argv = call.argv
-    function = engine.libraries.functions.get(argv[1])
+    function = engine.libraries.functions.get(argv[1].lower())
     if function is None:
         raise CommandError(errors.FUNCTION_NOT_FOUND)
     if parse_integer(argv[2]) is None:
@@ -79,7 +79,7 @@ def function_load(call: Call) -> object:
         if word.lower() != b"replace":
             raise CommandError(errors.UNKNOWN_LOAD_OPTION % word)
         replaces = True
-    name = scripting_of(call.server).load_library(argv[-1], replaces)
+    name = scripting_of(call.server).load_library(argv[-1], replaces, not call.replaying)
     call.record(argv, 1)
     return name
 
@@ -101,7 +101,10 @@ def function_flush(call: Call) -> object:
         raise CommandError(bad_subcommand(b"function", argv[1]))
     if len(argv) == 3 and argv[2].lower() not in (b"async", b"sync"):
         raise CommandError(FUNCTION_FLUSH_MODE)
-    scripting_of(call.server).forget_functions()
+    engine = scripting_of(call.server)
+    if len(argv) < 3 or argv[2].lower() == b"async":
+        call.server.data.freed += len(engine.libraries.by_name) + 1  # and the interpreter
+    engine.forget_functions()
     call.record(argv, 1)
     return OK
 

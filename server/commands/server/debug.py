@@ -263,6 +263,13 @@ def _reply_buffer(call: Call) -> object:
     return OK
 
 
+def _allow_all_to_scripts(call: Call) -> object:
+    scripting = call.server.scripting
+    if scripting is not None:
+        scripting.allows_all = _loose(call.argv[2]) != 0
+    return OK
+
+
 def _rewrite_config(call: Call) -> object:
     try:
         rewrite(call.server.config, user_lines(call.server))
@@ -339,6 +346,6 @@ TOOLS: Final[dict[bytes, Tool]] = {
         _nothing, 3, 3, "<0|1>", "Without effect: sizes are looked at when they are asked for."
     ),
     b"set-disable-deny-scripts": Tool(
-        _nothing, 3, 3, "<0|1>", "Without effect: there are no scripts."
+        _allow_all_to_scripts, 3, 3, "<0|1>", "Whether scripts may call what is not for scripts."
     ),
 }

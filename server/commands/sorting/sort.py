@@ -11,6 +11,7 @@ from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.floats import parse_double
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
+from headrace.server.clients.session import IN_SCRIPT
 from headrace.server.commands.collections import store_result
 from headrace.server.commands.sorting.pattern import Pattern
 from headrace.server.dispatch.args import Args
@@ -111,8 +112,9 @@ class _Request:
         Raises: CommandError.
         """
         value = call.lookup(call.argv[1])
-        if isinstance(value, Set) and not self.ordered and self.target is not None:
-            self.ordered = True  # what is stored is not to depend on the order of a table
+        lasts = self.target is not None or call.session.special & IN_SCRIPT
+        if isinstance(value, Set) and not self.ordered and lasts:
+            self.ordered = True  # it is not to depend on the order of a table
             self.alpha = True
             self.by = None
         elements = _elements(value)

@@ -14,10 +14,12 @@ local pcall, xpcall, unpack, setfenv, loadstring = pcall, xpcall, unpack, setfen
 local setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs =
   setmetatable, getmetatable, rawget, rawset, next, pairs, ipairs
 local collectgarbage, coroutine, table = collectgarbage, coroutine, table
-local concat, match = table.concat, string.match
+local concat, foreach, match = table.concat, table.foreach, string.match
+local floor = math.floor
 
-local MOST_VALUES = 7999 -- that a function takes or gives: its stack has room for no more
-local HOOK_EVERY = 100000 -- instructions between two looks at the clock
+local MOST_VALUES = 8000 -- that a function takes and gives: its stack has room for no more
+local HOOK_EVERY = 10000 -- instructions between two looks at the clock
+local THREADS_AT_MOST = 16 -- that are made between two looks at the clock
 local BYTECODE = 27 -- what a compiled chunk begins with
 local OURS = { ["@sandbox.lua"] = true }
 for chunk in pairs(server.ours) do
@@ -43,13 +45,17 @@ local function readonly(real)
   return shown
 end
 
--- `change`, refusing tables that are read-only.
-local function guarded(change)
-  return function(changed, ...)
+-- `change`, which has this name, refusing tables that are read-only.
+local function guarded(change, name)
+  return function(...)
+    local changed = ...
     if behind[changed] then
       error(READONLY, 0)
+    elseif type(changed) ~= "table" then
+      local got = select("#", ...) > 0 and type(changed) or "no value"
+      error("bad argument #1 to '" .. name .. "' (table expected, got " .. got .. ")", 2)
     end
-    return change(changed, ...)
+    return change(...)
   end
 end
 
@@ -57,9 +63,14 @@ end
 
 local null = libraries.cjson.null
 
+local end_script
+
 local function exchanged(raised)
   if type(raised) == "userdata" and raised ~= null then
-    local text, is_plain = server.text_of(raised)
+    local text, is_plain, has_to_end = server.text_of(raised)
+    if has_to_end then
+      sethook(end_script, "l")
+    end
     return is_plain and text or { err = text, ignore_error_stats_update = true }
   end
   return raised
@@ -97,22 +108,33 @@ local function unwrapped(ok, ...)
 end
 
 -- Time. A script that has to end is ended on whichever line it is, again and again, because it may
--- have a pcall around that line.
+-- have a pcall around that line. The hook may outlive the script, in a coroutine.
 
-local function end_script()
+local look_at_clock
+
+function end_script()
   if not OURS[getinfo(2, "S").source] then
     server.end_script()
+    sethook(look_at_clock, "", HOOK_EVERY)
   end
 end
 
-local function look_at_clock()
+function look_at_clock()
   if server.is_to_end() then
     sethook(end_script, "l")
     server.end_script()
   end
 end
 
+-- A coroutine counts its own instructions. So the clock is looked at, too, for every few that are
+-- made: else a loop that makes them would go on for long without it.
+local threads_made = 0
+
 local function hooked(thread)
+  threads_made = threads_made + 1
+  if threads_made % THREADS_AT_MOST == 0 then
+    look_at_clock()
+  end
   sethook(thread, look_at_clock, "", HOOK_EVERY)
   return thread
 end
@@ -161,8 +183,8 @@ function base.rawget(shown, ...)
   return rawget(behind[shown] or shown, ...)
 end
 
-base.rawset = guarded(rawset)
-base.setmetatable = guarded(setmetatable)
+base.rawset = guarded(rawset, "rawset")
+base.setmetatable = guarded(setmetatable, "setmetatable")
 
 local of_strings -- what the metatable of strings and that of the world are shown as
 local of_world
@@ -177,12 +199,25 @@ function base.getmetatable(value)
   return type(value) == "table" and getmetatable(value) or nil
 end
 
-function base.unpack(list, first, last)
-  local from, to = tonumber(first or 1), tonumber(last or #list)
-  if from and to and to - from >= MOST_VALUES then
-    error("too many results to unpack", 2)
+-- A number as a C function gets it that wants 32 bits.
+local function as_int(value)
+  local number = tonumber(value)
+  if not number or number ~= number or number >= 2 ^ 63 or number < -2 ^ 63 then
+    return number and 0
   end
-  return unpack(list, first, last)
+  number = number < 0 and -floor(-number) or floor(number)
+  return (number + 2 ^ 31) % 2 ^ 32 - 2 ^ 31
+end
+
+function base.unpack(list, ...)
+  if type(list) == "table" then -- Lua's own count of the values may overflow
+    local first, last = ...
+    local from, to = as_int(first or 1), as_int(last or #list)
+    if from and to and to - from + 2 + select("#", ...) > MOST_VALUES then
+      error("too many results to unpack", 2)
+    end
+  end
+  return unpack(list, ...)
 end
 
 function base.collectgarbage(option, ...)
@@ -197,6 +232,9 @@ local ours = {} -- the names of functions of Lua that Redis has written in C
 local function compile(source, name)
   if source:byte() == BYTECODE then
     source = " " .. source -- now it is text, and wrong
+  end
+  if OURS[name] then
+    name = "=" .. name -- a chunk of that name would never be ended
   end
   local chunk, message = loadstring(source, name)
   if not chunk then
@@ -240,6 +278,9 @@ function base.coroutine.resume(...)
 end
 
 function base.coroutine.wrap(run)
+  if type(run) ~= "function" or getinfo(run, "S").what == "C" then
+    error("bad argument #1 to 'wrap' (Lua function expected)", 2)
+  end
   local thread = hooked(coroutine.create(run))
   return function(...)
     return unwrapped(coroutine.resume(thread, ...))
@@ -249,8 +290,10 @@ end
 for name, value in pairs(table) do
   base.table[name] = value
 end
-for _, name in ipairs({ "insert", "remove", "sort" }) do
-  base.table[name] = guarded(table[name])
+base.table.insert = guarded(table.insert, "insert")
+
+function base.table.foreach(shown, ...)
+  return foreach(behind[shown] or shown, ...)
 end
 
 -- What the server offers. A function of it stands where Redis has one that is written in C.
@@ -391,6 +434,9 @@ local function read_named(named)
 end
 
 local function register_function(...)
+  if not registered then
+    refuse_function("redis.register_function can only be called on FUNCTION LOAD command")
+  end
   local count = select("#", ...)
   if count < 1 or count > 2 then
     refuse_function("wrong number of arguments to redis.register_function")
@@ -445,8 +491,14 @@ local function write_items(out, at, value, depth)
   local head = at
   local size = 0
   at = at + 2
+  local is_raw = getmetatable(value) == nil
   while true do
-    local item = value[size + 1]
+    local item
+    if is_raw then
+      item = value[size + 1]
+    else
+      item = rawget(value, size + 1)
+    end
     if item == nil then
       break
     end
@@ -479,7 +531,7 @@ local function write_table(out, at, value, depth)
     local head = at
     local size = 0
     at = at + 2
-    for name, item in next, items do
+    for name, item in next, behind[items] or items do
       at = write(out, write(out, at, name, depth), item, depth)
       size = size + 1
     end
@@ -491,7 +543,7 @@ local function write_table(out, at, value, depth)
     local head = at
     local size = 0
     at = at + 2
-    for name in next, items do
+    for name in next, behind[items] or items do
       at = write(out, at, name, depth)
       size = size + 1
     end
@@ -505,7 +557,7 @@ local function write_table(out, at, value, depth)
   end
   items = rawget(value, "verbatim_string")
   if type(items) == "table" then
-    local format, shown = items.format, items.string
+    local format, shown = rawget(items, "format"), rawget(items, "string")
     if type(format) == "string" and type(shown) == "string" then
       out[at + 1], out[at + 2], out[at + 3] = VERBATIM, format, shown
       return at + 3
@@ -547,7 +599,7 @@ local function left(value)
   if size == 1 then
     return out[1], 0 -- one value alone would be taken for a number
   end
-  if size < MOST_VALUES then
+  if size < MOST_VALUES - 3 then
     return unpack(out, 1, size)
   end
   return out
@@ -638,7 +690,9 @@ local function located(raised)
   end
   if type(raised) == "table" then
     raised = raised.err
-    if type(raised) ~= "string" then
+    if type(raised) == "number" then
+      raised = tostring(raised)
+    elseif type(raised) ~= "string" then
       raised = "ERR unknown error"
     end
   elseif type(raised) ~= "userdata" or raised == null then
@@ -651,11 +705,19 @@ local function located(raised)
   return { raised, info and info.source, info and info.currentline }
 end
 
+-- Where memory is short, or an error comes out of an error, there is a text and no more.
+local function failed(value)
+  if type(value) == "string" then
+    return FAILED, "ERR " .. value, nil, nil
+  end
+  return FAILED, value[1], value[2], value[3]
+end
+
 local function ended(ok, value)
   if ok then
     return left(value)
   end
-  return FAILED, value[1], value[2], value[3]
+  return failed(value)
 end
 
 local function run_script(chunk, keys, ...)
@@ -684,8 +746,15 @@ local function run_function(callback, keys, arguments)
   end, located))
 end
 
+local LOADS_AT_MOST = 50 -- libraries that are loaded between two steps of the collector
+local loads = 0
+
 -- Load a library: its functions, or what went wrong.
 local function load_library(chunk)
+  loads = loads + 1
+  if loads % LOADS_AT_MOST == 0 then
+    collectgarbage("step", 1000)
+  end
   registered = {}
   getmetatable(world).__index = library_globals
   local ok, failure = xpcall(chunk, located)
@@ -695,7 +764,7 @@ local function load_library(chunk)
   if ok then
     return found
   end
-  return FAILED, failure[1], failure[2], failure[3]
+  return failed(failure)
 end
 
 set_hook()

@@ -21,7 +21,7 @@ UNITS: Final = (
     "unit/type/hash-field-expire", "unit/type/set", "unit/type/zset", "unit/sort", "unit/bitops",
     "unit/bitfield", "unit/hyperloglog", "unit/geo", "unit/scan", "unit/expire", "unit/keyspace",
     "unit/other", "unit/dump", "unit/type/string", "unit/type/incr", "unit/type/stream",
-    "unit/type/stream-cgroups",
+    "unit/type/stream-cgroups", "unit/scripting", "unit/functions",
 )  # fmt: skip
 _SHOWN: Final = 200  # characters of a reason that are printed
 

@@ -14,6 +14,11 @@ def evaluated() -> list[str]:
     return _parts("evaluated.lua")
 
 
+def escapes() -> list[str]:
+    """Scripts for EVAL that try to break out, to break others or to bring the server down."""
+    return _parts("escapes.lua")
+
+
 def libraries() -> list[str]:
     """What FUNCTION LOAD takes and refuses; the first has the functions f1 to f12."""
     return _parts("libraries.lua")
