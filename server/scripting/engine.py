@@ -201,7 +201,7 @@ class ScriptEngine(Scripting):
     def _flags_of(self, name: bytes, argv: list[bytes]) -> int:
         """The flags of what a request runs; those of a script that says nothing if it is none."""
         if name.startswith(b"fcall"):
-            function = self.libraries.functions.get(argv[1])
+            function = self.libraries.functions.get(argv[1].lower())
             return COMPATIBLE if function is None else function.flags
         if name.startswith(b"evalsha"):
             script = self.find(argv[1].lower())

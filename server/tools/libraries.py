@@ -28,7 +28,7 @@ class LibraryTrial:
             server = Server(Config())
             self._engine = ScriptEngine(Dispatcher(server, Durability(server)))
         try:
-            self._engine.load_library(code, False)
+            self._engine.load_library(code, False, False)
         except CommandError as error:
             return error.line
         return b""

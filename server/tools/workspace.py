@@ -127,7 +127,7 @@ class Workspace(Keys):
         self.empty = reader.empty
         for code in taker.libraries:
             try:
-                self._engine.load_library(code, False)
+                self._engine.load_library(code, False, False)
             except CommandError as error:
                 note_left(self.left, error.line)
         return reader.end

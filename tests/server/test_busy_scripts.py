@@ -1,0 +1,120 @@
+"""A script that does not end: what others are answered meanwhile, and what ends it."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from conftest import Factory
+
+from support.client import RawClient, WireError
+from support.process import Process
+from support.waiting import wait_until
+
+BUSY = (
+    b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n"
+)
+ENDLESS = (
+    "while true do end",
+    "while true do pcall(function() while true do end end) end",
+    "while true do pcall(error) end",
+    "while true do coroutine.wrap(function() for i = 1, 9000 do end end)() end",
+    ("while true do pcall(coroutine.wrap(function() while true do "
+     "pcall(coroutine.wrap(function() while true do end end)) end end)) end"),
+    "while true do xpcall(function() while true do end end, function() return 1 end) end",
+    "table.sort({1, 2, 3}, function() while true do end end)",
+    "('x'):gsub('x', function() while true do end end)",
+    "return setmetatable({}, {__index = function() while true do end end}).x",
+    "while true do redis.pcall('NOSUCH') end",
+    "loadstring('while true do pcall(function() while true do end end) end', '@sandbox.lua')()",
+    "repeat local ok = pcall(string.rep, 'x', 10) until not ok",
+)  # fmt: skip
+
+
+def _started(client: RawClient, other: RawClient, script: str) -> None:
+    """Begin a script, and wait until others are refused."""
+    assert other.call("PING") == b"+PONG\r\n"  # the server knows it
+    client.send_command("EVAL", script, 1, "k")
+    wait_until(lambda: other.call("PING") == BUSY)
+
+
+@pytest.mark.parametrize("script", ENDLESS)
+def test_any_loop_is_ended(fresh_server: Factory, script: str) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other:
+        _started(client, other, script)
+        assert other.call("SCRIPT", "KILL") == b"+OK\r\n"
+        reply = client.read()
+        assert reply.startswith(b"-ERR Script killed by user with SCRIPT KILL..."), reply
+        assert client.call("EVAL", "local n = 0 for i = 1, 1e5 do n = n + i end return n", 0) == (
+            b":5000050000\r\n"
+        )
+
+
+def test_what_is_allowed_meanwhile(fresh_server: Factory) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other:
+        _started(client, other, "while true do end")
+        for refused in (("GET", "k"), ("EVAL", "return 1", 0), ("INFO",), ("SHUTDOWN",)):
+            assert other.call(*refused) == BUSY
+        kill = b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN"
+        assert other.call("FUNCTION", "KILL").startswith(kill)
+        assert other.call("MULTI") == b"+OK\r\n"
+        assert other.call("SET", "k", "v") == BUSY
+        assert other.call("EXEC").startswith(b"-EXECABORT Transaction discarded because of: BUSY")
+        with server.client(resp3=True) as newcomer:
+            newcomer.send_command("PING")
+            newcomer.send_command("SCRIPT", "KILL")
+            assert [newcomer.read(), newcomer.read()] == [BUSY, b"+OK\r\n"]
+            assert client.read().startswith(b"-ERR Script killed")
+            assert newcomer.call("PING") == b"+PONG\r\n"
+        assert other.call("SCRIPT", "KILL").startswith(b"-NOTBUSY")
+
+
+def test_a_script_that_has_written(fresh_server: Factory) -> None:
+    """It is not killed; the server can be ended, without what it has written."""
+    server = fresh_server("--busy-reply-threshold", "50", "--appendonly", "yes")
+    with server.client() as client, server.client() as other:
+        assert client.call("SET", "k", "before") == b"+OK\r\n"
+        _started(client, other, "redis.call('SET', KEYS[1], 'half') while true do end")
+        assert other.call("SCRIPT", "KILL").startswith(b"-UNKILLABLE Sorry")
+        other.send_command("SHUTDOWN", "NOSAVE")
+        server.wait()
+    server.start()
+    assert server.call("GET", "k") == b"before"
+
+
+@pytest.mark.parametrize("write", ["", "redis.call('SET', KEYS[1], 1)"])
+def test_a_signal_ends_the_server(fresh_server: Factory, write: str) -> None:
+    server = fresh_server("--busy-reply-threshold", "50")
+    with server.client() as client, server.client() as other:
+        _started(client, other, f"{write} while true do end")
+        server.signal(signal.SIGTERM)
+        server.wait()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "local t = {} while true do t[#t + 1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10} end",
+        "local s = 'x' while true do s = s .. s end",
+        ("local t = {} while true do pcall(function() while true do "
+         "t[#t + 1] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10} end end) end"),
+    ],
+)  # fmt: skip
+def test_a_script_that_takes_all_memory(fresh_server: Factory, script: str) -> None:
+    server: Process = fresh_server("--busy-reply-threshold", "100000")
+    with server.client(timeout_s=60) as client:
+        reply = client.call_parsed("EVAL", script, 0)
+        assert isinstance(reply, WireError)
+        assert reply.text.startswith(b"ERR not enough memory"), reply
+        assert client.call("EVAL", "return #string.rep('x', 1000000)", 0) == b":1000000\r\n"
+        assert int(server.info("memory")["used_memory_lua"]) < 600 << 20
+
+
+def test_a_library_has_half_a_second(fresh_server: Factory) -> None:
+    server = fresh_server()
+    with server.client() as client:
+        reply = client.call("FUNCTION", "LOAD", "#!lua name=slow\nwhile true do end")
+        assert reply == b"-ERR Error registering functions: ERR FUNCTION LOAD timeout\r\n"
+        assert client.call("FUNCTION", "LIST") == b"*0\r\n"
