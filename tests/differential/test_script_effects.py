@@ -119,6 +119,15 @@ CASES: dict[str, list[tuple[Argument, ...]]] = {
         ("FUNCTION", "FLUSH"),
         ("FUNCTION", "FLUSH", "SYNC"),
     ],
+    "functions in a transaction": [
+        ("MULTI",),
+        ("FUNCTION", "LOAD", LIBRARY),
+        ("FCALL", "two", 1, "k", 5),
+        ("FUNCTION", "DELETE", "nosuch"),
+        ("FCALL_RO", "reads", 1, "k"),
+        ("EXEC",),
+        ("FCALL", "two", 1, "l", 5),
+    ],
     "what it deletes": [
         ("MSET", "a", 1, "b", 2),
         evaluate("redis.call('DEL', 'a', 'b') redis.call('UNLINK', 'c')"),

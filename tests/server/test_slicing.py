@@ -44,6 +44,32 @@ def fill_stream(client: RawClient) -> None:
     client.read()
 
 
+def test_a_script_sees_all_or_nothing(fresh_server: Start) -> None:
+    """It need not name what it touches, so each waits until the request is done."""
+    server = fresh_server("--appendonly", "yes")
+    names = ", ".join(f"'{key.decode()}'" for key in SOME)
+    look = f"return redis.call('MGET', {names})"
+    count_and_look = "redis.call('INCR', 'scripts') " + look
+    whole = [b"*3\r\n" + 3 * bulk(value) for value in (b"old", b"new")]
+    with (
+        server.client(timeout_s=PATIENCE_S) as client,
+        server.client(timeout_s=PATIENCE_S) as other,
+    ):
+        fill(client)
+        client.send(encode("MSET", *NEW) + encode("ECHO", "done"))
+        looks = 0
+        while not client.is_answered():
+            other.send(encode("EVAL", count_and_look, 0))
+            other.send(encode("MULTI") + encode("EVAL_RO", look, 0) + encode("EXEC"))
+            assert other.read() in whole
+            assert [other.read() for _ in range(2)] == [b"+OK\r\n", b"+QUEUED\r\n"]
+            assert other.read() in [b"*1\r\n" + each for each in whole]
+            looks += 1
+        assert [client.read(), client.read()] == [b"+OK\r\n", b"$4\r\ndone\r\n"]
+        server.restart(crash=True)
+    assert server.call("MGET", *SOME, "scripts") == [b"new"] * 3 + [b"%d" % looks]
+
+
 @pytest.mark.parametrize(
     ("name", "words", "after", "reply"),
     [
