@@ -36,6 +36,7 @@ REPL_NONE: Final = 0
 REPL_AOF: Final = 1
 REPL_REPLICA: Final = 2
 REPL_ALL: Final = REPL_AOF | REPL_REPLICA
+_MOST_DIGITS: Final = 1 << 62  # up to here a whole number is written with all of its digits
 LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
 
 
@@ -190,16 +191,18 @@ class ScriptCalls:
         if transaction is not None:
             transaction.size_bytes = after
 
-    def text_of(self, raised: object) -> tuple[bytes, bool, bool]:
+    def text_of(self, raised: object) -> tuple[bytes, bool, bool, bool]:
         """What an error is that was raised on this side.
 
-        Returns: its text, whether it is of Lua's kind, and whether the script has to end.
+        Returns: its text, whether it is of Lua's kind, whether the statistics have it, and whether
+            the script has to end.
         """
         has_to_end = self.memory.exceeded or (self._script is not None and self._script.is_to_end)
         if isinstance(raised, ScriptError):
-            return raised.text, isinstance(raised, LibraryError), has_to_end
+            is_plain = isinstance(raised, LibraryError)
+            return raised.text, is_plain, raised.counted, has_to_end
         log.error("a library of scripts failed with an internal error: %r", raised)
-        return errors.INTERNAL, False, has_to_end
+        return errors.INTERNAL, False, False, has_to_end
 
     def log(self, *words: Any) -> None:
         """``redis.log``: write a line into the server's log."""
@@ -306,10 +309,10 @@ def _as_words(words: tuple[Any, ...]) -> list[bytes]:
             argv.append(word)
         elif isinstance(word, bool):
             raise ScriptError(errors.BAD_ARGUMENT)
-        elif isinstance(word, int):
+        elif isinstance(word, int) and -_MOST_DIGITS <= word <= _MOST_DIGITS:
             argv.append(b"%d" % word)
-        elif isinstance(word, float):
-            argv.append(double(word))
+        elif isinstance(word, int | float):
+            argv.append(double(float(word)))
         else:
             raise ScriptError(errors.BAD_ARGUMENT)
     return argv

@@ -67,11 +67,11 @@ local end_script
 
 local function exchanged(raised)
   if type(raised) == "userdata" and raised ~= null then
-    local text, is_plain, has_to_end = server.text_of(raised)
+    local text, is_plain, is_counted, has_to_end = server.text_of(raised)
     if has_to_end then
       sethook(end_script, "l")
     end
-    return is_plain and text or { err = text, ignore_error_stats_update = true }
+    return is_plain and text or { err = text, ignore_error_stats_update = is_counted or nil }
   end
   return raised
 end

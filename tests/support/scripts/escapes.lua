@@ -544,6 +544,14 @@ return redis.call('set', 'a', 1/0) and redis.call('get', 'a')
 ----
 return redis.call('set', 'a', 0/0) and 1
 ----
+return redis.call('mget', 2^62, 2^62 + 1024, -2^62, -2^62 - 1024, 2^63, -2^63, 2^64)
+----
+return {redis.call('echo', 2^62), redis.call('echo', -2^62), redis.call('echo', 2^62 + 1024)}
+----
+return {redis.call('echo', -2^63), redis.call('echo', 2^63), redis.call('echo', 2^53 + 1)}
+----
+return cjson.encode({redis.pcall('get', true), redis.pcall(), (redis.pcall('get'))})
+----
 return redis.call('')
 ----
 return redis.call('\0')
