@@ -28,7 +28,6 @@ from headrace.server.loading.users import load_users
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
 from headrace.server.net.listeners import Listeners
-from headrace.server.net.while_busy import WhileBusy
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
 from headrace.server.process.supervision import Supervision
@@ -36,9 +35,8 @@ from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
 from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
-from headrace.server.scripting.engine import ScriptEngine
 from headrace.server.settings import Settings
-from headrace.server.state import Server
+from headrace.server.state import Scripting, Server
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
@@ -55,16 +53,13 @@ class App(Host):
         self.server.attach(self)
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
-        self._scripts: Final = ScriptEngine(self.dispatcher)
+        self.server.make_scripting = self._make_scripting
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
         self._listeners: Final = Listeners(config, self._connect, self._connect_region)
         self._connector: Final = SocketConnector(config, self.server.clock)
-        self._scripts.busy.serving = WhileBusy(
-            self.server, self._scripts.busy, self._listeners, self._connect
-        )
         self._regions: Final = self._make_regions()
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
@@ -74,6 +69,15 @@ class App(Host):
         self._flush_scheduled = False
         self._publishing = False
         self._busy_poll: Final = BusyPoll(config)
+
+    def _make_scripting(self) -> Scripting:
+        # Here, because Lua is large, and many servers never run a script.
+        from headrace.server.net.while_busy import WhileBusy
+        from headrace.server.scripting.engine import ScriptEngine
+
+        engine = ScriptEngine(self.dispatcher)
+        engine.busy.serving = WhileBusy(self.server, engine.busy, self._listeners, self._connect)
+        return engine
 
     # Host
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Final
 
 from headrace.protocol.replies import ErrorReply
@@ -30,6 +31,24 @@ class Neighbours:
     """What a server has to do with other regions; see ``server.regions``."""
 
 
+class ScriptFigures:
+    """How many scripts and functions there are, and what they take.
+
+    Attributes:
+        interpreter_bytes: what Lua holds for scripts; functions_bytes: for functions.
+        script_text_bytes: the scripts as they were sent; library_text_bytes: the libraries.
+    """
+
+    def __init__(self) -> None:
+        self.scripts = 0
+        self.functions = 0
+        self.libraries = 0
+        self.interpreter_bytes = 0
+        self.functions_bytes = 0
+        self.script_text_bytes = 0
+        self.library_text_bytes = 0
+
+
 class Scripting:
     """The scripts and functions of a server; see ``server.scripting``.
 
@@ -39,6 +58,10 @@ class Scripting:
 
     def __init__(self) -> None:
         self.allows_all = False
+
+    def figures(self) -> ScriptFigures:
+        """What there is to say of them. Complexity: O(how many)."""
+        raise NotImplementedError
 
     def codes(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""
@@ -93,7 +116,8 @@ class Server:
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
         neighbours: what it has to do with other regions; None where it is no region.
-        scripting: its scripts; None where requests are not run.
+        scripting: its scripts; None before the first one.
+        make_scripting: makes ready what runs them; None where requests are not run.
         stopping: nothing more is run.
         run_id: of this process; replication_id: of this data, as Redis has one.
     """
@@ -118,6 +142,7 @@ class Server:
         self.statistics: Final = Statistics(self.clock)
         self.neighbours: Neighbours | None = None
         self.scripting: Scripting | None = None
+        self.make_scripting: Callable[[], Scripting] | None = None
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
@@ -126,6 +151,19 @@ class Server:
     def libraries(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""
         return [] if self.scripting is None else self.scripting.codes()
+
+    def ready_scripting(self) -> Scripting:
+        """What runs scripts, made ready by the first of them: it is large, and many need none."""
+        scripting = self.scripting
+        if scripting is None:
+            assert self.make_scripting is not None
+            scripting = self.make_scripting()
+            self.scripting = scripting
+        return scripting
+
+    def script_figures(self) -> ScriptFigures:
+        """How many scripts there are, and what they take."""
+        return ScriptFigures() if self.scripting is None else self.scripting.figures()
 
     def attach(self, host: Host) -> None:
         """Belong to this process."""

@@ -234,8 +234,8 @@ def refusal_of(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
     writes = bool(row.flags & WRITE) or (
         row.name == b"exec" and transaction is not None and transaction.writes
     )
-    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
-        writes = server.scripting.says_it_writes(row.name, argv)
+    if row.flags & SCRIPT_RUNNER:
+        writes = server.ready_scripting().says_it_writes(row.name, argv)
     if (
         server.gate.reasons & MEMORY_LIMITED
         and _needs_memory(server, session, row, argv)
@@ -267,8 +267,8 @@ def _forbidden(server: Server, session: Session, row: Command) -> bytes:
 def _needs_memory(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
     if row.flags & DENYOOM:
         return True
-    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
-        return server.scripting.says_it_grows(row.name, argv)
+    if row.flags & SCRIPT_RUNNER:
+        return server.ready_scripting().says_it_grows(row.name, argv)
     transaction = session.transaction
     return row.name == b"exec" and transaction is not None and transaction.grows
 
@@ -276,8 +276,8 @@ def _needs_memory(server: Server, session: Session, row: Command, argv: list[byt
 def _is_paused(server: Server, session: Session, row: Command, argv: list[bytes]) -> bool:
     if server.gate.reasons & PAUSED_ALL:
         return True
-    if row.flags & SCRIPT_RUNNER and server.scripting is not None:
-        return not row.flags & READONLY and server.scripting.may_write(row.name, argv)
+    if row.flags & SCRIPT_RUNNER:
+        return not row.flags & READONLY and server.ready_scripting().may_write(row.name, argv)
     if _may_change_others(row):
         return True
     transaction = session.transaction

@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.server.clients.client_line import CLIENT_BYTES
 from headrace.server.durability.files import Files
-from headrace.server.scripting.engine import scripting_of
 from headrace.server.state import Server
 from headrace.server.statistics.memory import human, system_bytes
 
@@ -114,23 +113,22 @@ def memory(server: Server, files: Files) -> list[bytes]:
 
 def _scripts(server: Server) -> list[bytes]:
     """What scripts and functions take: what Lua holds, and the texts that are kept beside it."""
-    engine = scripting_of(server)
-    of_scripts, of_functions = engine.memory_bytes()
-    total = of_scripts + of_functions
-    script_texts, function_texts = engine.text_bytes()
-    texts = script_texts + function_texts
+    figures = server.script_figures()
+    of_scripts = figures.interpreter_bytes
+    total = of_scripts + figures.functions_bytes
+    texts = figures.script_text_bytes + figures.library_text_bytes
     return [
         b"used_memory_lua:%d" % of_scripts,
         b"used_memory_vm_eval:%d" % of_scripts,
         b"used_memory_lua_human:" + human(of_scripts),
-        b"used_memory_scripts_eval:%d" % script_texts,
-        b"number_of_cached_scripts:%d" % engine.count(),
-        b"number_of_functions:%d" % len(engine.libraries.functions),
-        b"number_of_libraries:%d" % len(engine.libraries.by_name),
-        b"used_memory_vm_functions:%d" % of_functions,
+        b"used_memory_scripts_eval:%d" % figures.script_text_bytes,
+        b"number_of_cached_scripts:%d" % figures.scripts,
+        b"number_of_functions:%d" % figures.functions,
+        b"number_of_libraries:%d" % figures.libraries,
+        b"used_memory_vm_functions:%d" % figures.functions_bytes,
         b"used_memory_vm_total:%d" % total,
         b"used_memory_vm_total_human:" + human(total),
-        b"used_memory_functions:%d" % function_texts,
+        b"used_memory_functions:%d" % figures.library_text_bytes,
         b"used_memory_hash_templates:0",
         b"used_memory_scripts:%d" % texts,
         b"used_memory_scripts_human:" + human(texts),

@@ -435,10 +435,10 @@ def take_back(server: Server, path: bytes, codes: list[bytes], replaces: bool = 
     Raises:
         PersistenceError: one is none any more.
     """
-    if not codes or server.scripting is None:
+    if not codes:
         return
     try:
-        server.scripting.take_back(codes, replaces)
+        server.ready_scripting().take_back(codes, replaces)
     except CommandError as error:
         raise broken_library(path, error.line) from error
 

@@ -22,7 +22,7 @@ from headrace.server.scripting.libraries import (
 )
 from headrace.server.scripting.shebang import ALLOW_OOM, COMPATIBLE, NO_WRITES, split_shebang
 from headrace.server.scripting.values import reply_of
-from headrace.server.state import Scripting, Server
+from headrace.server.state import ScriptFigures, Scripting
 
 MOST_EVALUATED: Final = 500  # scripts that EVAL has brought; those loaded by SCRIPT LOAD stay
 
@@ -60,7 +60,6 @@ class ScriptEngine(Scripting):
         self.libraries = Libraries()
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
-        dispatcher.server.scripting = self
 
     def _ready(self) -> Interpreter:
         interpreter = self._interpreter
@@ -128,10 +127,6 @@ class ScriptEngine(Scripting):
             self._interpreter.close()
         self._interpreter = None
         self._calls.builders = None
-
-    def count(self) -> int:
-        """How many scripts are known."""
-        return len(self._scripts)
 
     # Running
 
@@ -245,13 +240,17 @@ class ScriptEngine(Scripting):
         for code in codes:
             self.load_library(code, replaces, False)
 
-    def restored(self, codes: list[bytes], libraries: Libraries, replaces: bool) -> Libraries:
-        """Libraries, and others besides. Raises: CommandError; then nothing has changed."""
-        found = libraries.copy()
+    def restore(self, codes: list[bytes], flushes: bool, replaces: bool) -> None:
+        """Have libraries besides those that are there, or only them.
+
+        Raises:
+            CommandError: one is none, or in the way; then nothing has changed.
+        """
+        found = Libraries() if flushes else self.libraries.copy()
         for code in codes:
             library = self._made(code, True)
             found.add(library, replaces, errors.LIBRARY_EXISTS_RESTORING)
-        return found
+        self.libraries = found
 
     def forget_functions(self) -> None:
         """Forget all libraries, and what they keep."""
@@ -279,18 +278,21 @@ class ScriptEngine(Scripting):
 
     # What INFO says
 
-    def memory_bytes(self) -> tuple[int, int]:
-        """What the interpreter of scripts holds, and that of functions."""
-        return (
-            0 if self._interpreter is None else self._interpreter.memory_bytes(),
-            0 if self._functions is None else self._functions.memory_bytes(),
-        )
-
-    def text_bytes(self) -> tuple[int, int]:
-        """How much is kept beside: for scripts, and for functions. Complexity: O(how many)."""
-        scripts = sum(len(each.source) + len(each.sha) for each in self._scripts.values())
+    def figures(self) -> ScriptFigures:
+        """What INFO and MEMORY say of scripts and functions."""
+        figures = ScriptFigures()
+        figures.scripts = len(self._scripts)
+        figures.functions = len(self.libraries.functions)
+        figures.libraries = len(self.libraries.by_name)
+        if self._interpreter is not None:
+            figures.interpreter_bytes = self._interpreter.memory_bytes()
+        if self._functions is not None:
+            figures.functions_bytes = self._functions.memory_bytes()
+        scripts = self._scripts.values()
+        figures.script_text_bytes = sum([len(each.source) + len(each.sha) for each in scripts])
         libraries = self.libraries.by_name.values()
-        return scripts, sum(len(each.code) + len(each.name) for each in libraries)
+        figures.library_text_bytes = sum([len(each.code) + len(each.name) for each in libraries])
+        return figures
 
 
 def _failed(
@@ -307,10 +309,3 @@ def _failed(
         raise CommandError(text)
     row.failed_calls += 1
     return ErrorReply(text)
-
-
-def scripting_of(server: Server) -> ScriptEngine:
-    """The scripts of a server."""
-    engine = server.scripting
-    assert isinstance(engine, ScriptEngine)
-    return engine

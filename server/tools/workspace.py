@@ -67,6 +67,7 @@ class Workspace(Keys):
         self.server: Final = Server(config)
         self._durability: Final = Durability(self.server)
         self._engine: Final = ScriptEngine(Dispatcher(self.server, self._durability))
+        self.server.scripting = self._engine
         self.keys = 0
 
     def load(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import (
@@ -17,7 +18,14 @@ from headrace.persistence.errors import CorruptRDB
 from headrace.persistence.forms.libraries import dump_libraries, libraries_of
 from headrace.protocol.replies import OK, Map, Set, Status
 from headrace.server.commands.help import show_help
-from headrace.server.commands.scripting.running import KEYS, KEYS_READ, RUNS, key_count, show
+from headrace.server.commands.scripting.running import (
+    KEYS,
+    KEYS_READ,
+    RUNS,
+    key_count,
+    scripting_of,
+    show,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
@@ -30,8 +38,9 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
-from headrace.server.scripting.engine import ScriptEngine, scripting_of
-from headrace.server.scripting.libraries import Libraries, Library
+
+if TYPE_CHECKING:
+    from headrace.server.scripting.libraries import Library
 
 
 @command("FCALL", arity=-3, flags=RUNS, keys=KEYS, acl=("scripting",))
@@ -48,7 +57,7 @@ def call_function_read_only(call: Call) -> object:
 
 def _call_function(call: Call, read_only: bool) -> object:
     show(call)
-    engine = scripting_of(call.server)
+    engine = scripting_of(call)
     argv = call.argv
     function = engine.libraries.functions.get(argv[1].lower())
     if function is None:
@@ -79,7 +88,7 @@ def function_load(call: Call) -> object:
         if word.lower() != b"replace":
             raise CommandError(errors.UNKNOWN_LOAD_OPTION % word)
         replaces = True
-    name = scripting_of(call.server).load_library(argv[-1], replaces, not call.replaying)
+    name = scripting_of(call).load_library(argv[-1], replaces, not call.replaying)
     call.record(argv, 1)
     return name
 
@@ -87,7 +96,7 @@ def function_load(call: Call) -> object:
 @command("FUNCTION|DELETE", arity=3, flags=NOSCRIPT | WRITE, acl=("scripting",), tips=_TO_ALL)
 def function_delete(call: Call) -> object:
     """Delete a library. Reply: OK."""
-    if not scripting_of(call.server).libraries.remove(call.argv[2]):
+    if not scripting_of(call).libraries.remove(call.argv[2]):
         raise CommandError(errors.LIBRARY_NOT_FOUND)
     call.record(call.argv, 1)
     return OK
@@ -101,7 +110,7 @@ def function_flush(call: Call) -> object:
         raise CommandError(bad_subcommand(b"function", argv[1]))
     if len(argv) == 3 and argv[2].lower() not in (b"async", b"sync"):
         raise CommandError(FUNCTION_FLUSH_MODE)
-    engine = scripting_of(call.server)
+    engine = scripting_of(call)
     if len(argv) < 3 or argv[2].lower() == b"async":
         call.server.data.freed += len(engine.libraries.by_name) + 1  # and the interpreter
     engine.forget_functions()
@@ -131,7 +140,7 @@ def function_list(call: Call) -> object:
                 raise CommandError(errors.NO_LIST_PATTERN)
         else:
             raise CommandError(errors.UNKNOWN_LIST_ARGUMENT % word)
-    libraries = scripting_of(call.server).libraries.by_name.values()
+    libraries = scripting_of(call).libraries.by_name.values()
     return [
         _shown(library, with_code)
         for library in libraries
@@ -173,7 +182,7 @@ def _shown(library: Library, with_code: bool) -> Map:
 )
 def function_stats(call: Call) -> object:
     """Reply: the function that runs, and how many there are for each engine."""
-    engine = scripting_of(call.server)
+    engine = scripting_of(call)
     run = engine.busy.run
     running: object = None
     if run is not None and run.is_function:
@@ -199,14 +208,14 @@ def function_stats(call: Call) -> object:
 )
 def function_kill(call: Call) -> object:
     """End the function that runs, unless it has written. Reply: OK."""
-    scripting_of(call.server).busy.kill(True)
+    scripting_of(call).busy.kill(True)
     return OK
 
 
 @command("FUNCTION|DUMP", arity=2, flags=NOSCRIPT, acl=("scripting",))
 def function_dump(call: Call) -> object:
     """Reply: all libraries, as FUNCTION RESTORE takes them."""
-    return dump_libraries(scripting_of(call.server).codes())
+    return dump_libraries(scripting_of(call).codes())
 
 
 @command(
@@ -230,15 +239,9 @@ def function_restore(call: Call) -> object:
         raise CommandError(errors.NOT_LIBRARIES) from None
     if codes is None:
         raise CommandError(BAD_DUMP_FOOTER)
-    engine = scripting_of(call.server)
-    _restore(engine, codes, policy)
+    scripting_of(call).restore(codes, policy == b"flush", policy == b"replace")
     call.record(argv, 1)
     return OK
-
-
-def _restore(engine: ScriptEngine, codes: list[bytes], policy: bytes) -> None:
-    before = Libraries() if policy == b"flush" else engine.libraries
-    engine.libraries = engine.restored(codes, before, policy == b"replace")
 
 
 command("FUNCTION|HELP", arity=2, flags=LOADING | STALE, acl=("scripting",))(show_help)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import NOT_AN_INTEGER, CommandError
@@ -19,9 +19,19 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.gate import MONITORED
 
+if TYPE_CHECKING:
+    from headrace.server.scripting.engine import ScriptEngine
+
 RUNS: Final = NOSCRIPT | STALE | SKIP_MONITOR | NO_MANDATORY_KEYS | MOVABLEKEYS | SCRIPT_RUNNER
 KEYS: Final = (KeySpec("RW ACCESS UPDATE", begin=2, keynum=(0, 1, 1)),)
 KEYS_READ: Final = (KeySpec("RO ACCESS", begin=2, keynum=(0, 1, 1)),)
+
+
+def scripting_of(call: Call) -> ScriptEngine:
+    """What runs the scripts of a server. It is imported with the first of them."""
+    server = call.server
+    scripting = server.scripting
+    return cast("ScriptEngine", server.ready_scripting() if scripting is None else scripting)
 
 
 def show(call: Call) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headrace.compat import scripting_errors as errors
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import OK
 from headrace.server.commands.help import show_help
-from headrace.server.commands.scripting.running import KEYS, KEYS_READ, RUNS, key_count, show
+from headrace.server.commands.scripting.running import (
+    KEYS,
+    KEYS_READ,
+    RUNS,
+    key_count,
+    scripting_of,
+    show,
+)
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
@@ -19,7 +26,9 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
-from headrace.server.scripting.engine import Script, scripting_of
+
+if TYPE_CHECKING:
+    from headrace.server.scripting.engine import Script
 
 _SHA_DIGITS: Final = 40
 
@@ -51,7 +60,7 @@ def evaluate_known_read_only(call: Call) -> object:
 def _evaluate(call: Call, read_only: bool) -> object:
     show(call)
     keys = key_count(call)
-    script = scripting_of(call.server).load(call.argv[1], False)
+    script = scripting_of(call).load(call.argv[1], False)
     return _run(call, script, keys, read_only)
 
 
@@ -61,7 +70,7 @@ def _evaluate_known(call: Call, read_only: bool) -> object:
     if len(sha) != _SHA_DIGITS:
         raise CommandError(errors.NO_SCRIPT)
     keys = key_count(call)
-    engine = scripting_of(call.server)
+    engine = scripting_of(call)
     script = engine.find(sha) or engine.find(sha.lower())
     if script is None:
         raise CommandError(errors.NO_SCRIPT)
@@ -71,7 +80,7 @@ def _evaluate_known(call: Call, read_only: bool) -> object:
 def _run(call: Call, script: Script, keys: int, read_only: bool) -> object:
     argv = call.argv
     end = 3 + keys
-    return scripting_of(call.server).run(call, script, argv[3:end], argv[end:], read_only)
+    return scripting_of(call).run(call, script, argv[3:end], argv[end:], read_only)
 
 
 container("SCRIPT")
@@ -86,7 +95,7 @@ container("SCRIPT")
 )
 def script_load(call: Call) -> object:
     """Have a script known. Reply: its SHA-1."""
-    return scripting_of(call.server).load(call.argv[2], True).sha
+    return scripting_of(call).load(call.argv[2], True).sha
 
 
 @command(
@@ -98,7 +107,7 @@ def script_load(call: Call) -> object:
 )
 def script_exists(call: Call) -> object:
     """Reply: for each SHA-1 1 where the script is known, else 0."""
-    engine = scripting_of(call.server)
+    engine = scripting_of(call)
     return [int(engine.find(sha.lower()) is not None) for sha in call.argv[2:]]
 
 
@@ -114,7 +123,7 @@ def script_flush(call: Call) -> object:
     argv = call.argv
     if len(argv) > 3 or (len(argv) == 3 and argv[2].lower() not in (b"async", b"sync")):
         raise CommandError(errors.SCRIPT_FLUSH_MODE)
-    scripting_of(call.server).forget_all()
+    scripting_of(call).forget_all()
     return OK
 
 
@@ -127,7 +136,7 @@ def script_flush(call: Call) -> object:
 )
 def script_kill(call: Call) -> object:
     """End the script that runs, unless it has written. Reply: OK."""
-    scripting_of(call.server).busy.kill(False)
+    scripting_of(call).busy.kill(False)
     return OK
 
 

@@ -19,7 +19,6 @@ from headrace.server.dispatch.rows import (
     container,
 )
 from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
-from headrace.server.scripting.engine import scripting_of
 from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human
 from headrace.storage.entry import NO_EXPIRY
 from headrace.storage.faces import face
@@ -60,7 +59,7 @@ def memory_stats(call: Call) -> object:
     """Reply: map of names to bytes, counts and ratios."""
     figures = MemoryFigures(call.server, call.durability.files)
     used = figures.used
-    script_texts, function_texts = scripting_of(call.server).text_bytes()
+    scripts = call.server.script_figures()
     pairs: list[tuple[object, object]] = [
         (b"peak.allocated", figures.peak),
         (b"total.allocated", used),
@@ -70,8 +69,8 @@ def memory_stats(call: Call) -> object:
         (b"clients.normal", figures.clients),
         (b"cluster.links", 0),
         (b"aof.buffer", figures.aof_buffer),
-        (b"lua.caches", script_texts),
-        (b"functions.caches", function_texts),
+        (b"lua.caches", scripts.script_text_bytes),
+        (b"functions.caches", scripts.library_text_bytes),
     ]
     for index, table, expiries in figures.databases:
         main: tuple[object, object] = (b"overhead.hashtable.main", table)
