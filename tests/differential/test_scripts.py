@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import random
 
 import pytest
 
 from support.process import Pair
+from support.random_calls import KEYS, RandomCalls
 from support.scripts import evaluated
 
 pytestmark = [pytest.mark.judge, pytest.mark.since(8, 10)]
@@ -62,3 +64,13 @@ def test_scripts_by_their_hash(pair: Pair) -> None:
         pair.both("EVAL", script, 1, "k", "a")
         pair.both("EVALSHA", name, 1, "k", "a")
         pair.both("SCRIPT", "FLUSH", "ASYNC")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_calls(pair: Pair, seed: int) -> None:
+    """What commands give to scripts, and what scripts make of it."""
+    scripts = RandomCalls(random.Random(seed))
+    for number in range(600):
+        if number % 100 == 0:
+            pair.both("FLUSHALL")
+        pair.both("EVAL", scripts.script(), len(KEYS), *KEYS, "11", "arg")
