@@ -80,7 +80,6 @@ STAYS_PYTHON = {
     ),
     "says that something is not there": (
         "server/commands/server/cluster.py",
-        "server/commands/server/functions.py",
         "server/commands/server/modules.py",
     ),
     "is for people, or for monitors that ask once a second": (

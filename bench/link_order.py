@@ -51,7 +51,6 @@ ELEMENTS: Final = 12_000  # of large values: so many that they are looked at ahe
 IDLE_S: Final = 3.0  # what is done now and then has been done
 KINDS: Final = ("CPyDef_", "CPyPy_")  # a function as compiled code calls it, and as Python does
 _RUN: Final = re.compile(r"^c?fn=\(\d+\) (\w+)$", re.MULTILINE)  # a name, in callgrind's files
-_EACH_HAS: Final = re.compile(r"__top_level__$|_setup$|_traverse$|^CPy(Exec|Init|InitOnly)_")
 _NAME: Final = re.compile(r"\w+")  # and nothing that perf or the linker made up
 _OURS: Final = re.compile(r"__mypyc\.[^/]*so")
 
@@ -134,9 +133,12 @@ def as_python(name: str, modules: Mapping[str, str]) -> str:
 
 
 def of_a_start(names: Iterable[str]) -> list[str]:
-    """Those that are ours and are not what each module and each type has: setup.py knows these."""
-    ours = [name for name in names if ":" in name or name.startswith("CPy")]
-    return [name for name in ours if not _EACH_HAS.search(name)]
+    """Those that are ours, without what libraries run.
+
+    What each module and each type has is among them: what a module runs that is imported later, or
+    by the tools alone, is then not between them.
+    """
+    return [name for name in names if ":" in name or name.startswith("CPy")]
 
 
 def shapes_of(workload: Workload) -> list[Shape]:

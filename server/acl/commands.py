@@ -39,7 +39,7 @@ class CommandBook:
     """The names that rules may mention; a subcommand's has its container in it: ``config|get``."""
 
     def __init__(self) -> None:
-        self._categories: Final[dict[bytes, frozenset[bytes]]] = {}
+        self._categories: Final[dict[bytes, int]] = {}  # a bit for each, as CATEGORIES has them
         self._children: Final[dict[bytes, list[bytes]]] = {}
         self._of_redis: set[bytes] = set()
 
@@ -49,7 +49,7 @@ class CommandBook:
             parent, bar, _ = name.partition(b"|")
             if bar:
                 self._children.setdefault(parent, []).append(name)
-        self._categories[name] = frozenset(categories)
+        self._categories[name] = sum([1 << CATEGORIES.index(each) for each in set(categories)])
 
     def names(self) -> set[bytes]:
         """All that are there."""
@@ -71,7 +71,8 @@ class CommandBook:
 
     def of_category(self, category: bytes) -> list[bytes]:
         """The commands of a category, each before its own subcommands, by name."""
-        return sorted([name for name, those in self._categories.items() if category in those])
+        bit = 1 << CATEGORIES.index(category)
+        return sorted([name for name, those in self._categories.items() if those & bit])
 
     def _names_of_redis(self) -> set[bytes]:
         if not self._of_redis:

@@ -8,13 +8,14 @@ passed. A key without a stream leaves its readers asleep.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Final
-
-from sortedcontainers import SortedList
+from typing import TYPE_CHECKING, Final
 
 from headrace.server.waiting.waiters import Interest, Line, Queue, SharedLine, Waiter
 from headrace.storage.stream.ids import is_below
 from headrace.storage.stream.stream import Stream
+
+if TYPE_CHECKING:
+    from sortedcontainers import SortedList
 
 MANY_IDS: Final = 16  # that are kept in order: fewer are looked at one by one
 _NAME: Final = b"entries"
@@ -58,6 +59,8 @@ class Readers(SharedLine):
             if self._order is not None:
                 self._order.add(after)
             elif len(self.by_id) >= MANY_IDS:
+                from sortedcontainers import SortedList  # late: so many IDs are seldom
+
                 self._order = SortedList(self.by_id)
         same[waiter.ticket] = waiter
 
