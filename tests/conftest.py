@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from support import build, clock, judges
 from support.client import RawClient
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from support.scheduling import Scheduling
 
 pytest.register_assert_rewrite("support.groups", "support.group_model")  # to see what differs
+settings.register_profile("patient", parent=settings.default, deadline=None)
+settings.load_profile("patient")  # a busy machine is no fault
 _under_test = ""
 
 

@@ -56,7 +56,7 @@ texts = st.lists(
 def test_random_patterns_as_pubsub_channels(redis_server: RedisProcess) -> None:
     with redis_server.client(resp3=True) as client:
 
-        @settings(max_examples=300, deadline=None)
+        @settings(max_examples=300)
         @given(st.lists(st.lists(chars, max_size=9).map(b"".join), max_size=40), st.sets(texts))
         def check(patterns: list[bytes], channels: set[bytes]) -> None:
             if not channels:

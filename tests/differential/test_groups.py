@@ -475,7 +475,6 @@ def test_the_group_machine(pair: Pair) -> None:
             settings=settings(
                 max_examples=60,
                 stateful_step_count=40,
-                deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),
         )

@@ -177,7 +177,6 @@ def test_any_sequence_gives_the_same_replies(quiet_pair: Pair) -> None:
         settings=settings(
             max_examples=150,
             stateful_step_count=50,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

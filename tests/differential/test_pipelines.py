@@ -501,7 +501,6 @@ def test_any_pipelines(server: ServerProcess, redis_server: RedisProcess) -> Non
             settings=settings(
                 max_examples=50,
                 stateful_step_count=30,
-                deadline=None,
                 report_multiple_bugs=False,
                 suppress_health_check=list(HealthCheck),
             ),

@@ -120,7 +120,7 @@ def some(random: Random, region: Region, steps: int) -> list[Keyspace]:
     return keyspaces
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 120))
 def test_any_streams_come_back(
     seed: int, steps: int, tmp_path_factory: pytest.TempPathFactory

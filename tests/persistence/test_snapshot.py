@@ -168,7 +168,7 @@ def test_many_frames(path: Path) -> None:
 words = st.lists(st.binary(max_size=5), min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2**33), words), max_size=40),
     st.lists(st.integers(0, 39), max_size=20),

@@ -50,7 +50,7 @@ beginnings = st.sampled_from([1, 2, 3, 9, 10, 11, 63, 64, 65]).flatmap(
     beginnings,
     st.lists(st.tuples(changes, st.booleans(), st.sampled_from(UNTAKEN) | cut_off), max_size=12),
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @example(
     [b"a"],
     [b"b"],

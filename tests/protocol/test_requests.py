@@ -162,7 +162,7 @@ pieces_of_wire = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(
     st.lists(pieces_of_wire, max_size=12).map(b"".join), st.lists(st.integers(0, 80), max_size=3)
 )
@@ -176,7 +176,7 @@ def test_however_it_arrives_the_same_comes_out(data: bytes, cuts: list[int]) -> 
     assert parse([data[a:b] for a, b in pairwise(places)]) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.lists(
@@ -316,7 +316,6 @@ def test_words_of_an_unfinished_request_are_counted_once() -> None:
     st.lists(st.sampled_from([1, 7, 63, 64, 65, 200, 4096]), min_size=1, max_size=5),
     st.integers(0, 60),
 )
-@settings(deadline=None)
 def test_many_words_however_they_come(words: list[bytes], sizes: list[int], odd: int) -> None:
     """Those in the canonical form, which are taken together, and one that is not among them."""
     request = [b"MSET", *words, b"end"]
@@ -355,7 +354,6 @@ WORDS += [b"b" + b"a" * size for size in range(17)] + [b"aaaaaaaabaaaaaaa", b"\r
 
 
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=10), max_size=60))
-@settings(deadline=None)
 def test_words_that_come_again(requests: list[list[bytes]]) -> None:
     """At a place where one is remembered, the same and others that look alike."""
     wire = b"".join(encode(*request) for request in requests)
@@ -368,7 +366,6 @@ def test_words_that_come_again(requests: list[list[bytes]]) -> None:
     st.lists(st.tuples(st.integers(0, 12), st.sampled_from(WORDS)), max_size=60),
     st.integers(0, 5000),
 )
-@settings(deadline=None)
 def test_requests_that_begin_alike(
     words: list[bytes], changes: list[tuple[int, bytes]], cut: int
 ) -> None:

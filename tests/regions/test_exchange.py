@@ -232,7 +232,7 @@ def test_what_was_lost_of_an_earlier_life_comes_back() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 3000), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_connection_may_be_cut_anywhere(count: int, step: int, seed: int) -> None:
     chance = random.Random(seed)
     one, two = pair(chance.choice([b"", b"secret"]))
@@ -307,7 +307,7 @@ def test_a_reply_that_comes_twice_is_skipped() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_flipped_bit_is_noticed_or_does_no_harm(place: int, flip: int) -> None:
     one, two = pair()
     two.write(30)

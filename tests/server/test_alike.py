@@ -229,7 +229,7 @@ ACKS: list[list[bytes]] = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(
         (Adding | Adding | Adding | Others).map(lambda words: [words])
@@ -354,7 +354,7 @@ RangeEnds = st.sampled_from(
 ) | st.integers(0, 4 * SCATTERED_BLOCKS).map(b"%d".__mod__)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from([b"XRANGE", b"XREVRANGE"]),
     st.lists(st.tuples(RangeEnds, RangeEnds, st.integers(0, 3)), min_size=2, max_size=40),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.compat.errors import CommandError
@@ -46,7 +46,6 @@ def told(argv: list[bytes], now_ms: int, for_group: bool, remembered: bool) -> o
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(Words, st.booleans()), max_size=6))
 @example(
     [

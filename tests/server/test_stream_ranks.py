@@ -58,7 +58,6 @@ def small_nodes(server: ServerProcess) -> Iterator[ServerProcess]:
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example empties its key
 )
 @given(

@@ -106,9 +106,7 @@ def test_attempts_go_on_where_the_last_one_was(anyone: Process) -> None:
     assert anyone.call("TTL", key) == -1
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.integers(0, 60),
     attempts=st.lists(st.tuples(st.integers(0, 70), st.integers(1, 30)), max_size=4),

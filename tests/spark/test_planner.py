@@ -45,9 +45,7 @@ Steps = st.lists(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=Steps, parts=st.integers(1, 4))
 def test_every_entry_is_read_once_or_counted_as_lost(
     live: Process, steps: list[tuple[str, int]], parts: int
@@ -81,9 +79,7 @@ def test_every_entry_is_read_once_or_counted_as_lost(
         assert all(rows in (-1, real) for rows, real in query.expected_rows)
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(0, 40), min_size=3, max_size=3),
     deleted=st.sets(st.integers(1, 40), max_size=10),

@@ -148,9 +148,7 @@ def told() -> Iterator[Told]:
     logging.getLogger("pyspark_headrace").removeHandler(handler)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=Steps, parts=st.integers(1, 3))
 def test_never_in_silence_and_nothing_twice(
     live: Process, told: Told, steps: list[Step], parts: int

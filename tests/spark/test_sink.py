@@ -335,9 +335,7 @@ def test_a_batch_that_is_written_again_counts_once(server: Process, identity: st
     assert len(entries(server)) == 6000
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     values=st.lists(st.integers(0, 6), max_size=60),
     deaths=st.lists(st.tuples(st.integers(0, 50), st.randoms()), max_size=3),

@@ -414,9 +414,7 @@ class FrozenStreamMachine(RuleBasedStateMachine):
             assert Reader(FrozenStream(self.stream)).rest() == plain_stream(self.stream)
 
 
-FrozenStreamMachine.TestCase.settings = settings(
-    max_examples=80, stateful_step_count=60, deadline=None
-)
+FrozenStreamMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60)
 TestFrozenStream = FrozenStreamMachine.TestCase
 
 KEYS = [b"k%d" % number for number in range(10)]
@@ -572,5 +570,5 @@ def plain_frozen(value: object) -> object:
     return value
 
 
-FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)
+FreezingMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=60)
 TestFreezing = FreezingMachine.TestCase

@@ -116,7 +116,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.world.agree()
 
 
-GroupMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+GroupMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40)
 TestGroups = GroupMachine.TestCase
 
 

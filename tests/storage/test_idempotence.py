@@ -203,7 +203,7 @@ class IdmpMachine(RuleBasedStateMachine):
 
 
 TestIdmpMachine = IdmpMachine.TestCase
-TestIdmpMachine.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestIdmpMachine.settings = settings(max_examples=60, stateful_step_count=60)
 
 
 @pytest.mark.parametrize("maxsize", [1, 2, 3, 100, 1000])
@@ -254,7 +254,6 @@ def test_written_and_read(size: int) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3), max_size=400), st.integers(1, 50))
-@settings(deadline=None)
 def test_any_iids(words: list[bytes], maxsize: int) -> None:
     idmp = IdmpMap(1000, maxsize)
     known: dict[bytes, int] = {}

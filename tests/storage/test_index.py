@@ -29,7 +29,7 @@ def last_ids(draw: st.DrawFn) -> list[tuple[int, int]]:
     return ids
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(last_ids(), st.integers(0, 30), st.data())
 @example([(ms, 0) for ms in range(0, 100_000, 97)], 0, None)
 def test_find_is_the_first_block_that_reaches_an_id(
@@ -63,7 +63,7 @@ def test_find_is_the_first_block_that_reaches_an_id(
         assert place == (reaching[0] if reaching else len(left) - 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=150), st.data())
 def test_what_is_left_after_a_cut_is_an_index(sizes: list[int], data: st.DataObject) -> None:
     index = BlockIndex()

@@ -130,11 +130,11 @@ class KeyspaceMachine(RuleBasedStateMachine):
 
 
 TestKeyspaceMachine = KeyspaceMachine.TestCase
-TestKeyspaceMachine.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestKeyspaceMachine.settings = settings(max_examples=60, stateful_step_count=60)
 
 
 @given(seed=st.integers(0, 1 << 32), size=st.integers(0, 200), count=st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_scan_returns_what_stays_whatever_else_changes(seed: int, size: int, count: int) -> None:
     chance = random.Random(seed)
     db = keyspace()

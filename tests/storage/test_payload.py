@@ -82,7 +82,7 @@ def near(run: Run, bound: tuple[int, int]) -> tuple[int, int]:
 @example([(0, 0)] * 40, [[b"7"], [b"x"]], (-1, 0), (30, 0), 10, True, None)
 @example([(0, 0)] * 40, [[b"7"], [b"x"]], (3, 0), (45, 0), 9, False, SOME)
 @example([(0, 0)] * 40, [[b"7"], [b"x"]], (3, 0), (45, 0), 9, True, SOME)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_some_of_a_payload(
     steps: list[tuple[int, int]],
     columns: list[list[bytes]],

@@ -156,7 +156,7 @@ class StreamMachine(RuleBasedStateMachine):
         assert stream.node_count() if self.model else stream.node_count() <= 1
 
 
-StreamMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+StreamMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60)
 TestStream = StreamMachine.TestCase
 
 
@@ -171,7 +171,7 @@ TEXTS = (b"", b"v", b"0", b"-1", b"9" * 19, b"9" * 25, b":", b"x" * 63, b"y" * 6
 Values = st.sampled_from([*TEXTS, b"z" * 5000])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(
         st.tuples(

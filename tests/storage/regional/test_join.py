@@ -266,7 +266,7 @@ def test_acknowledgements_that_came_before_their_group_are_united_with_those_of_
     assert shared_state(three.stream) == shared_state(one.stream)
 
 
-STEPS = settings(max_examples=120, stateful_step_count=40, deadline=None)
+STEPS = settings(max_examples=120, stateful_step_count=40)
 AgreeingMachine.TestCase.settings = STEPS
 JoiningMachine.TestCase.settings = STEPS
 ForgettingMachine.TestCase.settings = STEPS

@@ -150,7 +150,7 @@ class MergedMachine(RuleBasedStateMachine):
         assert keys == sorted(keys)
 
 
-MergedMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+MergedMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=50)
 TestMerged = MergedMachine.TestCase
 
 

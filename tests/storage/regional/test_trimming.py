@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.storage.regions.region import SEMI_STRICT, Region
@@ -67,7 +67,6 @@ def entries(stream: Stream) -> list[tuple[bytes, ID]]:
     return sorted(found, key=lambda entry: (entry[1], entry[0]))
 
 
-@settings(deadline=None)
 @given(
     Adds,
     Deleted,
@@ -102,7 +101,6 @@ def test_by_length(
         assert len(left) <= max(most, 0) + 3 * lanes
 
 
-@settings(deadline=None)
 @given(Adds, Deleted, Bounds, st.booleans(), st.integers(0, 12), st.booleans())
 def test_below_an_id(
     adds: list[tuple[int, int]],
@@ -123,7 +121,6 @@ def test_below_an_id(
         assert left == kept
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 3), max_size=40),
     Deleted,
@@ -153,7 +150,6 @@ def test_one_lane_is_trimmed_as_a_plain_stream_is(
     assert entries(stream) == entries(plain)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 3), max_size=30),
     Deleted,
@@ -192,7 +188,6 @@ def test_with_heed_to_groups_as_a_plain_stream(
     assert entries(plain) == entries(stream)
 
 
-@settings(deadline=None)
 @given(Adds, Deleted, st.integers(0, 30))
 def test_with_heed_to_groups_in_several_lanes(
     adds: list[tuple[int, int]], deleted: set[int], most: int
