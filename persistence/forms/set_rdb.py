@@ -34,7 +34,7 @@ def read_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> Iterator
         defaults.get("set-max-listpack-value", 64),
     )
     if kind == SET_LISTPACK:
-        (members,) = set_parts(source, kind)
+        members = next(set_parts(source, kind))
         packed = packed_set(members, limits.elements)
         if packed is None:
             raise source.damage("each member once")

@@ -33,7 +33,7 @@ def read_sorted_set(source: RdbSource, kind: int, defaults: dict[str, int]) -> I
         defaults.get("zset-max-listpack-value", 64),
     )
     if kind in PACKED_SORTED_SETS:
-        ((members, scores),) = sorted_set_parts(source, kind)
+        members, scores = next(sorted_set_parts(source, kind))
         pairs = sorted(zip(scores, members, strict=True))
         if len(set(members)) < len(members):
             raise source.damage("each member once")

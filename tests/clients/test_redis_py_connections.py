@@ -287,8 +287,28 @@ def test_the_rest_of_the_server(r: Client) -> None:
     assert r.reset() in (True, "RESET", None)
 
 
+def test_scripts_and_functions(r: Client) -> None:
+    script = r.register_script("return redis.call('INCRBY', KEYS[1], ARGV[1])")
+    assert [script(keys=["counter"], args=[5]), script(keys=["counter"], args=[5])] == [5, 10]
+    assert r.script_exists(script.sha, "0" * 40) == [True, False]
+    r.script_flush()
+    assert script(keys=["counter"], args=[1]) == 11  # NOSCRIPT, SCRIPT LOAD, and again
+    with r.pipeline() as pipeline:
+        script(keys=["counter"], args=[1], client=pipeline)
+        assert pipeline.execute() == [12]
+    with r.lock("lock", timeout=10) as lock:
+        assert lock.owned()
+        assert lock.extend(5)
+    with pytest.raises(redis.exceptions.NoScriptError):
+        r.evalsha("0" * 40, 0)
+    with pytest.raises(redis.ResponseError, match="Wrong number of args"):
+        r.eval("return redis.call('INCR')", 0)
+    code = "#!lua name=sums\nredis.register_function('twice', function(_, a) return 2 * a[1] end)"
+    assert r.function_load(code, replace=True) in ("sums", b"sums")
+    assert r.fcall("twice", 0, 21) == 42
+    assert r.function_flush() in (True, "OK")
+
+
 def test_what_we_lack_is_an_unknown_command(r: Client) -> None:
-    with pytest.raises(redis.ResponseError, match="unknown command 'EVAL'"):
-        r.eval("return 1", 0)
-    with pytest.raises(redis.ResponseError, match="unknown command 'FCALL'"):
-        r.fcall("f", 0)
+    with pytest.raises(redis.ResponseError, match="unknown command 'VADD'"):
+        r.execute_command("VADD", "v", "VALUES", 1, 1, "element")

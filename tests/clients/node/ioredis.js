@@ -175,10 +175,18 @@ check("MONITOR", async () => {
   }
 });
 
-check("scripts are not there", async () => {
-  await assert.rejects(client.eval("return 1", 0), /ERR unknown command 'eval'/);
-  client.defineCommand("mine", { numberOfKeys: 0, lua: "return 1" });
-  await assert.rejects(client.mine(), /ERR unknown command 'eval(sha)?'/);
+check("scripts by their name", async () => {
+  client.defineCommand("addTwice", {
+    numberOfKeys: 1,
+    lua: "redis.call('INCRBY', KEYS[1], ARGV[1]) return redis.call('INCRBY', KEYS[1], ARGV[1])",
+  });
+  assert.equal(await client.addTwice("counter", 3), 6);
+  assert.equal(await client.addTwice("counter", 3), 12); // by its SHA-1
+  assert.equal(await client.script("FLUSH"), "OK");
+  assert.equal(await client.addTwice("counter", 1), 14); // NOSCRIPT, and then the whole text
+  await assert.rejects(client.eval("return redis.call('INCR')", 0), /Wrong number of args/);
+  const results = await client.pipeline().addTwice("counter", 1).get("counter").exec();
+  assert.deepEqual(results, [[null, 16], [null, "16"]]);
 });
 
 check("the client comes back when its connection is cut", async () => {

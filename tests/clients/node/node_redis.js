@@ -205,9 +205,19 @@ check("a thousand commands at once", async () => {
   assert.equal(await client.xLen("s"), 1000);
 });
 
-check("scripts are not there", async () => {
-  await assert.rejects(client.eval("return 1"), /ERR unknown command 'EVAL'/);
-  await assert.rejects(client.scriptLoad("return 1"), /ERR unknown command 'SCRIPT'/);
+check("scripts and functions", async () => {
+  const text = "return {KEYS[1], ARGV[1], redis.call('INCRBY', KEYS[1], ARGV[1])}";
+  const options = { keys: ["counter"], arguments: ["5"] };
+  assert.deepEqual(await client.eval(text, options), ["counter", "5", 5]);
+  const sha = await client.scriptLoad(text);
+  assert.deepEqual(await client.evalSha(sha, options), ["counter", "5", 10]);
+  assert.deepEqual(await client.scriptExists([sha, "0".repeat(40)]), [1, 0]);
+  await assert.rejects(client.evalSha("0".repeat(40), options), /NOSCRIPT/);
+  await assert.rejects(client.eval("return redis.call('INCR')"), /Wrong number of args/);
+  const library = "#!lua name=sums\nredis.register_function('twice', function(_, words) return 2 * words[1] end)";
+  assert.equal(await client.functionLoad(library, { REPLACE: true }), "sums");
+  assert.equal(await client.fCall("twice", { keys: [], arguments: ["21"] }), 42);
+  assert.equal(await client.functionFlush(), "OK");
 });
 
 check("the client comes back when its connection is cut", async () => {
