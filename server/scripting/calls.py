@@ -126,8 +126,10 @@ class ScriptCalls:
             reply = invoke(call, row, argv)
         else:
             server.changes.hold_back(True)
-            reply = invoke(call, row, argv)
-            server.changes.hold_back(False)
+            try:
+                reply = invoke(call, row, argv)
+            finally:
+                server.changes.hold_back(False)
         if server.changes.has_listeners:
             server.changes.notify_listeners()
         count_call(server, call, row, lap(server))
