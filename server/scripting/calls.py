@@ -23,7 +23,7 @@ from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monito
 from headrace.server.dispatch.permission import denial_of, refused_line
 from headrace.server.dispatch.rows import NOSCRIPT, SCRIPT_RUNNER, WRITE, Command
 from headrace.server.gate import MONITORED
-from headrace.server.scripting.arguments import number_of, whole
+from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
 from headrace.server.scripting.memory import Memory
@@ -292,13 +292,7 @@ def _text(word: object) -> bytes | None:
     """A string of Lua, or a number as it is written by ``tostring``."""
     if isinstance(word, bytes):
         return word
-    if isinstance(word, bool):
-        return None
-    if isinstance(word, int):
-        return b"%d" % word
-    if isinstance(word, float):
-        return b"%.14g" % word
-    return None
+    return spelled(word) if isinstance(word, int | float) and not isinstance(word, bool) else None
 
 
 def _as_words(words: tuple[Any, ...]) -> list[bytes]:

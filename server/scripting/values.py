@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from headrace.compat.numbers import INT64_MIN
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.protocol.replies import (
@@ -26,6 +25,7 @@ from headrace.protocol.replies import (
     Verbatim,
 )
 from headrace.protocol.unpacking import unpacked
+from headrace.server.scripting.arguments import whole
 from headrace.server.scripting.memory import VALUE_BYTES, Memory, text_bytes
 
 # What stands before a part, and what follows it.
@@ -45,16 +45,7 @@ BIG: Final = 12  # its digits
 VERBATIM: Final = 13  # three letters, the text
 COUNTED_ERROR: Final = 14  # an error that the statistics have
 
-_BEYOND: Final = 2.0**63  # the least number that is too large for 64 bits
 _MOST_VALUES: Final = 7900  # that a Lua function takes
-
-
-def integer_of(number: float) -> int:
-    """What a number of Lua is as a reply: its whole part, or the least integer where it has none.
-
-    Source: what C on x86 makes of a double that no 64-bit integer holds.
-    """
-    return int(number) if -_BEYOND <= number < _BEYOND else INT64_MIN
 
 
 def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> object:
@@ -68,7 +59,7 @@ def reply_of(left: object, resp3: bool, plain: bool, failures: list[bytes]) -> o
     if isinstance(left, bytes):
         return left
     if isinstance(left, int | float):
-        return integer_of(left)
+        return whole(left)
     parts: Sequence[Any] = left if isinstance(left, tuple) else list(left.values())  # type: ignore[attr-defined]
     kind = parts[0]
     if kind == STATUS:
@@ -99,7 +90,7 @@ def _packed(parts: Sequence[Any], resp3: bool, plain: bool, failures: list[bytes
         if kind == TEXT:
             out.text(parts[at + 1])
         elif kind == NUMBER:
-            out.number(integer_of(parts[at + 1]))
+            out.number(whole(parts[at + 1]))
         elif kind == LIST:
             out.array(parts[at + 1])
         elif kind == NULL or (kind == NO and plain):

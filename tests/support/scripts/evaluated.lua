@@ -385,3 +385,9 @@ return 1
 ----
 #!lua flags=
 return redis.call('x')
+----
+return {redis.sha1hex(1e15), redis.sha1hex(1e14), redis.sha1hex(123456789012345678)}
+----
+return {redis.sha1hex(0/0), redis.sha1hex(-(0/0)), redis.sha1hex(1.5), redis.sha1hex(true), redis.sha1hex({})}
+----
+return {3.99, -3.99, 2^63, -2^63, 2^64, 0/0, 1/0, -1/0, 2^53+1}
