@@ -46,36 +46,52 @@ class Script:
         self.is_loaded = False
 
 
+class _World:
+    """An interpreter and what serves it: scripts have one, and functions have another.
+
+    Attributes:
+        calls: what serves the calls of what runs in it.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, busy: Busy, of_functions: bool) -> None:
+        self.calls: Final = ScriptCalls(dispatcher)
+        self._busy: Final = busy
+        self._of_functions: Final = of_functions
+        self._interpreter: Interpreter | None = None
+
+    def ready(self) -> Interpreter:
+        """The interpreter, which begins when it is first asked for."""
+        interpreter = self._interpreter
+        if interpreter is None:
+            interpreter = Interpreter(self.calls, self._busy, self._of_functions)
+            self._interpreter = interpreter
+            self.calls.builders = interpreter.builders
+        return interpreter
+
+    def forget(self) -> None:
+        """Forget the interpreter, with what was changed in it."""
+        if self._interpreter is not None:
+            self._interpreter.close()
+        self._interpreter = None
+        self.calls.builders = None
+
+    def memory_bytes(self) -> int:
+        """What the interpreter holds."""
+        return 0 if self._interpreter is None else self._interpreter.memory_bytes()
+
+
 class ScriptEngine(Scripting):
-    """All that a server has to do with Lua. The interpreter begins with the first script."""
+    """All that a server has to do with Lua."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
         self._server: Final = dispatcher.server
         self.busy: Final = Busy(dispatcher)
-        self._calls: Final = ScriptCalls(dispatcher)
-        self._function_calls: Final = ScriptCalls(dispatcher)
-        self._interpreter: Interpreter | None = None
-        self._functions: Interpreter | None = None
+        self._of_scripts: Final = _World(dispatcher, self.busy, False)
+        self._of_functions: Final = _World(dispatcher, self.busy, True)
         self.libraries = Libraries()
         self._scripts: Final[dict[bytes, Script]] = {}
         self._evaluated: Final[dict[bytes, Script]] = {}  # those that may go, the oldest first
-
-    def _ready(self) -> Interpreter:
-        interpreter = self._interpreter
-        if interpreter is None:
-            interpreter = Interpreter(self._calls, self.busy, False)
-            self._interpreter = interpreter
-            self._calls.builders = interpreter.builders
-        return interpreter
-
-    def _ready_for_functions(self) -> Interpreter:
-        interpreter = self._functions
-        if interpreter is None:
-            interpreter = Interpreter(self._function_calls, self.busy, True)
-            self._functions = interpreter
-            self._function_calls.builders = interpreter.builders
-        return interpreter
 
     # The scripts
 
@@ -99,7 +115,7 @@ class ScriptEngine(Scripting):
         if script is None:
             try:
                 flags, text = split_shebang(source)
-                chunk = self._ready().compile(text)
+                chunk = self._of_scripts.ready().compile(text)
             except ScriptError as error:
                 raise CommandError(error.text) from None
             script = Script(sha, source, flags, chunk)
@@ -123,10 +139,7 @@ class ScriptEngine(Scripting):
         """Forget all scripts, and what they have changed in the interpreter."""
         self._scripts.clear()
         self._evaluated.clear()
-        if self._interpreter is not None:
-            self._interpreter.close()
-        self._interpreter = None
-        self._calls.builders = None
+        self._of_scripts.forget()
 
     # Running
 
@@ -145,16 +158,28 @@ class ScriptEngine(Scripting):
                 del self._evaluated[sha]
                 self._evaluated[sha] = script
         rights = self._rights(flags, read_only)
-        interpreter = self._ready()
-        run = self.busy.begin(script.sha, False, call.argv)
-        self._calls.begin(call, rights, run)
-        try:
-            left = interpreter.run(script.chunk, keys, words)
-        finally:
-            self.busy.end()
+        left = self._run(call, self._of_scripts, rights, script.sha, script.chunk, keys, words)
         if isinstance(left, Failure):
             return _failed(call, left, script.sha, b"@user_script", b"\n" not in script.source)
-        return self._reply(call, left, self._calls)
+        return self._reply(call, left, self._of_scripts.calls)
+
+    def _run(
+        self,
+        call: Call,
+        world: _World,
+        rights: Rights,
+        name: bytes,
+        chunk: Any,
+        keys: list[bytes],
+        words: list[bytes],
+    ) -> object:
+        """Run what has this name. Returns a ``Failure``, or what ``values.reply_of`` takes."""
+        interpreter = world.ready()
+        world.calls.begin(call, rights, self.busy.begin(name, interpreter.of_functions, call.argv))
+        try:
+            return interpreter.run(chunk, keys, words)
+        finally:
+            self.busy.end()
 
     def _rights(self, flags: int, read_only: bool) -> Rights:
         """What a script with these flags may do. Raises: CommandError, where it may not be run."""
@@ -227,7 +252,7 @@ class ScriptEngine(Scripting):
     def _made(self, code: bytes, is_limited: bool) -> Library:
         self.busy.begin_loading(is_limited)
         try:
-            return made_library(self._ready_for_functions(), code)
+            return made_library(self._of_functions.ready(), code)
         finally:
             self.busy.end()
 
@@ -255,26 +280,18 @@ class ScriptEngine(Scripting):
     def forget_functions(self) -> None:
         """Forget all libraries, and what they keep."""
         self.libraries = Libraries()
-        if self._functions is not None:
-            self._functions.close()
-        self._functions = None
-        self._function_calls.builders = None
+        self._of_functions.forget()
 
     def call_function(
         self, call: Call, function: Function, keys: list[bytes], words: list[bytes], read_only: bool
     ) -> object:
         """Run a function for a call. Returns the reply. Raises: CommandError, as ``run``."""
         rights = self._rights(function.flags, read_only)
-        interpreter = self._ready_for_functions()
-        run = self.busy.begin(function.name, True, call.argv)
-        self._function_calls.begin(call, rights, run)
-        try:
-            left = interpreter.run_function(function.callback, keys, words)
-        finally:
-            self.busy.end()
+        world = self._of_functions
+        left = self._run(call, world, rights, function.name, function.callback, keys, words)
         if isinstance(left, Failure):
             return _failed(call, left, function.name, b"@user_function", False)
-        return self._reply(call, left, self._function_calls)
+        return self._reply(call, left, world.calls)
 
     # What INFO says
 
@@ -284,10 +301,8 @@ class ScriptEngine(Scripting):
         figures.scripts = len(self._scripts)
         figures.functions = len(self.libraries.functions)
         figures.libraries = len(self.libraries.by_name)
-        if self._interpreter is not None:
-            figures.interpreter_bytes = self._interpreter.memory_bytes()
-        if self._functions is not None:
-            figures.functions_bytes = self._functions.memory_bytes()
+        figures.interpreter_bytes = self._of_scripts.memory_bytes()
+        figures.functions_bytes = self._of_functions.memory_bytes()
         scripts = self._scripts.values()
         figures.script_text_bytes = sum([len(each.source) + len(each.sha) for each in scripts])
         libraries = self.libraries.by_name.values()

@@ -137,6 +137,8 @@ class Interpreter:
     Args:
         calls: what serves the calls of its scripts.
         busy: tells whether the script at hand is to end.
+
+    Attributes:
         of_functions: it is for functions, and not for scripts.
     """
 
@@ -149,6 +151,7 @@ class Interpreter:
             attribute_filter=_refused,
             max_memory=FAR_BEYOND_BYTES,
         )
+        self.of_functions: Final = of_functions
         memory = calls.memory
         memory.watch(lua)
         table = lua.table_from
@@ -189,8 +192,7 @@ class Interpreter:
         self._run: Final = made[b"run"]
         self._compile_library: Final = made[b"compile_library"]
         self._load_library: Final = made[b"load_library"]
-        self._run_function: Final = made[b"run_function"]
-        self._run_of_many: Final = made[b"run_of_many"]
+        self._run_with_tables: Final = made[b"run_function" if of_functions else b"run_of_many"]
         self._set_hook: Final = made[b"set_hook"]
         self._lua: Final = lua
         self._memory: Final = memory
@@ -218,22 +220,25 @@ class Interpreter:
         return compiled
 
     def run(self, chunk: Any, keys: list[bytes], words: list[bytes]) -> object:
-        """Run a script. Returns a ``Failure``, or what ``values.reply_of`` takes."""
-        self._begin(keys, words)
+        """Run a script or a function.
+
+        Returns:
+            a ``Failure``, or what ``values.reply_of`` takes.
+
+        Raises:
+            ScriptError: there is no room for what it is given.
+        """
+        count = len(keys) + len(words)
+        self._memory.begin(text_bytes(keys) + text_bytes(words) + VALUE_BYTES * count)
         try:
-            if len(keys) + len(words) <= _MOST_WORDS:
+            if count <= _MOST_WORDS and not self.of_functions:
                 left = self._run(chunk, len(keys), *keys, *words)
             else:
                 table = self._lua.table_from
-                left = self._run_of_many(chunk, table(keys), table(words))
+                left = self._run_with_tables(chunk, table(keys), table(words))
         except MemoryError:
             left = _NO_MEMORY
         return self._outcome(left)
-
-    def _begin(self, keys: list[bytes], words: list[bytes]) -> None:
-        """See to it that there is room for what a script is given. Raises: ScriptError."""
-        size = text_bytes(keys) + text_bytes(words) + VALUE_BYTES * (len(keys) + len(words))
-        self._memory.begin(size)
 
     def _outcome(self, left: object) -> object:
         if self._memory.exceeded or left is _NO_MEMORY:
@@ -260,16 +265,6 @@ class Interpreter:
         if isinstance(outcome, Failure):
             return outcome
         return [_function(each) for each in loaded.values()]
-
-    def run_function(self, callback: Any, keys: list[bytes], words: list[bytes]) -> object:
-        """Run a function, as ``run`` runs a script."""
-        self._begin(keys, words)
-        try:
-            table = self._lua.table_from
-            left = self._run_function(callback, table(keys), table(words))
-        except MemoryError:
-            left = _NO_MEMORY
-        return self._outcome(left)
 
     def _failure(self, raised: object, chunk: bytes | None, line: int | None) -> Failure:
         if isinstance(raised, ScriptError):
