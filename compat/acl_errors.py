@@ -77,11 +77,6 @@ def unknown_command(name: bytes) -> bytes:
     return b"ERR Command '%b' not found" % name
 
 
-def wrong_count(name: bytes) -> bytes:
-    """For ACL DRYRUN of a command with too few or too many words."""
-    return b"ERR wrong number of arguments for '%b' command" % name
-
-
 def no_command_permission(user: bytes, command: bytes) -> bytes:
     """For a command that a user may not run, without a code."""
     return b"User %b has no permissions to run the '%b' command" % (user, command)

@@ -20,6 +20,9 @@ _LOOKED_AT: Final = 10  # entries, the youngest, among which one that is alike i
 class Entry:
     """What was refused, and how often.
 
+    Attributes:
+        number: its own, of those that were noted.
+
     Args:
         what: the command, key or channel.
         client: how CLIENT LIST shows who asked.
@@ -27,7 +30,6 @@ class Entry:
 
     def __init__(
         self,
-        number: int,
         reason: bytes,
         context: bytes,
         what: bytes,
@@ -35,7 +37,7 @@ class Entry:
         client: bytes,
         now_ms: int,
     ) -> None:
-        self.number: Final = number
+        self.number = 0
         self.reason: Final = reason
         self.context: Final = context
         self.what: Final = what
@@ -63,29 +65,20 @@ class DenialLog:
         self.entries: list[Entry] = []
         self._next_number = 0
 
-    def add(
-        self,
-        reason: bytes,
-        context: bytes,
-        what: bytes,
-        user: bytes,
-        client: bytes,
-        now_ms: int,
-        limit: int,
-    ) -> None:
+    def add(self, new: Entry, limit: int) -> None:
         """Note one more, and forget what is beyond ``limit``."""
         entries = self.entries
         if limit > 0:
-            new = Entry(self._next_number, reason, context, what, user, client, now_ms)
             for at, entry in enumerate(entries[:_LOOKED_AT]):
                 if entry.is_alike(new):
                     del entries[at]
-                    entry.client = client
-                    entry.updated_ms = now_ms
+                    entry.client = new.client
+                    entry.updated_ms = new.updated_ms
                     entry.count += 1
                     new = entry
                     break
             else:
+                new.number = self._next_number
                 self._next_number += 1
             entries.insert(0, new)
         del entries[max(0, limit) :]

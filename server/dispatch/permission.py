@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import acl_errors
-from headrace.server.acl.log import AUTH, CHANNEL, COMMAND, KEY, TOPLEVEL, TRANSACTION
+from headrace.server.acl.log import AUTH, CHANNEL, COMMAND, KEY, TOPLEVEL, TRANSACTION, Entry
 from headrace.server.acl.selector import READS, WRITES, Selector
 from headrace.server.acl.user import User
 from headrace.server.clients.client_line import client_line
@@ -147,8 +147,8 @@ def _write(
         context = TRANSACTION if session.special & IN_MULTI else TOPLEVEL
     now_ms = server.clock.now_ns // 1_000_000
     line = client_line(session, now_ms, argv)
-    limit = server.config.acllog_max_len
-    server.denials.add(reason, context, what, name, line, now_ms, limit)
+    entry = Entry(reason, context, what, name, line, now_ms)
+    server.denials.add(entry, server.config.acllog_max_len)
 
 
 class _Request:

@@ -204,6 +204,14 @@ def container(name: str, *, arity: int = -2, flags: int = 0, acl: tuple[str, ...
     add_row(Command(name.lower().encode(), None, arity, flags, (), acl, (), None))
 
 
+def row_of(request: list[bytes]) -> Command | None:
+    """The row of a command or subcommand that a request names, however many words it has."""
+    row = TABLE.get(request[0].lower())
+    if row is not None and row.subcommands and len(request) > 1:
+        return row.subcommands.get(request[1].lower())
+    return row
+
+
 _CATEGORIES_OF_FLAG: Final = (
     (WRITE, (b"write",)),
     (READONLY, (b"read",)),

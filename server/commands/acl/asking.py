@@ -9,16 +9,15 @@ from headrace.compat.acl_errors import (
     unknown_category,
     unknown_command,
     unknown_user,
-    wrong_count,
 )
-from headrace.compat.errors import CommandError, bad_subcommand
+from headrace.compat.errors import CommandError, bad_subcommand, wrong_arity
 from headrace.protocol.replies import OK
 from headrace.server.acl.commands import BOOK, CATEGORIES
 from headrace.server.commands.help import show_help
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.permission import explained
-from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, TABLE, Command, command
+from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command, row_of
 
 _FLAGS: Final = NOSCRIPT | LOADING | STALE
 _MOST_BITS: Final = 4096
@@ -66,19 +65,12 @@ def acl_dryrun(call: Call) -> object:
     if user is None:
         raise CommandError(unknown_user(call.argv[2]))
     argv = call.argv[3:]
-    row = _found(argv)
+    row = row_of(argv)
     if row is None:
         raise CommandError(unknown_command(argv[0]))
     if not row.arity_fits(len(argv)):
-        raise CommandError(wrong_count(row.name))
+        raise CommandError(wrong_arity(row.name))
     return explained(user, row, argv) or OK
-
-
-def _found(argv: list[bytes]) -> Command | None:
-    row = TABLE.get(argv[0].lower())
-    if row is not None and row.subcommands and len(argv) > 1:
-        return row.subcommands.get(argv[1].lower())
-    return row
 
 
 @command("ACL|HELP", arity=2, flags=LOADING | STALE)

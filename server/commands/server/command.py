@@ -22,6 +22,7 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     acl_categories,
     command,
+    row_of,
 )
 
 if TYPE_CHECKING:
@@ -169,9 +170,7 @@ def _passes(row: Command, kind: bytes, wanted: bytes) -> bool:
 
 
 def _keys_of(request: list[bytes]) -> list[tuple[bytes, list[str]]]:
-    row = TABLE.get(request[0].lower())
-    if row is not None and row.subcommands and len(request) > 1:
-        row = row.subcommands.get(request[1].lower())
+    row = row_of(request)
     if row is None:
         raise CommandError(errors.INVALID_COMMAND)
     if not has_keys(row):
