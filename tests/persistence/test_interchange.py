@@ -219,6 +219,17 @@ def test_redis_starts_on_what_was_exported(
     assert everything(other) == before
 
 
+BASES = ("rdb", "commands")
+
+
+def rewrite(redis: Process, form: str) -> None:
+    """Have a server that has done all before it in ``BASES`` begin a base in this form."""
+    redis.call("CONFIG", "SET", "aof-use-rdb-preamble", "yes" if form == "rdb" else "no")
+    redis.call("BGREWRITEAOF")
+    wait_until(redis, "aof_rewrites", str(BASES.index(form) + 1))
+    wait_until(redis, "aof_rewrite_in_progress", "0")
+
+
 @pytest.mark.judge
 def test_functions_come_over(fresh_server: Factory, fresh_redis: Factory, tmp_path: Path) -> None:
     """From a base in either form, and from what follows it."""
@@ -227,12 +238,8 @@ def test_functions_come_over(fresh_server: Factory, fresh_redis: Factory, tmp_pa
     with redis.client() as client:
         client.call("SET", "kept", "1")
         client.call("FUNCTION", "LOAD", library.format("in_the_base"))
-        for form in ("rdb", "commands"):
-            if form == "commands":
-                client.call("CONFIG", "SET", "aof-use-rdb-preamble", "no")
-            client.call("BGREWRITEAOF")
-            wait_until(redis, "aof_rewrites", "1" if form == "rdb" else "2")
-            wait_until(redis, "aof_rewrite_in_progress", "0")
+        for form in BASES:
+            rewrite(redis, form)
             client.call("FUNCTION", "LOAD", "REPLACE", library.format("behind_the_base"))
             new = tmp_path / form
             done = tool("import", str(redis.directory), "--dir", str(new))
@@ -254,12 +261,8 @@ def test_what_is_not_known_here_is_refused_by_name(
         client.call("SET", "kept", "1")
         client.call("FUNCTION", "LOAD", library)
         client.call("SET", "kept too", "1", "EX", 1000)
-        for form in ("rdb", "commands"):
-            if form == "commands":
-                client.call("CONFIG", "SET", "aof-use-rdb-preamble", "no")
-            client.call("BGREWRITEAOF")
-            wait_until(redis, "aof_rewrites", "1" if form == "rdb" else "2")
-            wait_until(redis, "aof_rewrite_in_progress", "0")
+        for form in BASES:
+            rewrite(redis, form)
             source = tmp_path / f"{form} of Redis"
             shutil.copytree(redis.directory, source)
             base = next((source / FOLDER).glob("*.base.*"))
