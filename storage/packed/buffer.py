@@ -15,31 +15,30 @@ class _Kept:
     """A buffer that is used again and again, unless it has become large."""
 
     def __init__(self) -> None:
-        self.out = BytesWriter()
-        self.other = BytesWriter()
+        self._out = BytesWriter()
+
+    def empty(self) -> BytesWriter:
+        """The buffer, with nothing in it."""
+        out = self._out
+        if len(out) > _KEPT_BYTES:
+            out = BytesWriter()
+            self._out = out
+        out.truncate(0)
+        return out
 
 
-_kept: Final = _Kept()
+_first: Final = _Kept()
+_second: Final = _Kept()
 
 
 def empty_buffer() -> BytesWriter:
     """The buffer, with nothing in it."""
-    out = _kept.out
-    if len(out) > _KEPT_BYTES:
-        out = BytesWriter()
-        _kept.out = out
-    out.truncate(0)
-    return out
+    return _first.empty()
 
 
 def other_buffer() -> BytesWriter:
     """Another one, for what is put together at the same time."""
-    out = _kept.other
-    if len(out) > _KEPT_BYTES:
-        out = BytesWriter()
-        _kept.other = out
-    out.truncate(0)
-    return out
+    return _second.empty()
 
 
 def with_score(piece: bytes, place: i64, score: float) -> bytes:
