@@ -45,24 +45,24 @@ SCRIPT_FLUSH_MODE: Final = b"ERR SCRIPT FLUSH only support SYNC|ASYNC option"
 
 
 def of_script(line: bytes) -> bytes:
-    """As a script is told of a request that is none.
+    """The error that a script gets for a request that is none.
 
     Args:
-        line: as a client is.
+        line: the error that a client gets for it.
     """
     return WRONG_ARITY if line.startswith(b"ERR wrong number of arguments") else UNKNOWN_COMMAND
 
 
 def of_acl_check(line: bytes) -> bytes:
-    """As ``of_script``, where a script asks whether it might make such a request."""
+    """As ``of_script``, for a script that asks whether its client may make the request."""
     return ACL_CHECK_UNKNOWN if of_script(line) == UNKNOWN_COMMAND else ACL_CHECK_ARITY
 
 
 def denied(line: bytes) -> bytes:
-    """As a script is told of a request that its client may not make.
+    """The error that a script gets for a request that its client may not make.
 
     Args:
-        line: as a client is.
+        line: the error that the client itself gets for it.
     """
     return b"ERR ACL failure in script: " + line.removeprefix(b"NOPERM ")
 

@@ -1,6 +1,6 @@
 """A file of keys, a snapshot of ours or of Redis's, gone through once from front to end.
 
-Only the value at hand is in memory, so a file may be larger than the memory.
+Only one value at a time is in memory, so a file may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class KeyFile(KeyTaker):
             self._snapshot = None
 
     def _key_offset(self) -> int:
-        """The offset of the key at hand; in a snapshot of ours it is that of the key's frame."""
+        """The offset of the last key that was read; in a snapshot of ours, that of its frame."""
         if self._rdb is not None:
             return self._rdb.key_offset
         return 0 if self._snapshot is None else self._snapshot.frame_offset()

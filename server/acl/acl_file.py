@@ -61,7 +61,7 @@ def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> 
     except UnmatchedError:
         return [f"{place}: Unmatched parenthesis in selector definition."]
     errors: list[str] = []
-    told = False
+    reported = False
     for rule in rules:
         try:
             change_user(user, rule.strip(b"\r\t"), all_channels)
@@ -70,9 +70,9 @@ def _applied(user: User, words: list[bytes], place: str, all_channels: bool) -> 
             if error.reason == UNKNOWN_COMMAND:  # the only kind that holds no secret
                 shown = error.rule.decode("utf-8", "backslashreplace")
                 errors.append(f"{place}: Error in applying operation '{shown}': {reason}. ")
-            elif not told:
+            elif not reported:
                 errors.append(f"{place}: {reason}. ")
-                told = True
+                reported = True
     return errors
 
 

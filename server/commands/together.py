@@ -70,7 +70,7 @@ class Values:
         return value
 
     def made(self, value: object) -> None:
-        """Remember what the request at hand has made of the value of its key; None: it is gone."""
+        """Remember what the last request has made of the value of its key; None: it is gone."""
         self._value = value
 
     def _find(self, key: bytes, at: i64) -> object | None:

@@ -122,7 +122,7 @@ class Busy:
         return run.is_to_end
 
     def refusal(self) -> bytes:
-        """What the script that is to end is told."""
+        """The error that ends the script."""
         run = self.run
         limited = run is not None and run.deadline_ns is not None
         return errors.LOAD_TIMEOUT if limited else errors.KILLED

@@ -76,7 +76,7 @@ class ScriptCalls:
         self.builders: Builders | None = None
         self._script: Run | None = None
         self._caller: Session = self.session
-        self._written_bytes = 0  # of a region: what the unit at hand has written so far
+        self._written_bytes = 0  # in a region: by the current script and the transaction it is in
         self.memory: Final = Memory()
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:

@@ -136,7 +136,7 @@ class Interpreter:
 
     Args:
         calls: what serves the calls of its scripts.
-        busy: tells whether the script at hand is to end.
+        busy: knows whether the running script has to end.
 
     Attributes:
         of_functions: it is for functions, and not for scripts.

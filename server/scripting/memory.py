@@ -23,7 +23,7 @@ class Memory:
     """What an interpreter holds, and whether there is room for more.
 
     Attributes:
-        exceeded: the script at hand has taken too much, and has to end.
+        exceeded: the running script has taken too much, and has to end.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Memory:
         return used
 
     def is_exceeded(self) -> bool:
-        """Whether the script at hand has to end."""
+        """Whether the running script has to end."""
         if self.used_bytes() > LIMIT_BYTES:
             self.exceeded = True
         return self.exceeded
