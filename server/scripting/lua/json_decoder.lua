@@ -236,6 +236,37 @@ return function()
     return number, stop
   end
 
+  -- A value of an array or an object, the place behind it, and what stands there but spaces. `closer`
+  -- ends the array or object.
+  local function decode_item(at, symbol, closer, depth)
+    local value
+    if symbol == 34 then
+      local stop = find(text, '"', at + 1, true)
+      if stop and stop < escape_at then
+        value = sub(text, at + 1, stop - 1)
+        at = stop + 1
+      else
+        value, at = decode_escaped(at + 1, stop, "value")
+      end
+    else
+      local digits, stop
+      if symbol and symbol < 58 and decodes_invalid then
+        digits, stop = match(text, "^(-?%d+%.?%d*)()", at)
+      end
+      local after = digits and byte(text, stop)
+      if after == 44 or after == closer then
+        return digits * 1, stop, after
+      end
+      value, at = decode_value(at, symbol, depth)
+    end
+    symbol = byte(text, at)
+    if symbol and symbol <= 32 then
+      at = skip(at)
+      symbol = byte(text, at)
+    end
+    return value, at, symbol
+  end
+
   local function decode_array(at, depth)
     local list = marks_arrays and setmetatable({}, { __is_cjson_array = true }) or {}
     local symbol = byte(text, at)
@@ -250,40 +281,11 @@ return function()
     depth = depth + 1
     while true do
       size = size + 1
-      if symbol == 34 then
-        local stop = find(text, '"', at + 1, true)
-        if stop and stop < escape_at then
-          list[size] = sub(text, at + 1, stop - 1)
-          at = stop + 1
-        else
-          list[size], at = decode_escaped(at + 1, stop, "value")
-        end
-        symbol = byte(text, at)
-      else
-        local digits, stop
-        if symbol and symbol < 58 and decodes_invalid then
-          digits, stop = match(text, "^(-?%d+%.?%d*)()", at)
-        end
-        local after = digits and byte(text, stop)
-        if after == 44 or after == 93 then
-          list[size] = digits * 1
-          at = stop
-          symbol = after
-        else
-          list[size], at = decode_value(at, symbol, depth)
-          symbol = byte(text, at)
-        end
-      end
-      if symbol ~= 44 then
-        if symbol and symbol <= 32 then
-          at = skip(at)
-          symbol = byte(text, at)
-        end
-        if symbol == 93 then
-          return list, at + 1
-        elseif symbol ~= 44 then
-          fail_token(at, "comma or array end")
-        end
+      list[size], at, symbol = decode_item(at, symbol, 93, depth)
+      if symbol == 93 then
+        return list, at + 1
+      elseif symbol ~= 44 then
+        fail_token(at, "comma or array end")
       end
       at = at + 1
       symbol = byte(text, at)
@@ -330,40 +332,11 @@ return function()
         at = skip(at)
         symbol = byte(text, at)
       end
-      if symbol == 34 then
-        local stop = find(text, '"', at + 1, true)
-        if stop and stop < escape_at then
-          object[key] = sub(text, at + 1, stop - 1)
-          at = stop + 1
-        else
-          object[key], at = decode_escaped(at + 1, stop, "value")
-        end
-        symbol = byte(text, at)
-      else
-        local digits, stop
-        if symbol and symbol < 58 and decodes_invalid then
-          digits, stop = match(text, "^(-?%d+%.?%d*)()", at)
-        end
-        local after = digits and byte(text, stop)
-        if after == 44 or after == 125 then
-          object[key] = digits * 1
-          at = stop
-          symbol = after
-        else
-          object[key], at = decode_value(at, symbol, depth)
-          symbol = byte(text, at)
-        end
-      end
-      if symbol ~= 44 then
-        if symbol and symbol <= 32 then
-          at = skip(at)
-          symbol = byte(text, at)
-        end
-        if symbol == 125 then
-          return object, at + 1
-        elseif symbol ~= 44 then
-          fail_token(at, "comma or object end")
-        end
+      object[key], at, symbol = decode_item(at, symbol, 125, depth)
+      if symbol == 125 then
+        return object, at + 1
+      elseif symbol ~= 44 then
+        fail_token(at, "comma or object end")
       end
       at = at + 1
       symbol = byte(text, at)
