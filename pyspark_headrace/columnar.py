@@ -55,6 +55,13 @@ class Page:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def head(self, count: int) -> Page:
+        """The first entries of the page."""
+        if count >= len(self.ids):
+            return self
+        columns = [column[:count] for column in self.columns]
+        return Page(self.ids[:count], self.names, columns, self.rows[:count])
+
     def row(self, number: int) -> list[bytes]:
         """The fields and values of one entry in turn."""
         if self.names is None:
@@ -73,18 +80,19 @@ def read_page(data: bytes) -> Page:
 
 def columns_of(data: bytes) -> Page | None:
     """The entries of a reply as columns; None when they do not fit."""
-    parts = data.split(b"\r\n")
-    count = int(parts[0][1:])
+    head = data.split(b"\r\n", 5)
+    count = int(head[0][1:])
     if count <= 0:
         return Page([], [], [], [])
-    if len(parts) < 6:
+    if len(head) < 6:
         return None
-    header = parts[4]
+    header = head[4]
     if header[:1] != b"*" or not header[1:].isdigit():
         return None
     width = 4 + 2 * int(header[1:])
-    if len(parts) != count * width + 2:
-        return None
+    if data.count(b"\r\n") != count * width + 1:
+        return None  # before it is cut: a value of CRLFs would be a million parts
+    parts = data.split(b"\r\n")
     if parts[1:-1:width].count(b"*2") != count or parts[4::width].count(header) != count:
         return None
     ids = parts[3::width]

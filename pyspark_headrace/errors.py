@@ -27,6 +27,10 @@ class UnreachableError(HeadraceError, ConnectionError):
     """The server did not answer, however often it was tried."""
 
 
+class OversizeError(HeadraceError):
+    """A reply is larger than a reader is to hold."""
+
+
 class DataLossError(HeadraceError):
     """Entries were removed from a stream before they were read."""
 

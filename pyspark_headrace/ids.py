@@ -44,6 +44,16 @@ def format_id(stream_id: StreamID) -> str:
     return f"{stream_id[0]}-{stream_id[1]}"
 
 
+def after(stream_id: StreamID) -> str:
+    """A range's start behind an ID."""
+    return "-" if stream_id == LEAST else f"({format_id(stream_id)}"
+
+
+def upto(stream_id: StreamID) -> str:
+    """A range's end at an ID."""
+    return "+" if stream_id == GREATEST else format_id(stream_id)
+
+
 def before(stream_id: StreamID) -> StreamID:
     """The greatest ID below; 0-0 stays what it is, for no entry can have it."""
     ms, seq = stream_id

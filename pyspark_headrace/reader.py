@@ -7,7 +7,7 @@ So its constructor opens nothing, and what a planner needs is made when it is fi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,15 +25,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.filters import Bounds
-from pyspark_headrace.ids import parse_id
 from pyspark_headrace.mirror import mirror
 from pyspark_headrace.offsets import Offset, Piece, from_offset, pieces_between, to_offset
 from pyspark_headrace.options import ReadOptions
+from pyspark_headrace.paging import Pages
 from pyspark_headrace.planner import Planner
-from pyspark_headrace.resp import Link, Words
-from pyspark_headrace.server import Server, after, upto
+from pyspark_headrace.resp import Link
+from pyspark_headrace.server import Server
 from pyspark_headrace.shape import Shape
 from pyspark_headrace.watch import Watch
 
@@ -51,51 +50,27 @@ class PiecePartition(InputPartition):
 def read_piece(options: ReadOptions, shape: Shape, piece: Piece) -> Iterator[pa.RecordBatch]:
     """The entries of a piece, page by page.
 
-    When the connection breaks, reading goes on behind the last page that was given out.
-
     Raises:
         DataLossError: there were fewer entries than when the piece was planned, because they were
             trimmed in the meantime, or because the stream is not what it was.
     """
     link = Link(options.connection)
     watch = Watch(options, piece, link)
-    count = options.fetch_count
-    end = upto(piece.upto)
-    low = piece.after
+    pages = Pages(link, piece.key, piece.after, piece.upto, options.fetch_count, watch.questions())
     rows = 0
-
-    def wanted() -> Words:
-        return ("XRANGE", piece.key, after(low), end, "COUNT", count)
-
     try:
-        while True:
-            words, then = wanted(), watch.questions()
-            page, replies = _page(link, words, then)
+        while not pages.done:
+            low = pages.low
+            page, replies = pages.next()
             if not watch.allows(page, low, replies):
                 break
-            if len(page):
-                low = parse_id(page.ids[-1])
-                rows += len(page)
-            more = len(page) == count and low < piece.upto
-            if more:
-                _ask_ahead(link, wanted(), then)
+            pages.ask_ahead()
+            rows += len(page)
             if len(page):
                 yield shape.batch(piece.key, page)
-            if not more:
-                break
         watch.finish(rows)
     finally:
         link.close()
-
-
-def _page(link: Link, words: Words, then: Sequence[Words]) -> tuple[Page, list[object]]:
-    data, replies = link.run(lambda client: client.page(words, then))
-    return read_page(data), replies
-
-
-def _ask_ahead(link: Link, words: Words, then: Sequence[Words]) -> None:
-    """Let the server write the next page while this one is turned into columns."""
-    link.run(lambda client: client.ask_page(words, then))
 
 
 class BatchReader(DataSourceReader):

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import hiredis
 
-from pyspark_headrace.errors import ServerError, UnreachableError
+from pyspark_headrace.errors import OversizeError, ServerError, UnreachableError
 from pyspark_headrace.options import Connection
 
 T = TypeVar("T")
@@ -128,13 +128,19 @@ class Client:
         self.send(encode(words) + echo + b"".join(map(encode, then)))
         self._asked = words
 
-    def page(self, words: Words, then: Sequence[Words] = ()) -> tuple[bytes, list[object]]:
+    def page(
+        self, words: Words, then: Sequence[Words] = (), most_bytes: int = 0
+    ) -> tuple[bytes, list[object]]:
         """The bytes of one reply; that of ``ask_page`` where it asked for the same.
+
+        Args:
+            most_bytes: how long the reply may be; 0 is any length.
 
         Returns:
             The page, and the replies to what was asked behind it; errors stand among these.
 
         Raises:
+            OversizeError: it is longer; the connection is of no more use.
             ServerError: the page is an error.
         """
         if self._asked is None:
@@ -142,24 +148,19 @@ class Client:
         elif self._asked != words:
             raise ConnectionError("another page is on its way")
         end = b"$16\r\n%b\r\n" % self._token
-        chunks: list[bytes] = []
-        size = 0
-        last = b""
-        while True:
-            chunk = self._receive()
-            chunks.append(chunk)
-            near = last + chunk  # the end may have come in two chunks
-            at = near.find(end)
-            if at >= 0:
-                size += at - len(last)
-                break
-            size += len(chunk)
-            last = near[1 - len(end) :]
+        whole = bytearray()
+        at = -1
+        while at < 0:
+            if most_bytes and len(whole) > most_bytes:
+                raise OversizeError(f"the reply has more than {most_bytes} bytes")
+            looked = max(0, len(whole) - len(end))  # the end may come in two parts
+            whole += self._receive()
+            at = whole.find(end, looked)
         self._asked = None
-        whole = b"".join(chunks)
-        self._reader.feed(whole[size + len(end) :])
+        self._reader.feed(bytes(whole[at + len(end) :]))
+        del whole[at:]
+        data = bytes(whole)
         replies = [self.read() for _ in then]
-        data = whole[:size]
         if data[:1] == b"-":
             raise ServerError(data[1:-2].decode("utf-8", "replace"))
         return data, replies
@@ -180,10 +181,15 @@ def _connect(connection: Connection, timeout_s: float) -> socket.socket:
 
 
 class Link:
-    """A connection that is made when it is needed, and again when it breaks."""
+    """A connection that is made when it is needed, and again when it breaks.
+
+    Attributes:
+        limits_replies: whether XREAD has MAXSIZE, as far as is known.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
+        self.limits_replies = True
         self._client: Client | None = None
 
     def run(self, work: Callable[[Client], T]) -> T:
@@ -242,4 +248,4 @@ class Link:
             self._client = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {"connection": self.connection, "_client": None}
+        return {**self.__dict__, "_client": None}

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, cast
 
-from pyspark_headrace.columnar import Page, read_page
 from pyspark_headrace.errors import HeadraceError, ServerError
-from pyspark_headrace.ids import GREATEST, LEAST, StreamID, format_id, parse_id
+from pyspark_headrace.ids import GREATEST, LEAST, StreamID, after, format_id, parse_id, upto
 from pyspark_headrace.offsets import Cut, Mark, Position, Sight
+from pyspark_headrace.paging import Pages
 from pyspark_headrace.resp import Link, Word, Words
 
 log = logging.getLogger("pyspark_headrace")
@@ -164,16 +164,6 @@ def newest_of(key: str, seen: Sight) -> Words:
 def marks_of(reply: object) -> tuple[Mark, ...]:
     """The entries of a small range."""
     return tuple(mark_of(entry) for entry in cast("list[object]", good(reply)))
-
-
-def after(stream_id: StreamID) -> str:
-    """A range's start behind an ID."""
-    return "-" if stream_id == LEAST else f"({format_id(stream_id)}"
-
-
-def upto(stream_id: StreamID) -> str:
-    """A range's end at an ID."""
-    return "+" if stream_id == GREATEST else format_id(stream_id)
 
 
 @dataclass(frozen=True)
@@ -339,25 +329,17 @@ class Server:
         self, key: str, low: StreamID, high: StreamID, most: int, page_size: int
     ) -> list[StreamID]:
         """The IDs of the first entries of a range, by reading them."""
+        pages = Pages(self.link, key, low, high, page_size)
         found: list[StreamID] = []
-        while len(found) < most:
-            count = min(page_size, most - len(found))
-            page = self.page(key, low, high, count)
+        while not pages.done and len(found) < most:
+            page, _ = pages.next(most - len(found))
             found += [parse_id(entry_id) for entry_id in page.ids]
-            if len(page) < count:
-                break
-            low = found[-1]
         return found
 
     def first_behind(self, key: str, place: StreamID) -> StreamID | None:
         """The first entry behind a place, if there is one."""
         ids = self.walk(key, place, GREATEST, 1, 1)
         return ids[0] if ids else None
-
-    def page(self, key: str, low: StreamID, high: StreamID, count: int) -> Page:
-        """The first entries of a range."""
-        words = ("XRANGE", key, after(low), upto(high), "COUNT", count)
-        return read_page(self.link.run(lambda client: client.page(words))[0])
 
     def settled_figures(self, keys: Sequence[str]) -> dict[str, Figures]:
         """As ``figures``, once all that is there can be read, or as much as can be after a while.

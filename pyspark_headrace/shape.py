@@ -225,22 +225,10 @@ class _Filling:
             self._rest, self._headers = _parted(page, HEADER_PREFIX)
         self._halves: list[bytes] = []
         self._dicts: list[dict[bytes, bytes]] = []
-        self._makers: dict[str, Callable[[], pa.Array]] = {
-            "_key": self._keys,
-            "_id": lambda: pa.array(page.ids, pa.string()),
-            "_id_ms": lambda: self._number("_id_ms", 0),
-            "_id_seq": lambda: self._number("_id_seq", 1),
-            "_timestamp": self._timestamps,
-            "_fields": lambda: self._map(frozenset()),
-            "_rest": lambda: self._map(frozenset(shape._named)),
-            "_pairs": self._pairs,
-            "_json": self._json,
-            "_headers": self._header_list,
-        }
 
     def array(self, column: Column) -> pa.Array:
         if column.meta:
-            made = self._makers[column.meta]()
+            made = _MAKERS[column.meta](self)
             return made if made.type == column.type else made.cast(column.type)
         page = self._page
         if page.names is None:
@@ -258,6 +246,9 @@ class _Filling:
 
     def _keys(self) -> pa.Array:
         return pa.repeat(pa.scalar(self._key, pa.string()), len(self._page))
+
+    def _ids(self) -> pa.Array:
+        return pa.array(self._page.ids, pa.string())
 
     def _id_halves(self) -> list[bytes]:
         if not self._halves and self._page.ids:
@@ -399,6 +390,21 @@ class _Filling:
                 self._cast_by_halves(text[middle:], column, first + middle),
             ]
         )
+
+
+# Not in each filling: a filling that holds methods of its own is not freed until much later.
+_MAKERS: Final[dict[str, Callable[[_Filling], pa.Array]]] = {
+    "_key": _Filling._keys,
+    "_id": _Filling._ids,
+    "_id_ms": lambda filling: filling._number("_id_ms", 0),
+    "_id_seq": lambda filling: filling._number("_id_seq", 1),
+    "_timestamp": _Filling._timestamps,
+    "_fields": lambda filling: filling._map(frozenset()),
+    "_rest": lambda filling: filling._map(frozenset(filling._shape._named)),
+    "_pairs": _Filling._pairs,
+    "_json": _Filling._json,
+    "_headers": _Filling._header_list,
+}
 
 
 def _dicts_of(page: Page) -> list[dict[bytes, bytes]]:
