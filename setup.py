@@ -70,6 +70,8 @@ STAYS_PYTHON = {
         "server/config/kinds.py",
         "server/config/parameters.py",
         "server/config/rewrite.py",
+        "server/config/tls_parameters.py",
+        "server/net/tls/contexts.py",
     ),
     "is run by name, with `python -m`": ("server/config/docs.py",),
     "documents commands: COMMAND DOCS and HELP": (

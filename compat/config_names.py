@@ -33,7 +33,6 @@ from headrace.compat.parameters import (
 )
 
 NO_CLUSTER: Final = "cluster mode is not supported"
-NO_TLS: Final = "TLS is not supported; put a TLS proxy in front, or use a Unix socket"
 NO_PRELOADING: Final = "a file to load at the start is not supported"
 
 # Directives of Redis that are no parameters. Each is refused with the reason given, because
@@ -81,6 +80,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Memory("repl-backlog-size", MB, 1, LONG_MAX),
             Integer("repl-backlog-ttl", 3600, 0, LONG_MAX),
             YesNo("repl-rdb-channel", True),
+            YesNo("tls-replication", False),
             Memory("replica-full-sync-buffer-limit", 0, 0, LONG_MAX),
             ReplicaOf("replicaof", b"", flags=IMMUTABLE | MULTI, alias="slaveof"),
         ),
@@ -93,6 +93,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             YesNo("cluster-replica-no-failover", False, alias="cluster-slave-no-failover"),
             YesNo("cluster-enabled", False, flags=IMMUTABLE, unsupported=NO_CLUSTER),
             YesNo("cluster-allow-reads-when-down", False),
+            YesNo("tls-cluster", False),
             YesNo("cluster-allow-pubsubshard-when-down", True),
             YesNo("cluster-allow-replica-migration", True),
             Text("cluster-announce-ip"),
@@ -121,34 +122,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("cluster-compatibility-sample-ratio", 0, 0, 100),
             Integer("cluster-slot-migration-write-pause-timeout", 10000, 0, LONG_MAX),
             Memory("cluster-slot-migration-handoff-max-lag-bytes", MB, 0, LONG_MAX),
-        ),
-    ),
-    (
-        "TLS is refused, see below.",
-        (
-            Text("tls-expected-peer-name"),
-            Integer("max-new-tls-connections-per-cycle", 1, 1, 1000),
-            Integer("tls-port", 0, 0, 65535, unsupported=NO_TLS),
-            Integer("tls-session-cache-size", 20480, 0, INT_MAX, unsupported=NO_TLS),
-            Integer("tls-session-cache-timeout", 300, 0, INT_MAX, unsupported=NO_TLS),
-            YesNo("tls-cluster", False, unsupported=NO_TLS),
-            YesNo("tls-replication", False, unsupported=NO_TLS),
-            Choice("tls-auth-clients", b"yes", (b"no", b"yes", b"optional"), unsupported=NO_TLS),
-            YesNo("tls-prefer-server-ciphers", False, unsupported=NO_TLS),
-            YesNo("tls-session-caching", True, unsupported=NO_TLS),
-            Text("tls-cert-file", unsupported=NO_TLS),
-            Text("tls-key-file", unsupported=NO_TLS),
-            Text("tls-key-file-pass", flags=SENSITIVE, unsupported=NO_TLS),
-            Text("tls-client-cert-file", unsupported=NO_TLS),
-            Text("tls-client-key-file", unsupported=NO_TLS),
-            Text("tls-client-key-file-pass", flags=SENSITIVE, unsupported=NO_TLS),
-            Text("tls-dh-params-file", unsupported=NO_TLS),
-            Text("tls-ca-cert-file", unsupported=NO_TLS),
-            Text("tls-ca-cert-dir", unsupported=NO_TLS),
-            Text("tls-protocols", unsupported=NO_TLS),
-            Text("tls-ciphers", unsupported=NO_TLS),
-            Text("tls-ciphersuites", unsupported=NO_TLS),
-            Choice("tls-auth-clients-user", b"off", (b"off", b"CN"), unsupported=NO_TLS),
         ),
     ),
     (

@@ -21,6 +21,7 @@ SENSITIVE: Final = 1 << 2  # the value stays out of logs
 HIDDEN: Final = 1 << 3  # CONFIG GET shows it by its full name only
 MULTI: Final = 1 << 4  # several words
 NOT_WHILE_LOADING: Final = 1 << 5
+RELOADS: Final = 1 << 6  # names a file: the same name again asks to read it again
 
 INT_MAX: Final = (1 << 31) - 1
 INT_MIN: Final = -(1 << 31)

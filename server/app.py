@@ -27,6 +27,7 @@ from headrace.server.loading.starting import start_persistence
 from headrace.server.loading.users import load_users
 from headrace.server.net.busy_poll import BusyPoll
 from headrace.server.net.connection import Connection
+from headrace.server.net.encryption import Encryption
 from headrace.server.net.listeners import Listeners
 from headrace.server.process.pid_file import remove_pid_file, write_pid_file
 from headrace.server.process.signals import Signals
@@ -58,8 +59,11 @@ class App(Host):
         self.config: Final = config
         self.exit_code = 0
         self._stopped: asyncio.Event = asyncio.Event()
-        self._listeners: Final = Listeners(config, self._connect, self._connect_region)
-        self._connector: Final = SocketConnector(config, self.server.clock)
+        self._encryption: Final = Encryption(self.dispatcher)
+        self._listeners: Final = Listeners(
+            config, self._connect, self._connect_region, self._encryption
+        )
+        self._connector: Final = SocketConnector(config, self.server.clock, self._encryption.call)
         self._regions: Final = self._make_regions()
         self._signals: Final = Signals(config, self.ask_to_end, self._leave)
         self._cron: Final = Cron(self.dispatcher)
@@ -76,7 +80,7 @@ class App(Host):
         from headrace.server.scripting.engine import ScriptEngine
 
         engine = ScriptEngine(self.dispatcher)
-        engine.busy.serving = WhileBusy(self.server, engine.busy, self._listeners, self._connect)
+        engine.busy.serving = WhileBusy(self.server, engine.busy, self._listeners)
         return engine
 
     # Host
@@ -302,7 +306,7 @@ def run(config: Config) -> int:
         build_kind(),
         PYTHON_VERSION,
         os.getpid(),
-        config.port,
+        config.port or config.tls_port,
     )
     try:
         try:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from support import build, clock, judges
+from support.certificates import Certificates
 from support.client import RawClient
 from support.clock import Clock
 from support.judges import JUDGES, Judge
@@ -156,6 +157,12 @@ def fresh_server() -> Iterator[Factory]:
     factory = Factory(ServerProcess)
     yield factory
     factory.finish()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates, of which no other test changes the files."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture

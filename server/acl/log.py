@@ -8,6 +8,7 @@ AUTH: Final = b"auth"
 COMMAND: Final = b"command"
 KEY: Final = b"key"
 CHANNEL: Final = b"channel"
+CERTIFICATE: Final = b"tls-cert"
 
 TOPLEVEL: Final = b"toplevel"
 TRANSACTION: Final = b"multi"

@@ -19,6 +19,7 @@ from headrace.compat.parameters import (
     MULTI,
     NOT_WHILE_LOADING,
     PROTECTED,
+    RELOADS,
     BadValue,
     Parameter,
 )
@@ -64,6 +65,27 @@ class Config:
     acl_pubsub_default: bytes
     aclfile: bytes
     acllog_max_len: int
+    tls_port: int
+    tls_cert_file: bytes
+    tls_key_file: bytes
+    tls_key_file_pass: bytes
+    tls_ca_cert_file: bytes
+    tls_ca_cert_dir: bytes
+    tls_auth_clients: bytes
+    tls_auth_clients_user: bytes
+    tls_protocols: bytes
+    tls_ciphers: bytes
+    tls_ciphersuites: bytes
+    tls_prefer_server_ciphers: bool
+    tls_session_caching: bool
+    tls_session_cache_size: int
+    tls_session_cache_timeout: int
+    tls_dh_params_file: bytes
+    tls_client_cert_file: bytes
+    tls_client_key_file: bytes
+    tls_client_key_file_pass: bytes
+    tls_expected_peer_name: bytes
+    max_new_tls_connections_per_cycle: int
     proto_max_bulk_len: int
     hll_sparse_max_bytes: int
     client_query_buffer_limit: int
@@ -107,6 +129,7 @@ class Config:
     aa_peers: list[PeerAddress]
     aa_port: int
     aa_secret: bytes
+    aa_tls: bool
     aa_allow_plaintext: bool
     aa_xadd_id_mode: bytes
     aa_other_keys: bytes
@@ -253,7 +276,7 @@ class Config:
             except BadValue as refusal:
                 self._restore(backup)
                 raise CommandError(config_set_failed(name, refusal.reason.encode())) from None
-            if value != current:
+            if value != current or row.flags & RELOADS:
                 self.store(row, value)
                 changed.append((name, row))
         found = self.contradiction()
@@ -274,6 +297,8 @@ class Config:
             return "aa-peers", IS_OWN_REGION
         if self.aa_port and self.aa_port == self.port:
             return "port", IS_CLIENTS_PORT  # aa-port stays as it was at the start
+        if self.aa_port and self.aa_port == self.tls_port:
+            return "tls-port", IS_CLIENTS_PORT
         if len(self.aa_database) > NAME_MAX_BYTES:
             return "aa-database", IS_LONG_NAME
         return None

@@ -45,6 +45,7 @@ from headrace.server.config.kinds import (
     Percentiles,
     Save,
 )
+from headrace.server.config.tls_parameters import TLS
 from headrace.storage.regions.vectors import REGION_MAX
 from headrace.storage.stream.contents import (
     IDMP_DURATION_S,
@@ -646,6 +647,13 @@ REGIONS: Final[tuple[Parameter, ...]] = (
         "side shows that it has it.",
     ),
     YesNo(
+        "aa-tls",
+        False,
+        flags=IMMUTABLE,
+        doc="Exchange with other regions encrypted. Each side has to show a certificate that "
+        "`tls-ca-cert-file` or `tls-ca-cert-dir` vouches for.",
+    ),
+    YesNo(
         "aa-allow-plaintext",
         False,
         flags=IMMUTABLE,
@@ -754,6 +762,7 @@ REGIONS: Final[tuple[Parameter, ...]] = (
 
 SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Network", NETWORK),
+    ("Encryption", TLS),
     ("Limits", LIMITS),
     ("Files", FILES),
     ("Streams", STREAMS),

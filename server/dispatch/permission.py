@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.compat import acl_errors
-from headrace.server.acl.log import AUTH, CHANNEL, COMMAND, KEY, TOPLEVEL, TRANSACTION, Entry
+from headrace.server.acl.log import (
+    AUTH,
+    CERTIFICATE,
+    CHANNEL,
+    COMMAND,
+    KEY,
+    TOPLEVEL,
+    TRANSACTION,
+    Entry,
+)
 from headrace.server.acl.selector import READS, WRITES, Selector
 from headrace.server.acl.user import User
 from headrace.server.clients.client_line import client_line
@@ -112,6 +121,12 @@ def note_failed_login(server: Server, session: Session, argv: list[bytes], name:
     """Count a wrong password, and note it for ACL LOG."""
     server.statistics.counters.denied_authentications += 1
     _write(server, session, argv, AUTH, b"", argv[0], name)
+
+
+def note_strange_certificate(server: Server, session: Session, name: bytes) -> None:
+    """Count a certificate whose name is no user's that may log in, and note it for ACL LOG."""
+    server.statistics.counters.denied_certificates += 1
+    _write(server, session, [], CERTIFICATE, TOPLEVEL, b"", name)
 
 
 def _note(

@@ -86,7 +86,7 @@ def server_section(call: Call) -> Lines:
         b"process_id:%d" % os.getpid(),
         b"process_supervised:" + call.server.host.supervisor(),
         b"run_id:" + call.server.run_id,
-        b"tcp_port:%d" % config.port,
+        b"tcp_port:%d" % (config.port or config.tls_port),
         b"server_time_usec:%d" % (call.server.clock.now_ns // 1000),
         b"uptime_in_seconds:%d" % uptime_s,
         b"uptime_in_days:%d" % (uptime_s // 86400),
@@ -108,11 +108,13 @@ def _compiler() -> bytes:
 def _listeners(call: Call) -> Lines:
     config = call.server.config
     lines: Lines = []
+    bound = b"".join([b",bind=" + address for address in config.bind])
     if config.port:
-        bound = b"".join([b",bind=" + address for address in config.bind])
         lines.append(b"listener0:name=tcp%b,port=%d" % (bound, config.port))
     if config.unixsocket:
         lines.append(b"listener1:name=unix,bind=" + config.unixsocket)
+    if config.tls_port:
+        lines.append(b"listener2:name=tls%b,port=%d" % (bound, config.tls_port))
     return lines
 
 
@@ -181,7 +183,7 @@ def stats(call: Call) -> Lines:
         b"acl_access_denied_cmd:%d" % counted.denied_commands,
         b"acl_access_denied_key:%d" % counted.denied_keys,
         b"acl_access_denied_channel:%d" % counted.denied_channels,
-        b"acl_access_denied_tls_cert:0",
+        b"acl_access_denied_tls_cert:%d" % counted.denied_certificates,
     ]
 
 

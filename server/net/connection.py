@@ -15,9 +15,7 @@ would wait for us while we wait for it. How much may wait is up to ``client-quer
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import select
 import socket
 from typing import Final
@@ -43,6 +41,7 @@ from headrace.server.clients.session import (
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.execute import OUTPUT_PAUSE_BYTES, execute
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
+from headrace.server.net.past_loop import read_now, write_now
 
 log: Final = logging.getLogger("headrace")
 
@@ -254,10 +253,7 @@ class Connection(Peer):
             return
         if session.special & (HOLD | CLOSING) or session.closed or transport.is_closing():
             return
-        try:
-            data = os.read(session.fd, LARGE_READ_BYTES)
-        except OSError:
-            return  # the event loop will see what it is
+        data = read_now(transport, session.fd)
         if not data:
             return
         session.flush_pending = True
@@ -265,12 +261,7 @@ class Connection(Peer):
         session.flush_pending = False
         wire = b"".join(session.out)
         session.out.clear()
-        sent = 0
-        if wire and not transport.get_write_buffer_size():
-            with contextlib.suppress(OSError):
-                sent = os.write(session.fd, wire)
-        if sent < len(wire):
-            transport.write(wire[sent:])
+        write_now(transport, session.fd, wire)
         if session.special & CLOSING:
             transport.close()
 

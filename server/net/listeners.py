@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.server.config.config import Config
+from headrace.server.net.encryption import NOT_UPDATED, Encryption
 
 log: Final = logging.getLogger("headrace")
 
@@ -36,12 +37,64 @@ _ABSENT: Final = (
 )
 
 
+class Port:
+    """The sockets at one port of all addresses that ``bind`` has.
+
+    Args:
+        connect: makes the protocol of a new connection.
+    """
+
+    def __init__(self, config: Config, connect: Callable[[], asyncio.Protocol]) -> None:
+        self.connect: Final = connect
+        self.sockets: list[socket.socket] = []
+        self._config: Final = config
+        self._waiting: list[socket.socket] = []  # those of them that the loop has not taken yet
+        self._servers: list[asyncio.Server] = []
+
+    def bind(self, port: int) -> None:
+        """Open the sockets; none for port 0.
+
+        Raises:
+            OSError: naming the address that cannot be had; then none is open.
+        """
+        self.sockets = bind_all(self._config, port, self._config.bind)
+        self._waiting = list(self.sockets)
+
+    async def serve(self) -> None:
+        """Hand the sockets that wait for it to the loop."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            taken = self._waiting.pop(0)
+            server = await loop.create_server(
+                self.connect, sock=taken, backlog=self._config.tcp_backlog
+            )
+            if taken in self.sockets:
+                self._servers.append(server)
+            else:
+                server.close()  # the configuration changed again meanwhile
+
+    def close(self) -> None:
+        """Await no more clients here."""
+        for waiting in self._waiting:
+            waiting.close()
+        for server in self._servers:
+            server.close()
+        for each in self.sockets:
+            # The loop may close its sockets later; the address must be free at once.
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.sockets = []
+        self._waiting = []
+        self._servers = []
+
+
 class Listeners:
     """All sockets of one server.
 
     Args:
         connect: makes the protocol of a new connection.
         connect_region: the same for another region.
+        encryption: makes those of encrypted connections.
     """
 
     def __init__(
@@ -49,14 +102,15 @@ class Listeners:
         config: Config,
         connect: Callable[[], asyncio.Protocol],
         connect_region: Callable[[], asyncio.Protocol],
+        encryption: Encryption,
     ) -> None:
         self._config: Final = config
         self._connect: Final = connect
         self._connect_region: Final = connect_region
+        self._encryption: Final = encryption
         self._region_servers: Final[list[asyncio.Server]] = []
-        self._tcp: list[socket.socket] = []
-        self._waiting: list[socket.socket] = []  # those of them that the loop has not taken yet
-        self._servers: list[asyncio.Server] = []
+        self._plain: Final = Port(config, connect)
+        self._encrypted: Final = Port(config, encryption.connect)
         self._unix_server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -67,20 +121,25 @@ class Listeners:
             OSError: naming the address, when one that is not optional cannot be opened.
         """
         config = self._config
-        self._bind()
-        await self._serve()
+        self._encryption.start()
+        self._plain.bind(config.port)
+        self._encrypted.bind(config.tls_port)
+        await self._plain.serve()
+        await self._encrypted.serve()
         if config.unixsocket:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
         if config.aa_region_id:
             await self._open_region_port()
-        if not self._tcp and self._unix_server is None:
+        if not self.awaited() and self._unix_server is None:
             raise OSError("Configured to not listen anywhere, exiting.")
         config.on_change["port"] = self._change_port
+        config.on_change["tls-port"] = self._change_tls_port
         config.on_change["bind"] = self._change_bind
 
     def close(self) -> None:
         """Await no more clients; those that are connected stay."""
-        self._close_tcp()
+        self._plain.close()
+        self._encrypted.close()
         for server in self._region_servers:
             server.close()
         if self._unix_server is not None:
@@ -89,21 +148,23 @@ class Listeners:
             with contextlib.suppress(OSError):
                 os.unlink(self._config.unixsocket)
 
-    def sockets(self) -> list[int]:
-        """The descriptors of the sockets at which clients are awaited."""
-        found = [each.fileno() for each in self._tcp]
+    def awaited(self) -> list[tuple[int, Callable[[], asyncio.Protocol]]]:
+        """The sockets at which clients are awaited, and what makes the protocols of each."""
+        found: list[tuple[int, Callable[[], asyncio.Protocol]]] = []
+        for port in (self._plain, self._encrypted):
+            found += [(each.fileno(), port.connect) for each in port.sockets]
         if self._unix_server is not None:
-            found += [each.fileno() for each in self._unix_server.sockets]
+            found += [(each.fileno(), self._connect) for each in self._unix_server.sockets]
         return found
 
     async def _open_region_port(self) -> None:
         config = self._config
-        addresses = config.bind if config.aa_allow_plaintext else loopback_of(config.bind)
+        connect = self._encryption.connect_region if config.aa_tls else self._connect_region
+        protected = config.aa_tls or config.aa_allow_plaintext
+        addresses = config.bind if protected else loopback_of(config.bind)
         loop = asyncio.get_running_loop()
         for opened in bind_all(config, config.aa_port, addresses):
-            server = await loop.create_server(
-                self._connect_region, sock=opened, backlog=config.tcp_backlog
-            )
+            server = await loop.create_server(connect, sock=opened, backlog=config.tcp_backlog)
             self._region_servers.append(server)
 
     async def _open_unix(self, path: bytes, mode: int) -> None:
@@ -120,55 +181,38 @@ class Listeners:
         if mode:
             os.chmod(path, mode)
 
-    async def _serve(self) -> None:
-        """Hand the sockets that wait for it to the loop."""
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            taken = self._waiting.pop(0)
-            server = await loop.create_server(
-                self._connect, sock=taken, backlog=self._config.tcp_backlog
-            )
-            if taken in self._tcp:
-                self._servers.append(server)
-            else:
-                server.close()  # the configuration changed again meanwhile
-
     def _change_port(self) -> str | None:
-        return self._reopen(BAD_PORT)
+        return self._reopen([(self._plain, self._config.port)], BAD_PORT)
+
+    def _change_tls_port(self) -> str | None:
+        port = self._config.tls_port
+        if port and not self._encryption.get_ready():
+            return NOT_UPDATED
+        return self._reopen([(self._encrypted, port)], BAD_PORT)
 
     def _change_bind(self) -> str | None:
-        return self._reopen(BAD_BIND)
+        config = self._config
+        ports = [(self._plain, config.port), (self._encrypted, config.tls_port)]
+        return self._reopen(ports, BAD_BIND)
 
-    def _reopen(self, refusal: str) -> str | None:
+    def _reopen(self, ports: list[tuple[Port, int]], refusal: str) -> str | None:
         """Listen at what the configuration says now; a text when that cannot be had."""
         # First close: the new addresses may hold some of the old ones.
-        self._close_tcp()
+        for port, _ in ports:
+            port.close()
         try:
-            self._bind()
+            for port, number in ports:
+                port.bind(number)
         except OSError as error:
             log.warning("%s", error)
+            for port, _ in ports:
+                port.close()
             return refusal
-        task = asyncio.get_running_loop().create_task(self._serve())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for port, _ in ports:
+            task = asyncio.get_running_loop().create_task(port.serve())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return None
-
-    def _bind(self) -> None:
-        self._tcp = bind_all(self._config, self._config.port, self._config.bind)
-        self._waiting = list(self._tcp)
-
-    def _close_tcp(self) -> None:
-        for waiting in self._waiting:
-            waiting.close()
-        for server in self._servers:
-            server.close()
-        for each in self._tcp:
-            # The loop may close its sockets later; the address must be free at once.
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        self._tcp = []
-        self._waiting = []
-        self._servers = []
 
 
 def bind_all(config: Config, port: int, addresses: list[bytes]) -> list[socket.socket]:

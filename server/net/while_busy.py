@@ -33,7 +33,6 @@ class WhileBusy(Serving):
 
     Args:
         busy: the script that runs.
-        connect: makes the protocol of a new connection.
     """
 
     def __init__(
@@ -41,14 +40,14 @@ class WhileBusy(Serving):
         server: Server,
         busy: Busy,
         listeners: Listeners,
-        connect: Callable[[], asyncio.Protocol],
     ) -> None:
         self._server: Final = server
         self._busy: Final = busy
         self._listeners: Final = listeners
-        self._connect: Final = connect
         self._sockets: select.poll | None = None
-        self._awaited: list[socket.socket] = []  # copies of those at which clients are awaited
+        # Copies of the sockets at which clients are awaited, with what makes their protocols.
+        self._awaited: list[tuple[socket.socket, Callable[[], asyncio.Protocol]]] = []
+        self._newcomers: dict[int, Any] = {}  # protocols that have no session yet
         self._peers: dict[int, int] = {}  # the ID of the session at each descriptor
         self._accepted: list[tuple[socket.socket, asyncio.Protocol]] = []
         self._handlers: dict[int, Any] = {}  # of signals, as they were before
@@ -62,20 +61,23 @@ class WhileBusy(Serving):
         sockets = self._sockets
         assert sockets is not None
         for fd, _ in sockets.poll(0):
+            if fd in self._newcomers:
+                self._shake(fd)
             session = self._server.clients.sessions.get(self._peers.get(fd, -1))
             if session is not None:
                 session.peer.serve_now()
-        for awaited in self._awaited:
+        for awaited, connect in self._awaited:
             with contextlib.suppress(OSError):
-                self._accept(awaited.accept()[0])
+                self._accept(awaited.accept()[0], connect)
 
     def _begin(self) -> None:
         self._sockets = select.poll()
         for session in self._server.clients.sessions.values():
             self._watch(session.fd, session.id)
-        for fd in self._listeners.sockets():
-            self._awaited.append(socket.socket(fileno=os.dup(fd)))
-            self._awaited[-1].setblocking(False)
+        for fd, connect in self._listeners.awaited():
+            copy = socket.socket(fileno=os.dup(fd))
+            copy.setblocking(False)
+            self._awaited.append((copy, connect))
         for number in ENDING:
             self._handlers[number] = signal.signal(number, self._signalled)
 
@@ -84,14 +86,25 @@ class WhileBusy(Serving):
             self._sockets.register(fd, select.POLLIN)
             self._peers[fd] = session_id
 
-    def _accept(self, opened: socket.socket) -> None:
+    def _accept(self, opened: socket.socket, connect: Callable[[], asyncio.Protocol]) -> None:
         opened.setblocking(False)
-        protocol = self._connect()
+        protocol = connect()
         before = self._server.clients.next_id
         protocol.connection_made(_SocketTransport(opened))
         self._accepted.append((opened, protocol))
         if self._server.clients.next_id != before:
             self._watch(opened.fileno(), before)
+        elif hasattr(protocol, "shake_now") and opened.fileno() >= 0:
+            self._watch(opened.fileno(), -1)
+            self._newcomers[opened.fileno()] = protocol
+
+    def _shake(self, fd: int) -> None:
+        """Take the handshake of an encrypted connection further; then it has a session."""
+        before = self._server.clients.next_id
+        self._newcomers[fd].shake_now(fd)
+        if self._server.clients.next_id != before:
+            self._peers[fd] = before
+            del self._newcomers[fd]
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         """Somebody wants the end: the script goes first, if it has not written."""
@@ -108,7 +121,8 @@ class WhileBusy(Serving):
             return
         self._sockets = None
         self._peers = {}
-        for awaited in self._awaited:
+        self._newcomers = {}
+        for awaited, _ in self._awaited:
             awaited.close()
         self._awaited = []
         for number, handler in self._handlers.items():

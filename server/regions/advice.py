@@ -25,8 +25,11 @@ _BY_TEXT: Final = {
     ),
     "address of the region that calls": "Give that region's own address there",
     "only another region may ask": "aa-peers has to name the aa-port of that region",
+    "TLS: ": "Look at aa-tls and the certificates of both, and here at tls-expected-peer-name",
     "answers instead of region": "Look at aa-peers here, and at aa-region-id there",
-    "aa-allow-plaintext": "Set that if the network between the two is protected by other means",
+    "aa-allow-plaintext": (
+        "Turn aa-tls on, or allow plain text if the network between the two is protected otherwise"
+    ),
 }
 
 

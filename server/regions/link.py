@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from collections.abc import Callable
 from typing import Final, cast
 
 from headrace.server.clock import Clock
@@ -15,8 +16,12 @@ from headrace.server.regions.peers import Connector
 from headrace.server.regions.regions import TICK_MS, Regions
 
 PLAINTEXT: Final = (
-    "it is on another machine, and what is exchanged is not encrypted (aa-allow-plaintext)"
+    "it is on another machine, and what is exchanged is not encrypted (aa-tls, aa-allow-plaintext)"
 )
+
+# Makes the protocol of an encrypted connection: of the one inside, the host, and what is told why
+# there is no connection.
+Encrypt = Callable[[asyncio.Protocol, str, Callable[[str], None]], asyncio.Protocol]
 
 
 class SocketLink(Link, asyncio.Protocol):
@@ -72,13 +77,17 @@ class SocketLink(Link, asyncio.Protocol):
 
 
 class SocketConnector(Connector):
-    """Connects regions over TCP, and keeps their time.
+    """Connects regions over TCP, encrypted with ``aa-tls``, and keeps their time.
+
+    Args:
+        encrypt: makes the protocols of encrypted connections.
 
     Attributes:
         regions: whose connections these are.
     """
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    def __init__(self, config: Config, clock: Clock, encrypt: Encrypt) -> None:
+        self._encrypt: Final = encrypt
         self.regions: Regions | None = None
         self._clock: Final = clock
         self._config: Final = config
@@ -119,16 +128,20 @@ class SocketConnector(Connector):
                 gc.freeze()  # what a copy brings stays: no slice waits until it has been walked
 
     async def _connect(self, address: PeerAddress, conversation: Conversation) -> None:
-        may_be_remote = self._config.aa_allow_plaintext
+        host = os.fsdecode(address.host)
+        where = f"{host}:{address.port}"
         loop = asyncio.get_running_loop()
+
+        def protocol() -> asyncio.Protocol:
+            config = self._config
+            link = SocketLink(conversation, self._clock, config.aa_tls or config.aa_allow_plaintext)
+            if not config.aa_tls:
+                return link
+            return self._encrypt(link, host, lambda reason: conversation.lost(f"{where}: {reason}"))
+
         try:
-            await loop.create_connection(
-                lambda: SocketLink(conversation, self._clock, may_be_remote),
-                os.fsdecode(address.host),
-                address.port,
-            )
+            await loop.create_connection(protocol, host, address.port)
         except (OSError, UnicodeError) as error:
-            where = f"{os.fsdecode(address.host)}:{address.port}"
             reason = error.strerror if isinstance(error, OSError) else None
             conversation.lost(f"{where} cannot be reached: {reason or error}")
 

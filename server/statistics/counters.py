@@ -29,6 +29,7 @@ class Counters:
         self.denied_commands = 0
         self.denied_keys = 0
         self.denied_channels = 0
+        self.denied_certificates = 0
         self.reset()
 
     def reset(self) -> None:

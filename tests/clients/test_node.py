@@ -13,7 +13,8 @@ from typing import NoReturn
 import pytest
 
 from support.build import ROOT
-from support.process import ServerProcess
+from support.certificates import Certificates
+from support.process import ServerProcess, claim_port
 
 pytestmark = pytest.mark.once
 
@@ -69,21 +70,11 @@ def node_modules(pytestconfig: pytest.Config) -> Path:
     return folder / "node_modules"
 
 
-@pytest.mark.parametrize(
-    ("script", "protocol"),
-    [("node_redis.js", 2), ("node_redis.js", 3), ("ioredis.js", 2)],
-)
-def test_client_from_npm(
-    script: str, protocol: int, node_modules: Path, server: ServerProcess
-) -> None:
+def run(script: str, node_modules: Path, **environment: str) -> None:
+    """Run a script of tests, which all have to pass."""
     done = subprocess.run(
         ["node", "--test-reporter=tap", SCRIPTS / script],
-        env={
-            **os.environ,
-            "NODE_PATH": str(node_modules),
-            "HEADRACE_PORT": str(server.port),
-            "HEADRACE_PROTOCOL": str(protocol),
-        },
+        env={**os.environ, "NODE_PATH": str(node_modules), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -93,6 +84,38 @@ def test_client_from_npm(
     assert done.returncode == 0, done.stdout
     assert "# fail 0" in done.stdout
     assert "# pass 0" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "protocol"),
+    [("node_redis.js", 2), ("node_redis.js", 3), ("ioredis.js", 2)],
+)
+def test_client_from_npm(
+    script: str, protocol: int, node_modules: Path, server: ServerProcess
+) -> None:
+    run(
+        script,
+        node_modules,
+        HEADRACE_PORT=str(server.port),
+        HEADRACE_PROTOCOL=str(protocol),
+    )
+
+
+@pytest.mark.parametrize(("script", "protocol"), [("node_redis.js", 3), ("ioredis.js", 2)])
+def test_encrypted(
+    script: str, protocol: int, node_modules: Path, certificates: Certificates
+) -> None:
+    port, claim = claim_port()
+    with claim, ServerProcess("--tls-port", str(port), *certificates.options()):
+        run(
+            script,
+            node_modules,
+            HEADRACE_PORT=str(port),
+            HEADRACE_PROTOCOL=str(protocol),
+            HEADRACE_CA=str(certificates.authority.file),
+            HEADRACE_CERT=str(certificates.client.file),
+            HEADRACE_KEY=str(certificates.client.key),
+        )
 
 
 def test_the_lock_names_no_registry() -> None:

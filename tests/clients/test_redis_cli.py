@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,22 +11,13 @@ from pathlib import Path
 import pytest
 
 from support.process import ServerProcess
+from support.programs import program
 from support.terminal import Terminal
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.once
 
 Cli = Callable[..., str]
-
-
-def program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        reason = f"{name} is not installed"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
 
 
 @pytest.fixture

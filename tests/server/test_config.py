@@ -398,7 +398,6 @@ def test_protected_parameters_need_permission(tmp_path: Path) -> None:
     "line",
     [
         "cluster-enabled yes",
-        "tls-port 6380",
         "replicaof 127.0.0.1 6379",
         "loadmodule /x.so",
         "bf.error-rate 1",

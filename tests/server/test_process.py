@@ -271,15 +271,6 @@ def test_a_policy_that_does_not_evict_is_said(fresh_server: Factory) -> None:
     assert "maxmemory-policy allkeys-lru: no key is evicted" in server.log()
 
 
-@pytest.mark.parametrize("line", ["tls-cert-file /x.pem", "tls-replication yes", "tls-port 1"])
-def test_tls_is_refused(fresh_server: Factory, line: str) -> None:
-    server = fresh_server(config=f"{line}\n", start=False)
-    server.spawn()
-    assert server.wait() == 1
-    assert "TLS is not supported" in server.log()
-    assert line in server.log()
-
-
 # maxmemory-clients
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import ssl
 import time
 from types import TracebackType
 from typing import Self
@@ -49,6 +50,7 @@ class RawClient:
 
     Args:
         port: TCP port on ``host``; or ``path``: a Unix socket.
+        tls: what an encrypted connection is made by; without it none is.
         resp3: say ``HELLO 3`` at once.
         timeout_s: how long one read may take.
     """
@@ -59,6 +61,7 @@ class RawClient:
         host: str = "127.0.0.1",
         *,
         path: str = "",
+        tls: ssl.SSLContext | None = None,
         resp3: bool = False,
         timeout_s: float = 10.0,
     ) -> None:
@@ -69,6 +72,8 @@ class RawClient:
         else:
             self.sock = socket.create_connection((host, port), timeout=timeout_s)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self.sock = tls.wrap_socket(self.sock)
         self.timeout_s = timeout_s
         self._buffer = bytearray()
         self._taken = 0  # bytes of the buffer that belong to replies already returned

@@ -1,9 +1,17 @@
 // What both scripts share. The server and the protocol come from the environment.
 "use strict";
 
+const { readFileSync } = require("node:fs");
 const { test } = require("node:test");
 
 const port = Number(process.env.HEADRACE_PORT);
+const { HEADRACE_CA, HEADRACE_CERT, HEADRACE_KEY } = process.env;
+// What an encrypted connection is made by; undefined for a plain one.
+const tls = HEADRACE_CA && {
+  ca: readFileSync(HEADRACE_CA),
+  cert: readFileSync(HEADRACE_CERT),
+  key: readFileSync(HEADRACE_KEY),
+};
 const protocol = Number(process.env.HEADRACE_PROTOCOL);
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -20,4 +28,4 @@ async function eventually(condition, what) {
 /** A test that ends, and so does not keep the others waiting. */
 const check = (name, body) => test(name, { timeout: 10000 }, body);
 
-module.exports = { check, eventually, port, protocol };
+module.exports = { check, eventually, port, protocol, tls };

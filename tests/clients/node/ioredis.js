@@ -4,9 +4,10 @@
 const assert = require("node:assert/strict");
 const { after, before, beforeEach } = require("node:test");
 const Redis = require("ioredis");
-const { check, eventually, port } = require("./common.js");
+const { check, eventually, port, tls } = require("./common.js");
 
 const client = new Redis(port, "127.0.0.1", {
+  tls,
   connectionName: "driver",
   maxRetriesPerRequest: 3,
   retryStrategy: (tries) => (tries > 20 ? null : 20),

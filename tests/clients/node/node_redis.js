@@ -4,12 +4,17 @@
 const assert = require("node:assert/strict");
 const { after, before, beforeEach } = require("node:test");
 const { createClient, WatchError } = require("redis");
-const { check, eventually, port, protocol } = require("./common.js");
+const { check, eventually, port, protocol, tls } = require("./common.js");
 
 const options = {
   RESP: protocol,
   unstableResp3: true, // XREAD as the server has it, a map
-  socket: { host: "127.0.0.1", port, reconnectStrategy: (tries) => (tries > 20 ? false : 20) },
+  socket: {
+    host: "127.0.0.1",
+    port,
+    ...(tls && { tls: true, ...tls }),
+    reconnectStrategy: (tries) => (tries > 20 ? false : 20),
+  },
 };
 const client = createClient(options);
 const second = client.duplicate();

@@ -1,0 +1,1 @@
+"""Encrypted connections; imported once the configuration asks for any."""

@@ -1,0 +1,128 @@
+"""Who may come in, and as whom: the doors of encrypted connections of each kind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headrace.server.clients.rights import log_in
+from headrace.server.clients.session import Session
+from headrace.server.dispatch.permission import note_strange_certificate
+from headrace.server.log import VERBOSE
+from headrace.server.net.connection import MOST_REGIONS, Connection
+from headrace.server.net.tls.handshakes import Handshakes
+from headrace.server.net.tls.names import common_name, has_name
+from headrace.server.net.tls.transport import Door, TlsTransport
+from headrace.server.state import Server
+
+log: Final = logging.getLogger("headrace")
+
+STRANGER: Final = "its certificate has none of the names in tls-expected-peer-name"
+_BY_COMMON_NAME: Final = b"CN"
+
+
+class ClientDoor(Door):
+    """That of a client."""
+
+    def __init__(self, server: Server, connection: Connection, handshakes: Handshakes) -> None:
+        self._server: Final = server
+        self._connection: Final = connection
+        self._handshakes: Final = handshakes
+
+    def admits(self) -> bool:
+        """See ``Door``. Nothing is said to one too many: it would not understand it yet."""
+        server = self._server
+        if server.stopping:
+            return False
+        if len(server.clients.sessions) + len(self._handshakes) < server.config.maxclients:
+            return True
+        server.statistics.counters.rejected_connections += 1
+        return False
+
+    def opened(self, transport: TlsTransport) -> None:
+        """See ``Door``."""
+        self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
+        session = self._connection.session
+        if not session.closed and self._server.config.tls_auth_clients_user == _BY_COMMON_NAME:
+            self._log_in(session, common_name(transport.certificate()))
+
+    def refused(self, transport: TlsTransport, reason: str) -> None:
+        """See ``Door``."""
+        note_refusal(transport, reason)
+
+    def _log_in(self, session: Session, name: bytes) -> None:
+        """Let a client be the user that its certificate names, if there is one."""
+        if not name:
+            return
+        user = self._server.users.find(name)
+        # A NUL ends a name for whoever signs certificates by it: the rest may be anybody's.
+        if user is None or not user.enabled or b"\0" in name:
+            note_strange_certificate(self._server, session, name)
+        else:
+            log_in(session, user, self._server.users)
+
+
+class RegionDoor(Door):
+    """That of another region."""
+
+    def __init__(self, server: Server, connection: Connection, handshakes: Handshakes) -> None:
+        self._server: Final = server
+        self._connection: Final = connection
+        self._handshakes: Final = handshakes
+
+    def admits(self) -> bool:
+        """See ``Door``. Who has taken longest makes room for the next one."""
+        if len(self._handshakes) >= MOST_REGIONS:
+            oldest = self._handshakes.oldest()
+            if oldest is not None:
+                oldest.give_up("there are too many handshakes")
+        return not self._server.stopping
+
+    def opened(self, transport: TlsTransport) -> None:
+        """See ``Door``."""
+        if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
+            transport.give_up(STRANGER)
+            return
+        self._connection.connection_made(transport)  # type: ignore[arg-type]  # by its methods
+
+    def refused(self, transport: TlsTransport, reason: str) -> None:
+        """See ``Door``."""
+        note_refusal(transport, reason)
+
+
+class CallingDoor(Door):
+    """That to another region, which is called.
+
+    Args:
+        opened: what to do when the connection is there.
+        failed: what to do where there will be none; it is told the reason.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        opened: Callable[[object], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._server: Final = server
+        self._opened: Final = opened
+        self._failed: Final = failed
+
+    def opened(self, transport: TlsTransport) -> None:
+        """See ``Door``."""
+        if not has_name(transport.certificate(), self._server.config.tls_expected_peer_name):
+            transport.give_up(STRANGER)
+            return
+        self._opened(transport)
+
+    def refused(self, transport: TlsTransport, reason: str) -> None:
+        """See ``Door``."""
+        self._failed(f"TLS: {reason}")
+
+
+def note_refusal(transport: TlsTransport, reason: str) -> None:
+    """Log why a peer was not let in."""
+    peer = transport.get_extra_info("peername")
+    where = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "?"
+    log.log(VERBOSE, "Error accepting a client connection: %s (addr=%s)", reason, where)

@@ -1,0 +1,391 @@
+"""A connection encrypted by TLS: a protocol for the event loop, a transport for another protocol.
+
+The event loop carries the encrypted bytes, OpenSSL turns them over in memory, and the protocol
+inside sees neither. The transports of asyncio and uvloop for TLS do the same, and take twice as
+long for a small request: each of theirs goes through a state machine in Python.
+
+- What arrived in one read is decrypted at once, and passed on in one piece.
+- What the protocol writes is encrypted at once and leaves in one write, if it is short and the peer
+  reads. Otherwise it waits in ``_backlog`` and is encrypted piece by piece, as the network takes
+  it: so neither the loop nor the memory is taken by all of a long reply.
+- Each side may end its own direction. The peer's end, by TLS's own notice or without it, is the
+  protocol's ``eof_received``. Ours is always with notice.
+- The protocol hears of the connection when the handshake is complete: what becomes of it before and
+  then is up to a ``Door``.
+
+The transport's own bytes and those that the event loop holds count together as what waits to be
+written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections import deque
+from typing import Final
+
+from headrace.server.net.past_loop import read_now, write_now
+from headrace.server.net.tls.contexts import words_of
+from headrace.server.net.tls.handshakes import Handshakes, Handshaking
+
+RECORD_BYTES: Final = 16 * 1024  # the most that one record holds
+PIECE_BYTES: Final = 256 * 1024  # that are encrypted at a time
+TURN_BYTES: Final = 1024 * 1024  # that are encrypted before others have their turn
+
+LOST: Final = "the connection was lost"
+
+
+class Door:
+    """What becomes of a connection."""
+
+    def admits(self) -> bool:
+        """Whether there is room for one more, of which nothing is known yet."""
+        return True
+
+    def opened(self, transport: TlsTransport) -> None:
+        """The handshake is complete: the protocol may be told."""
+
+    def refused(self, transport: TlsTransport, reason: str) -> None:
+        """The handshake has failed."""
+
+
+class TlsTransport(Handshaking):
+    """One connection.
+
+    Args:
+        protocol: what the decrypted bytes are for.
+        door: what decides about the connection until the protocol hears of it.
+        handshakes: those that this one belongs to.
+        server_side: the peer has connected here, and not we there.
+        host: what we have connected to, as it was named; empty on the other side.
+    """
+
+    def __init__(
+        self,
+        protocol: asyncio.Protocol,
+        door: Door,
+        context: ssl.SSLContext,
+        handshakes: Handshakes,
+        server_side: bool,
+        host: str = "",
+    ) -> None:
+        self._protocol: Final = protocol
+        self._door: Final = door
+        self._handshakes: Final = handshakes
+        self._server_side: Final = server_side
+        self._incoming: Final = ssl.MemoryBIO()
+        self._outgoing: Final = ssl.MemoryBIO()
+        self._tls: Final = context.wrap_bio(
+            self._incoming, self._outgoing, server_side, host or None
+        )
+        self._wire: asyncio.Transport | None = None
+        self._is_open = False  # the handshake is complete
+        self._is_queued = False  # it waits for its turn in the handshake
+        self._is_closing = False
+        self._is_over = False  # the protocol has been told, or need not be
+        self._backlog: deque[bytes] = deque()
+        self._backlog_at = 0  # what is gone of its first piece
+        self._backlog_bytes = 0
+        self._wire_is_full = False
+        self._told_full = False
+        self._pumping = False
+
+    # Called by the event loop
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin the handshake."""
+        if self._wire is not None:  # it was served before the event loop came to it
+            self._wire = transport
+            self._catch_up()
+            return
+        self._wire = transport
+        if not self._door.admits():
+            self._is_over = True
+            self.abort()
+            return
+        self._handshakes.begin(self)
+        if not self._server_side:
+            self.step()
+
+    def data_received(self, data: bytes) -> None:
+        """Decrypt what arrived, or take the handshake further."""
+        self._incoming.write(data)
+        self._catch_up()
+
+    def eof_received(self) -> bool:
+        """The peer will send no more."""
+        if self._is_open and not self._is_closing:
+            return bool(self._protocol.eof_received())
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever has to know."""
+        self._is_closing = True
+        self._wire = None
+        self._forget_backlog()
+        self._handshakes.end(self)
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._is_open:
+            self._protocol.connection_lost(exc)
+        else:
+            self._door.refused(self, LOST if exc is None else words_of(exc))
+
+    def pause_writing(self) -> None:
+        """The event loop holds more than the peer takes."""
+        self._wire_is_full = True
+        self._tell_whether_full()
+
+    def resume_writing(self) -> None:
+        """The peer has caught up."""
+        self._wire_is_full = False
+        self._pump()
+
+    # The handshake
+
+    def step(self) -> None:
+        """See ``Handshaking``."""
+        self.step_only()
+        self._catch_up()
+
+    def step_only(self) -> None:
+        """As ``step``, and leave requests that have come with it where they are."""
+        if self._is_queued:
+            self._is_queued = False
+            self.resume_reading()
+        if self._is_open or self._is_closing:
+            return
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._push()
+            return
+        except (OSError, ValueError) as error:
+            self._push()  # the peer is told why, too
+            self.give_up(words_of(error))
+            return
+        self._push()
+        self._is_open = True
+        self._handshakes.end(self)
+        self._door.opened(self)
+
+    def give_up(self, reason: str) -> None:
+        """See ``Handshaking``."""
+        self._handshakes.end(self)
+        self._is_closing = True
+        if not self._is_over:
+            self._is_over = True
+            self._door.refused(self, reason)
+        if self._wire is not None:
+            self._wire.close()  # behind the notice, which is short
+
+    def _catch_up(self) -> None:
+        """Use what has arrived."""
+        if self._is_closing:
+            self._incoming.read()
+        elif self._is_open:
+            if self._incoming.pending or self._tls.pending():
+                self._receive()
+        elif not self._server_side:
+            if self._incoming.pending:
+                self.step()
+        elif self._incoming.pending and not self._is_queued:
+            self._is_queued = True
+            self.pause_reading()  # nobody fills the memory while it waits
+            self._handshakes.wait_for_turn(self)
+
+    # Reading
+
+    def _receive(self) -> None:
+        """Decrypt all there is, and pass it on."""
+        parts: list[bytes] = []
+        reason = self._decrypt(parts)
+        if self._outgoing.pending:
+            self._push()
+        if parts:
+            self._protocol.data_received(parts[0] if len(parts) == 1 else b"".join(parts))
+        if reason is None or self._is_closing:
+            return
+        if reason or not self._protocol.eof_received():
+            self.close()
+
+    def _decrypt(self, parts: list[bytes]) -> str | None:
+        """Decrypt all there is; why nothing more will come, empty where the peer has said so."""
+        tls = self._tls
+        incoming = self._incoming
+        try:
+            while True:
+                part = tls.read(RECORD_BYTES)
+                if not part:
+                    return ""
+                parts.append(part)
+                if not incoming.pending and not tls.pending():
+                    return None
+        except ssl.SSLWantReadError:
+            return None
+        except OSError as error:
+            return words_of(error)
+
+    def read_now(self, fd: int) -> bytes:
+        """What the peer has sent, while the event loop is kept from it."""
+        if self._wire is None or self._is_closing:
+            return b""
+        self._incoming.write(read_now(self._wire, fd))
+        parts: list[bytes] = []
+        if self._is_open and (self._incoming.pending or self._tls.pending()):
+            self._decrypt(parts)
+        return b"".join(parts)
+
+    def shake_now(self, fd: int) -> None:
+        """Take the handshake further, while the event loop is kept from it."""
+        if self._wire is not None:
+            self._incoming.write(read_now(self._wire, fd))
+            if self._incoming.pending:
+                self.step_only()
+
+    # Writing
+
+    def write(self, data: bytes) -> None:
+        """Send some bytes, in order."""
+        if self._wire is None or self._is_closing:
+            return
+        if self._backlog_bytes or self._wire_is_full or len(data) > PIECE_BYTES:
+            self._backlog.append(data)
+            self._backlog_bytes += len(data)
+            self._pump()
+        else:
+            self._encrypt(data)
+            self._push()
+
+    def write_now(self, fd: int, wire: bytes) -> None:
+        """Send some bytes, in order, while the event loop is kept from it."""
+        if not wire or self._wire is None or self._is_closing:
+            return
+        if self._backlog_bytes:
+            self.write(wire)
+            return
+        self._encrypt(wire)
+        write_now(self._wire, fd, self._outgoing.read())
+
+    def _encrypt(self, data: bytes) -> None:
+        written = self._tls.write(data)
+        while written < len(data):
+            written += self._tls.write(memoryview(data)[written:])
+
+    def _push(self) -> None:
+        """Hand what is encrypted to the event loop."""
+        if self._outgoing.pending and self._wire is not None:
+            self._wire.write(self._outgoing.read())
+
+    def _pump(self) -> None:
+        """Encrypt of the backlog what the network takes, and leave time for others."""
+        encrypted = 0
+        while self._backlog_bytes and not self._wire_is_full and encrypted < TURN_BYTES:
+            first = self._backlog[0]
+            at = self._backlog_at
+            piece = first[at : at + PIECE_BYTES]
+            self._backlog_at = at + len(piece)
+            if self._backlog_at >= len(first):
+                self._backlog.popleft()
+                self._backlog_at = 0
+            self._backlog_bytes -= len(piece)
+            encrypted += len(piece)
+            self._encrypt(piece)
+            self._push()
+        if self._backlog_bytes and not self._wire_is_full and not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._pump_again)
+        self._tell_whether_full()
+        if self._is_closing and not self._backlog_bytes:
+            self._say_goodbye()
+
+    def _pump_again(self) -> None:
+        self._pumping = False
+        if self._wire is not None:
+            self._pump()
+
+    def _tell_whether_full(self) -> None:
+        """Tell the protocol, when it has changed."""
+        full = self._wire_is_full or self._backlog_bytes > 0
+        if full == self._told_full or not self._is_open or self._is_over:
+            return
+        self._told_full = full
+        if full:
+            self._protocol.pause_writing()
+        else:
+            self._protocol.resume_writing()
+
+    def _forget_backlog(self) -> None:
+        self._backlog.clear()
+        self._backlog_at = 0
+        self._backlog_bytes = 0
+
+    # The end
+
+    def close(self) -> None:
+        """Send what waits, and then close."""
+        if self._is_closing or self._wire is None:
+            return
+        self._is_closing = True
+        if self._backlog_bytes:
+            self.pause_reading()
+        else:
+            self._say_goodbye()
+
+    def _say_goodbye(self) -> None:
+        if self._wire is None:
+            return
+        if self._is_open:
+            with contextlib.suppress(OSError):  # the peer has not answered it yet, and need not
+                self._tls.unwrap()
+            self._push()
+        self._wire.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        self._is_closing = True
+        self._forget_backlog()
+        if self._wire is not None:
+            self._wire.abort()
+
+    # As other transports
+
+    def is_closing(self) -> bool:
+        """Whether it is closed, or will be."""
+        return self._is_closing or self._wire is None or self._wire.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        """How many bytes wait to be sent."""
+        if self._wire is None:
+            return 0
+        return self._backlog_bytes + self._wire.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        """Receive nothing until ``resume_reading``."""
+        if self._wire is not None and not self._wire.is_closing():
+            self._wire.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+        if self._wire is not None and not self._wire.is_closing():
+            self._wire.resume_reading()
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        """As asyncio's; ``tls`` is the transport itself."""
+        if name == "tls":
+            return self
+        if name == "ssl_object":
+            return self._tls
+        if self._wire is None:
+            return default
+        found: object = self._wire.get_extra_info(name, default)
+        return found
+
+    def certificate(self) -> dict[str, object]:
+        """What the certificate of the peer says; empty where it has shown none."""
+        try:
+            return dict(self._tls.getpeercert() or {})
+        except ValueError:  # there are bytes in it that are no text
+            return {}

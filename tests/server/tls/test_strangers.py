@@ -1,0 +1,132 @@
+"""Peers that do not speak TLS, or badly: they go, and nobody else notices."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from support.certificates import Certificates
+from support.client import RawClient, encode
+from support.encrypted import Encrypted, Start
+from support.waiting import wait_until
+
+HELLO_HEAD = bytes.fromhex("160301")
+
+
+@pytest.fixture
+def server(encrypted: Start) -> Encrypted:
+    return encrypted("--loglevel", "verbose")
+
+
+def closed_without(client: RawClient) -> bytes:
+    """What comes before the end."""
+    return client.rest_until_close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        encode("PING"),
+        b"PING\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        bytes(64),
+        HELLO_HEAD + b"\xff\xff" + bytes(70_000),
+        HELLO_HEAD + b"\x00\x04\x01\xff\xff\xff" + bytes(100),
+        os.urandom(100_000),
+    ],
+    ids=["resp", "inline", "http", "zeros", "huge record", "huge hello", "noise"],
+)
+def test_what_is_no_handshake(server: Encrypted, sent: bytes) -> None:
+    with server.client() as witness, RawClient(server.port) as stranger:
+        stranger.send(sent)
+        assert b"PONG" not in closed_without(stranger)
+        assert witness.call("PING") == b"+PONG\r\n"
+    server.process.wait_for_log("Error accepting a client connection: ")
+    assert server.process.info("stats")["total_commands_processed"] != "0"
+
+
+def test_garbage_behind_the_handshake(server: Encrypted) -> None:
+    with server.client() as witness, server.client() as stranger:
+        assert stranger.call("PING") == b"+PONG\r\n"
+        plain = socket.socket(fileno=os.dup(stranger.sock.fileno()))
+        with plain:
+            plain.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+        with pytest.raises((OSError, ConnectionError)):
+            stranger.read()
+        assert witness.call("PING") == b"+PONG\r\n"
+    wait_until(lambda: server.process.info("clients")["connected_clients"] == "1")
+
+
+def test_a_reset_in_the_middle(server: Encrypted) -> None:
+    linger = struct.pack("ii", 1, 0)
+    with server.client() as witness:
+        for sent in (b"", HELLO_HEAD, HELLO_HEAD + b"\x01\x00\x01"):
+            with RawClient(server.port) as stranger:
+                stranger.send(sent)
+                stranger.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        with server.client() as stranger:
+            stranger.send(encode("ECHO", "x" * 100_000))
+            stranger.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        assert witness.call("PING") == b"+PONG\r\n"
+        wait_until(lambda: server.process.info("clients")["connected_clients"] == "2")
+
+
+def test_a_handshake_that_stops(server: Encrypted) -> None:
+    with server.client() as witness, RawClient(server.port, timeout_s=20) as stranger:
+        started = time.monotonic()
+        stranger.send(HELLO_HEAD + b"\x01\x00\x01")
+        assert closed_without(stranger) == b""
+        assert 5 < time.monotonic() - started < 20
+        assert witness.call("PING") == b"+PONG\r\n"
+    assert "the handshake took too long" in server.process.log()
+
+
+def test_an_encrypted_client_at_the_plain_port(
+    server: Encrypted, certificates: Certificates
+) -> None:
+    with server.process.client() as witness:
+        with pytest.raises(OSError, match=r"."):
+            RawClient(server.process.port, tls=certificates.context(), timeout_s=1.0)
+        assert witness.call("PING") == b"+PONG\r\n"
+
+
+def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) -> None:
+    """Others are served between any two of them."""
+    context = certificates.context(certificates.client)
+    count = 300
+    with server.client() as witness:
+        sockets = []
+        for _ in range(count):
+            opened = socket.create_connection(("127.0.0.1", server.port))
+            secured = context.wrap_socket(opened, do_handshake_on_connect=False)
+            secured.setblocking(False)
+            sockets.append(secured)
+        for each in sockets:
+            with pytest.raises(OSError, match=r"."):
+                each.do_handshake()  # which sends the first message
+        slowest = 0.0
+        for _ in range(50):
+            began = time.monotonic()
+            assert witness.call("PING") == b"+PONG\r\n"
+            slowest = max(slowest, time.monotonic() - began)
+        for each in sockets:
+            each.settimeout(20)
+            each.do_handshake()
+        wait_until(lambda: server.process.info("clients")["connected_clients"] == str(count + 2))
+        for each in sockets:
+            each.close()
+    assert slowest < 0.5
+
+
+def test_one_too_many(encrypted: Start) -> None:
+    server = encrypted("--maxclients", "3")
+    with server.client() as witness, RawClient(server.port), RawClient(server.port):
+        assert witness.call("PING") == b"+PONG\r\n"
+        with RawClient(server.port) as stranger:
+            assert closed_without(stranger) == b""
+        info = witness.call("INFO", "stats")
+        assert b"\r\nrejected_connections:1\r\n" in info
