@@ -5,6 +5,9 @@ Two kinds of frames are told apart by their columns. A frame with a column ``fie
 frame each column is a field, except those whose names start with an underscore, and ``key`` where
 it names the stream. A null is a field that is left out.
 
+A row that cannot be written (it has no field, or lacks its stream or its mark) is an error, or with
+``errorStream`` goes there instead: what it has as fields, behind ``_error`` and ``_stream``.
+
 A column of headers (``headers`` beside ``fields`` or ``pairs``, ``_headers`` elsewhere) becomes
 fields whose names begin with ``h:``, behind the others.
 """
@@ -36,9 +39,10 @@ from pyspark.sql.types import (
 )
 
 from pyspark_headrace.errors import OptionError, ValueTrouble
-from pyspark_headrace.identity import bulk
+from pyspark_headrace.filling import HEADER_PREFIX
+from pyspark_headrace.identity import bulk, digest
 from pyspark_headrace.options import WriteOptions
-from pyspark_headrace.shape import HEADER_PREFIX, HEADERS
+from pyspark_headrace.shape import HEADERS
 from pyspark_headrace.texts import as_bytes, slices
 
 IID_COLUMN: Final = "_iid"
@@ -192,61 +196,97 @@ class Rows:
 
 
 class Encoder:
-    """Turns batches into rows."""
+    """Turns batches into rows.
+
+    Attributes:
+        turned_away: rows that could not be written, and went to the stream of errors.
+        first_error: what was wrong with the first of them.
+    """
 
     def __init__(self, layout: Layout, options: WriteOptions) -> None:
         self._layout: Final = layout
         self._stream: Final = options.stream.encode()
+        self._error_stream: Final = options.error_stream.encode()
         self._rows_before = 0
+        self.turned_away = 0
+        self.first_error = ""
 
     def encode(self, batch: pa.RecordBatch) -> Rows:
         """The rows of a batch.
 
         Raises:
-            ValueTrouble: a row has no fields, or lacks its stream or its mark.
+            ValueTrouble: a row cannot be written, and there is no stream of errors.
         """
         layout = self._layout
+        wrong: dict[int, str] = {}
         if layout.whole:
-            bodies, counts = self._many_fields(batch, layout.whole, b"")
+            bodies, counts = self._many_fields(batch, layout.whole, b"", wrong)
         else:
             bodies, counts = _encode_columns(batch, layout.fields)
         if layout.headers:
-            more, counts_of_more = self._many_fields(batch, layout.headers, HEADER_PREFIX)
+            more, more_counts = self._many_fields(batch, layout.headers, HEADER_PREFIX, wrong)
             bodies = list(map(b"".join, zip(bodies, more, strict=True)))
-            counts = [one + other for one, other in zip(counts, counts_of_more, strict=True)]
+            counts = [one + other for one, other in zip(counts, more_counts, strict=True)]
         if 0 in counts:
-            raise self._trouble(counts.index(0), "has no field with a value; an entry needs one")
+            for number, count in enumerate(counts):
+                if not count:
+                    wrong.setdefault(number, "has no field with a value; an entry needs one")
         targets = [self._stream] * len(bodies)
         if layout.key:
-            targets = self._without_nulls(batch, layout.key)
+            targets = _without_nulls(batch, layout.key, wrong)
         marks: list[bytes] = []
         if layout.marks:
-            columns = [self._without_nulls(batch, name) for name in layout.marks]
+            columns = [_without_nulls(batch, name, wrong) for name in layout.marks]
             marks = (
                 columns[0]
                 if len(columns) == 1
                 else list(map(b"/".join, zip(*columns, strict=True)))
             )
+        rows = Rows(targets, bodies, counts, marks)
+        for number in sorted(wrong):
+            self.turn_away(rows, number, f"{self._name(number)} {wrong[number]}")
         self._rows_before += len(bodies)
-        return Rows(targets, bodies, counts, marks)
+        return rows
+
+    def turn_away(self, rows: Rows, number: int, what: str) -> None:
+        """Send a row to the stream of errors instead.
+
+        Raises:
+            ValueTrouble: there is none.
+        """
+        if not self._error_stream:
+            raise ValueTrouble(what)
+        self.first_error = self.first_error or what
+        self.turned_away += 1
+        facts = ((b"_error", what.encode()), (b"_stream", rows.targets[number]))
+        words = b"".join([bulk(name) + bulk(value) for name, value in facts])
+        rows.targets[number] = self._error_stream
+        rows.bodies[number] = words + rows.bodies[number]
+        rows.counts[number] += len(facts)
+        if rows.marks:
+            rows.marks[number] = digest(rows.marks[number] + rows.bodies[number], 15)
+
+    def _name(self, number: int) -> str:
+        return f"row {self._rows_before + number} of this partition"
 
     def _many_fields(
-        self, batch: pa.RecordBatch, name: str, prefix: bytes
+        self, batch: pa.RecordBatch, name: str, prefix: bytes, wrong: dict[int, str]
     ) -> tuple[list[bytes], list[int]]:
         bodies, counts = _encode_whole(batch.column(name), prefix)
-        nameless = next((number for number, count in enumerate(counts) if count < 0), -1)
-        if nameless >= 0:
-            raise self._trouble(nameless, f"has a null for a name in column {name}")
+        for number, count in enumerate(counts):
+            if count < 0:
+                wrong.setdefault(number, f"has a null for a name in column {name}")
+                bodies[number], counts[number] = b"", 0
         return bodies, counts
 
-    def _without_nulls(self, batch: pa.RecordBatch, name: str) -> list[bytes]:
-        column = batch.column(name)
-        if column.null_count:
-            raise self._trouble(column.is_null().index(True).as_py(), f"has null in column {name}")
-        return slices(as_bytes(column))
 
-    def _trouble(self, number: int, what: str) -> ValueTrouble:
-        return ValueTrouble(f"row {self._rows_before + number} of this partition {what}")
+def _without_nulls(batch: pa.RecordBatch, name: str, wrong: dict[int, str]) -> list[bytes]:
+    column = batch.column(name)
+    if column.null_count:
+        for number, there in enumerate(column.is_valid().to_pylist()):
+            if not there:
+                wrong.setdefault(number, f"has null in column {name}")
+    return slices(as_bytes(column))
 
 
 def _encode_columns(batch: pa.RecordBatch, names: tuple[str, ...]) -> tuple[list[bytes], list[int]]:

@@ -27,6 +27,10 @@ class UnreachableError(HeadraceError, ConnectionError):
     """The server did not answer, however often it was tried."""
 
 
+class NotAStreamError(HeadraceError):
+    """A key holds something else than a stream."""
+
+
 class OversizeError(HeadraceError):
     """A reply is larger than a reader is to hold."""
 

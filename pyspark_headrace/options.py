@@ -66,11 +66,14 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "mirrorGroup": (STREAM,),
     "includeId": _READERS,
     "includeHeaders": _READERS,
+    "includeCorrupt": _READERS,
     "fieldsFormat": _READERS,
+    "mode": _READERS,
     "badValue": _READERS,
     "encoding": _READERS,
     "resource": (READ,),
     "stream": (WRITE,),
+    "errorStream": (WRITE,),
     "identity": (WRITE,),
     "idColumn": (WRITE,),
     "idScope": (WRITE,),
@@ -109,6 +112,7 @@ _ELSEWHERE: Final = {
 _BY_VALUE: Final = {"password", "auth", "redis.password", "spark.redis.auth", "redis.auth"}
 
 FIELDS_FORMATS: Final = ("map", "pairs", "json")
+MODES: Final = ("permissive", "dropmalformed", "failfast")
 RESOURCES: Final = ("entries", "info", "groups", "consumers", "pending")
 IDENTITIES: Final = ("auto", "column", "content", "ordinal", "marker", "none")
 DEFAULT_PORT: Final = 6379
@@ -355,6 +359,7 @@ class Frame:
     fields_format: str = "map"
     include_id: bool = True
     include_headers: bool = False
+    include_corrupt: bool = False
 
 
 def frame_options(options: Mapping[str, str]) -> Frame:
@@ -372,6 +377,7 @@ def _frame(given: Given) -> Frame:
         given.choice("fieldsFormat", FIELDS_FORMATS),
         given.flag("includeId", True),
         given.flag("includeHeaders", False),
+        given.flag("includeCorrupt", False),
     )
 
 
@@ -395,7 +401,7 @@ class ReadOptions:
     end: Bound
     ends: dict[str, Bound]
     frame: Frame
-    bad_value: str
+    mode: str
     encoding: str
     fail_on_loss: bool
     fetch_count: int
@@ -481,7 +487,7 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         end=end,
         ends=ends,
         frame=_frame(given),
-        bad_value=given.choice("badValue", ("null", "fail")),
+        mode=_mode(given),
         encoding=encoding,
         fail_on_loss=given.flag("failOnDataLoss", True),
         fetch_count=given.integer("fetchCount", 2000),
@@ -495,6 +501,14 @@ def read_options(options: Mapping[str, str], use: str) -> ReadOptions:
         poll_ms=given.integer("pollTimeoutMs", 200, 0),
         mirror_group=given.text("mirrorGroup") or "",
     )
+
+
+def _mode(given: Given) -> str:
+    """What becomes of entries that do not fit; ``badValue`` is an older way to say it."""
+    if given.only_one_of("mode", "badValue") == "badValue":
+        bad_value = given.choice("badValue", ("null", "fail"))
+        return "permissive" if bad_value == "null" else "failfast"
+    return given.choice("mode", MODES)
 
 
 def _names(text: str, option: str) -> tuple[str, ...]:
@@ -563,6 +577,7 @@ class WriteOptions:
 
     Attributes:
         stream: the stream to append to; empty when a column names it, row by row.
+        error_stream: takes the rows that cannot be written; empty where these are an error.
         identity: how a row is known again, see ``identity``.
         run_id: makes a batch job's rows the same rows when the job runs again.
         producers: how many producer ids share the rows of a writer.
@@ -571,6 +586,7 @@ class WriteOptions:
 
     connection: Connection
     stream: str
+    error_stream: str
     identity: str
     id_column: str
     id_scope: str
@@ -594,9 +610,14 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     identity = given.choice("identity", IDENTITIES)
     if identity != "column" and identity != "auto" and given.has("idColumn"):
         raise OptionError(f"option idColumn means nothing to identity={identity}")
+    stream = (given.text(target) or "") if target else ""
+    error_stream = given.text("errorStream") or ""
+    if error_stream and error_stream == stream:
+        raise OptionError("option errorStream names the stream that is written to")
     return WriteOptions(
         connection=connection_from(given),
-        stream=(given.text(target) or "") if target else "",
+        stream=stream,
+        error_stream=error_stream,
         identity=identity,
         id_column=given.text("idColumn") or "",
         id_scope=given.choice("idScope", ("batch", "query")),

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_headrace.filling import Bad
 from pyspark_headrace.filters import Bounds
 from pyspark_headrace.mirror import mirror
 from pyspark_headrace.offsets import Offset, Piece, from_offset, pieces_between, to_offset
@@ -58,6 +59,7 @@ def read_piece(options: ReadOptions, shape: Shape, piece: Piece) -> Iterator[pa.
     watch = Watch(options, piece, link)
     pages = Pages(link, piece.key, piece.after, piece.upto, options.fetch_count, watch.questions())
     rows = 0
+    bad = Bad()
     try:
         while not pages.done:
             low = pages.low
@@ -67,8 +69,9 @@ def read_piece(options: ReadOptions, shape: Shape, piece: Piece) -> Iterator[pa.
             pages.ask_ahead()
             rows += len(page)
             if len(page):
-                yield shape.batch(piece.key, page)
+                yield shape.batch(piece.key, page, bad)
         watch.finish(rows)
+        bad.tell(piece.key, options.mode)
     finally:
         link.close()
 
@@ -78,7 +81,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._shape = Shape(schema, options.frame, options.bad_value, options.encoding)
+        self._shape = Shape(schema, options.frame, options.mode, options.encoding)
         self._bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
@@ -124,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._shape = Shape(schema, options.frame, options.bad_value, options.encoding)
+        self._shape = Shape(schema, options.frame, options.mode, options.encoding)
         self._planner: Planner | None = None
         self._initial: Offset | None = None
 

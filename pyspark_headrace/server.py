@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, cast
 
-from pyspark_headrace.errors import HeadraceError, ServerError
+from pyspark_headrace.errors import HeadraceError, NotAStreamError, ServerError
 from pyspark_headrace.ids import GREATEST, LEAST, StreamID, after, format_id, parse_id, upto
 from pyspark_headrace.offsets import Cut, Mark, Position, Sight
 from pyspark_headrace.paging import Pages
@@ -111,12 +111,12 @@ def figures_of(reply: object, key: str) -> Figures:
     """One reply of XINFO STREAM.
 
     Raises:
-        HeadraceError: the key holds something else.
+        NotAStreamError: the key holds something else.
         ServerError: the server refuses for another reason.
     """
     if isinstance(reply, ServerError):
         if reply.code == "WRONGTYPE":
-            raise HeadraceError(f"{key} is not a stream") from None
+            raise NotAStreamError(f"{key} is not a stream") from None
         if "no such key" in str(reply):
             return Figures()
         raise reply

@@ -24,7 +24,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_headrace.encoder import Encoder, Layout, Rows, layout_of
-from pyspark_headrace.errors import OptionError, ServerError, UnsafeWriteError
+from pyspark_headrace.errors import (
+    NotAStreamError,
+    OptionError,
+    ServerError,
+    UnsafeWriteError,
+)
 from pyspark_headrace.identity import (
     Labels,
     Origin,
@@ -57,6 +62,8 @@ class Written(WriterCommitMessage):
     Attributes:
         rows: sent; ``known`` of them the server had already.
         repeated: how many were taken for another row of the same batch.
+        turned_away: how many could not be written, and went to the stream of errors.
+        first_error: what was wrong with one of them.
         safe_rows: how many rows of a batch the server can know again; 0 when it cannot at all.
         shortest_s: for how long it does so, at the least.
     """
@@ -66,6 +73,8 @@ class Written(WriterCommitMessage):
     repeated: int = 0
     safe_rows: int = 0
     shortest_s: int = 0
+    turned_away: int = 0
+    first_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +166,7 @@ class Appender:
         self._tokens: Tokens | None = None
         self._labels: Labels | None = None
         self._targets: dict[bytes, Target] = {}
+        self._refused: dict[bytes, str] = {}  # keys that cannot be written, and why
         self._heads: dict[tuple[bytes, int], bytes] = {}
         self._trim: Final = b"".join(bulk(word.encode()) for word in job.options.trim)
         self._window: list[Request] = []
@@ -210,8 +220,10 @@ class Appender:
         """Send the rows of a batch."""
         rows = self._encoder.encode(batch)
         for target in dict.fromkeys(rows.targets):
-            if target not in self._targets:
+            if target not in self._targets and target not in self._refused:
                 self._meet(target)
+        if self._refused:
+            self._turn_away(rows)
         labels = self._labels_of(rows)
         depth, most_bytes = self._options.depth, self._options.max_bytes
         for target, body, count, label in zip(
@@ -224,11 +236,22 @@ class Appender:
                 self._flush()
         self.written.rows += len(rows.bodies)
 
+    def _turn_away(self, rows: Rows) -> None:
+        """Send rows for a key that cannot be written to the stream of errors."""
+        for number, target in enumerate(rows.targets):
+            if target in self._refused:
+                self._encoder.turn_away(rows, number, self._refused[target])
+        error_stream = self._options.error_stream.encode()
+        if error_stream not in self._targets:
+            self._meet(error_stream)
+
     def finish(self) -> Written:
         """Wait for the server's word on every row."""
         self._flush()
         if self._pipe is not None:
             self._pipe.drain()
+        self.written.turned_away = self._encoder.turned_away
+        self.written.first_error = self._encoder.first_error
         return self.written
 
     def close(self) -> None:
@@ -261,7 +284,15 @@ class Appender:
 
     def _meet(self, target: bytes) -> None:
         """Look at a stream before the first row goes there."""
-        found = self._look(target)
+        try:
+            found = self._look(target)
+        except (NotAStreamError, ServerError) as refused:
+            final = isinstance(refused, NotAStreamError) or refused.code == "NOPERM"
+            error_stream = self._options.error_stream.encode()
+            if not final or not error_stream or target == error_stream:
+                raise
+            self._refused[target] = str(refused)
+            return
         if self._labels is not None:
             if self._options.configure_idmp and not found.tracked:
                 self._configure(target, found)
@@ -366,11 +397,21 @@ def _summed(messages: Sequence[WriterCommitMessage | None]) -> Written:
         sum(message.repeated for message in done),
         min((message.safe_rows for message in done), default=0),
         min((message.shortest_s for message in done), default=0),
+        sum(message.turned_away for message in done),
+        next((message.first_error for message in done if message.first_error), ""),
     )
 
 
 def _warn(what: str, total: Written) -> None:
     """Say what was left out, and what keeps a repetition from being known again."""
+    if total.turned_away:
+        log.warning(
+            "%s: %d of %d rows could not be written, and went to the errorStream; one of them: %s",
+            what,
+            total.turned_away,
+            total.rows,
+            total.first_error,
+        )
     if total.repeated:
         log.warning(
             "%s: %d of %d rows were left out, because the value of their idColumn is that of "

@@ -56,7 +56,7 @@ pytestmark = pytest.mark.once
 
 PAIRS = Frame(fields_format="pairs")
 SCHEMA = default_schema(Frame())
-SHAPE = Shape(SCHEMA, Frame(), "null", "utf-8")
+SHAPE = Shape(SCHEMA, Frame(), "permissive", "utf-8")
 
 
 def add(client: RawClient, key: str, *ids: str) -> None:
@@ -365,7 +365,7 @@ def test_what_was_added_is_what_is_read(
         client.call("DEL", "s")
         for number, row in enumerate(rows):
             client.call("XADD", "s", f"{number + 1}-0", *[word for pair in row for word in pair])
-    shape = Shape(default_schema(PAIRS), PAIRS, "fail", "utf-8")
+    shape = Shape(default_schema(PAIRS), PAIRS, "failfast", "utf-8")
     options = read_options({"path": "s", "port": str(server.port), "fetchCount": str(count)}, READ)
     found = [
         pairs

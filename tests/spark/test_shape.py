@@ -13,8 +13,9 @@ from pyspark.sql.types import StructType
 
 from pyspark_headrace.columnar import Page
 from pyspark_headrace.errors import OptionError, ValueTrouble
+from pyspark_headrace.filling import Bad
 from pyspark_headrace.options import Frame
-from pyspark_headrace.shape import Shape, default_schema
+from pyspark_headrace.shape import PAIRS, Shape, default_schema
 
 pytestmark = pytest.mark.once
 
@@ -46,11 +47,11 @@ def rows_in(
     *,
     columnar: bool = True,
     form: str = "map",
-    bad: str = "null",
+    bad: str = "permissive",
     encoding: str = "utf-8",
 ) -> list[dict[str, object]]:
     shape = Shape(schema, Frame(fields_format=form), bad, encoding)
-    found: list[dict[str, object]] = shape.batch("s", page_of(rows, columnar)).to_pylist()
+    found: list[dict[str, object]] = shape.batch("s", page_of(rows, columnar), Bad()).to_pylist()
     return found
 
 
@@ -100,14 +101,14 @@ def test_without_ids_and_with_headers(columnar: bool) -> None:
     }
     for form, fields in others.items():
         frame = Frame(fields_format=form, include_id=False, include_headers=True)
-        shape = Shape(default_schema(frame), frame, "fail", "utf-8")
-        found = shape.batch("s", page_of(rows, columnar)).to_pylist()[1]
+        shape = Shape(default_schema(frame), frame, "failfast", "utf-8")
+        found = shape.batch("s", page_of(rows, columnar), Bad()).to_pylist()[1]
         assert [*found.values()][2:] == [fields, headers]
         assert [*found][:2] == ["key", "timestamp"]
     frame = Frame(include_headers=True)
-    bare = Shape(default_schema(frame), frame, "fail", "utf-8")
+    bare = Shape(default_schema(frame), frame, "failfast", "utf-8")
     only: list[Row] = [[(b"h:t", b"1")]] * 2
-    found = bare.batch("s", page_of(only, columnar)).to_pylist()[0]
+    found = bare.batch("s", page_of(only, columnar), Bad()).to_pylist()[0]
     assert (found["fields"], found["headers"]) == ([], [{"key": "t", "value": b"1"}])
 
 
@@ -144,7 +145,7 @@ def test_headers_beside_columns_of_ones_own(columnar: bool) -> None:
     without = rows_in(schema_of(("_rest", _MAP)), rows, columnar=columnar)[0]
     assert without["_rest"] == [("a", "1"), ("h:t", "x"), ("b", "2")]
     with pytest.raises(ValueTrouble, match="a header's name"):
-        rows_in(schema_of(("_headers", lists["_headers"])), [[(b"h:\xff", b"1")]])
+        rows_in(schema_of(("_headers", lists["_headers"])), [[(b"h:\xff", b"1")]], bad="failfast")
 
 
 @both_ways
@@ -187,7 +188,7 @@ def test_casts(columnar: bool) -> None:
         (b"n", b"2026-01-31 12:00:00.5"),
         (b"y", b"2026-01-31"),
     ]
-    found = rows_in(schema_of(*COLUMNS), [row, row], columnar=columnar, bad="fail")[1]
+    found = rows_in(schema_of(*COLUMNS), [row, row], columnar=columnar, bad="failfast")[1]
     assert found == {
         "s": "text",
         "x": b"\xff",
@@ -221,7 +222,7 @@ def test_values_that_do_not_fit(values: list[bytes]) -> None:
     if None in expected:
         wrong = values[expected.index(None)]
         with pytest.raises(ValueTrouble) as refused:
-            rows_in(schema, rows, bad="fail")
+            rows_in(schema, rows, bad="failfast")
         if b"\xff" not in values:
             number = expected.index(None)
             place = f"1700000000{number // 2:03d}-{number % 2 + 1}"
@@ -232,7 +233,7 @@ def test_values_that_do_not_fit(values: list[bytes]) -> None:
 
 def test_times_with_and_without_a_zone_side_by_side() -> None:
     rows: list[Row] = [[(b"t", b"2026-01-31T12:00:00Z")], [(b"t", b"2026-01-31 12:00:00")]]
-    found = rows_in(schema_of(("t", "timestamp")), rows, bad="fail")
+    found = rows_in(schema_of(("t", "timestamp")), rows, bad="failfast")
     noon = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
     assert [row["t"] for row in found] == [noon, noon]
 
@@ -245,19 +246,93 @@ def test_binary_values_where_text_is_wanted(columnar: bool) -> None:
         [("a", "ok")],
     ]
     with pytest.raises(ValueTrouble, match="fieldsFormat=pairs"):
-        rows_in(default_schema(Frame()), rows, columnar=columnar, bad="fail")
+        rows_in(default_schema(Frame()), rows, columnar=columnar, bad="failfast")
     found = rows_in(default_schema(Frame()), rows, columnar=columnar, encoding="latin-1")
     assert found[0]["fields"] == [("a", "ÿ")]
     with pytest.raises(ValueTrouble, match="a field name"):
-        rows_in(default_schema(Frame()), [[(b"\xff", b"1")]], columnar=columnar)
+        rows_in(default_schema(Frame()), [[(b"\xff", b"1")]], columnar=columnar, bad="failfast")
+
+
+CORRUPT = Frame(include_corrupt=True, include_headers=True)
+MALFORMED: list[Row] = [
+    [(b"a", b"1")],
+    [(b"a", b"\xff"), (b"h:t", b"1")],
+    [(b"\xfe", b"1"), (b"a", b"2")],
+    [(b"h:\xfe", b"1"), (b"a", b"3")],
+    [(b"a", b"4")],
+]
+
+
+def filled(rows: list[Row], shape: Shape, columnar: bool) -> tuple[list[dict[str, object]], Bad]:
+    bad = Bad()
+    return shape.batch("s", page_of(rows, columnar), bad).to_pylist(), bad
+
+
+def raw(row: Row) -> list[dict[str, bytes]]:
+    return [{"name": name, "value": value} for name, value in row]
+
+
+def test_an_entry_that_is_no_text_is_kept_as_it_is() -> None:
+    shape = Shape(default_schema(CORRUPT), CORRUPT, "permissive", "utf-8")
+    found, bad = filled(MALFORMED, shape, False)
+    assert [row["fields"] for row in found] == [
+        [("a", "1")],
+        [("a", None)],
+        [("a", "2")],
+        [("a", "3")],
+        [("a", "4")],
+    ]
+    assert [row["headers"] for row in found][1:4] == [[{"key": "t", "value": b"1"}], [], []]
+    assert [row["corrupt"] for row in found] == [
+        None,
+        *map(raw, MALFORMED[1:4]),
+        None,
+    ]
+    assert bad.rows == 3
+    assert bad.first.startswith("entry 1700000000000-2: a value, b'\\xff', is not UTF-8")
+
+
+def test_malformed_entries_are_left_out() -> None:
+    shape = Shape(default_schema(CORRUPT), CORRUPT, "dropmalformed", "utf-8")
+    found, bad = filled(MALFORMED, shape, False)
+    assert [row["fields"] for row in found] == [[("a", "1")], [("a", "4")]]
+    assert [row["corrupt"] for row in found] == [None, None]
+    assert bad.rows == 3
+    json_frame = Frame(fields_format="json")
+    shape = Shape(default_schema(json_frame), json_frame, "dropmalformed", "utf-8")
+    found, bad = filled(MALFORMED, shape, False)
+    assert [row["json"] for row in found] == [
+        '{"a":"1"}',
+        '{"a":{"base64":"/w=="},"h:t":"1"}',
+        '{"a":"4"}',
+    ]
+    assert bad.rows == 2
+
+
+@both_ways
+def test_numbers_that_are_none_are_malformed_too(columnar: bool) -> None:
+    rows: list[Row] = [[(b"a", text)] for text in (b"1", b"x", b"\xff", b"", b"4")]
+    schema = schema_of(("a", "long"), ("_corrupt", PAIRS.jsonValue()))
+    found, bad = filled(rows, Shape(schema, Frame(), "permissive", "utf-8"), columnar)
+    assert [row["a"] for row in found] == [1, None, None, None, 4]
+    assert [row["_corrupt"] is None for row in found] == [True, False, False, False, True]
+    assert found[2]["_corrupt"] == raw(rows[2])
+    assert bad.rows == 3
+    kept, bad = filled(rows, Shape(schema, Frame(), "dropmalformed", "utf-8"), columnar)
+    assert [row["a"] for row in kept] == [1, 4]
+    with pytest.raises(ValueTrouble, match=r"stream s, entry 1700000000000-2: field a is 'x'"):
+        filled(rows[:2], Shape(schema, Frame(), "failfast", "utf-8"), columnar)
+    fine = [rows[0], rows[4]]
+    _, bad = filled(fine, Shape(schema, Frame(), "permissive", "utf-8"), columnar)
+    assert (bad.rows, bad.first) == (0, "")
 
 
 def test_ids_of_64_bits() -> None:
     page = Page([b"18446744073709551615-18446744073709551615"], [b"a"], [[b"1"]], [])
     with pytest.raises(ValueTrouble, match="beyond the 63 bits of column _id_ms"):
-        Shape(default_schema(Frame()), Frame(), "null", "utf-8").batch("s", page)
+        Shape(default_schema(Frame()), Frame(), "permissive", "utf-8").batch("s", page, Bad())
     schema = schema_of(("_id", "string"), ("_timestamp", "timestamp"))
-    found = Shape(schema, Frame(), "null", "utf-8").batch("s", page).to_pylist()
+    found = Shape(schema, Frame(), "permissive", "utf-8").batch("s", page, Bad()).to_pylist()
     assert found == [{"_id": "18446744073709551615-18446744073709551615", "_timestamp": None}]
 
 
@@ -274,7 +349,7 @@ def test_ids_of_64_bits() -> None:
 )
 def test_schemas_that_cannot_be_filled(columns: list[tuple[str, object]], text: str) -> None:
     with pytest.raises(OptionError) as refused:
-        Shape(schema_of(*columns), Frame(), "null", "utf-8")
+        Shape(schema_of(*columns), Frame(), "permissive", "utf-8")
     assert text in str(refused.value)
 
 

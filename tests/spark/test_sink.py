@@ -268,6 +268,61 @@ def test_rows_that_cannot_be_written(
     assert server.call("EXISTS", "out") == 0
 
 
+def test_rows_that_cannot_be_written_go_to_the_stream_of_errors(
+    server: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each once, however often the batch is repeated, with what they have and why."""
+    server.call("SET", "text", "x")
+    rows: list[dict[str, Any]] = [
+        {"key": "out", "a": "1", "_iid": "1"},
+        {"key": "out", "a": None, "_iid": "2"},
+        {"key": None, "a": "3", "_iid": "3"},
+        {"key": "out", "a": "4", "_iid": None},
+        {"key": "text", "a": "5", "_iid": "5"},
+        {"key": "text", "a": "5", "_iid": "6"},
+        {"key": "out", "a": "7", "_iid": "7"},
+    ]
+    for _ in range(2):
+        written = write(server, table_of(rows), stream=None, errorStream="errors")
+        assert (written.rows, written.turned_away) == (7, 5)
+    assert entries(server) == [{"a": "1"}, {"a": "7"}]
+    found = entries(server, "errors")
+    assert [(each["_error"], each["_stream"], each.get("a")) for each in found] == [
+        ("row 1 of this partition has no field with a value; an entry needs one", "out", None),
+        ("row 2 of this partition has null in column key", "", "3"),
+        ("row 3 of this partition has null in column _iid", "out", "4"),
+        ("text is not a stream", "text", "5"),
+        ("text is not a stream", "text", "5"),
+    ]
+    assert server.call("GET", "text") == b"x"
+    sink = sink_for(server, table_of(rows), stream=None, errorStream="errors")
+    with caplog.at_level(logging.WARNING):
+        sink.commit([written], 0)
+    assert "5 of 7 rows could not be written, and went to the errorStream" in caplog.text
+
+
+def test_pairs_without_a_name_go_to_the_stream_of_errors(redis_server: Process) -> None:
+    """On a server without IDMP too; and a stream of errors that is none is an error."""
+    pair = pa.list_(pa.struct([("name", pa.binary()), ("value", pa.binary())]))
+    rows: list[dict[str, Any]] = [
+        {"pairs": [(b"a", b"1")]},
+        {"pairs": [(None, b"2")]},
+        {"pairs": []},
+    ]
+    table = table_of(rows, pairs=pair)
+    write(redis_server, table, errorStream="errors")
+    assert entries(redis_server) == [{"a": "1"}]
+    assert [each["_error"][:35] for each in entries(redis_server, "errors")] == [
+        "row 1 of this partition has a null ",
+        "row 2 of this partition has no fiel",
+    ]
+    redis_server.call("SET", "text", "x")
+    with pytest.raises(HeadraceError, match="text is not a stream"):
+        write(redis_server, table, errorStream="text")
+    with pytest.raises(OptionError, match="errorStream names the stream that is written to"):
+        sink_for(redis_server, table, errorStream="out")
+
+
 @pytest.mark.parametrize(
     ("columns", "options", "text"),
     [

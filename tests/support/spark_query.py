@@ -16,7 +16,7 @@ from pyspark_headrace.shape import Shape, default_schema
 from support.client import RawClient
 from support.process import Process
 
-SHAPE = Shape(default_schema(Frame()), Frame(), "null", "utf-8")
+SHAPE = Shape(default_schema(Frame()), Frame(), "permissive", "utf-8")
 
 
 class Query:
