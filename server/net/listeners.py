@@ -14,7 +14,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from headrace.server.config.config import Config
 from headrace.server.net.encryption import NOT_UPDATED, Encryption
@@ -130,7 +130,7 @@ class Listeners:
             await self._open_unix(config.unixsocket, config.unixsocketperm)
         if config.aa_region_id:
             await self._open_region_port()
-        if not self.awaited() and self._unix_server is None:
+        if not self.awaited():
             raise OSError("Configured to not listen anywhere, exiting.")
         config.on_change["port"] = self._change_port
         config.on_change["tls-port"] = self._change_tls_port
@@ -153,8 +153,10 @@ class Listeners:
         found: list[tuple[int, Callable[[], asyncio.Protocol]]] = []
         for port in (self._plain, self._encrypted):
             found += [(each.fileno(), port.connect) for each in port.sockets]
-        if self._unix_server is not None:
-            found += [(each.fileno(), self._connect) for each in self._unix_server.sockets]
+        # Any, because its sockets are a tuple of asyncio's server and a list of uvloop's.
+        unix_server: Any = self._unix_server
+        if unix_server is not None:
+            found += [(each.fileno(), self._connect) for each in unix_server.sockets]
         return found
 
     async def _open_region_port(self) -> None:
