@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from support.judges import JUDGES
-from support.process import Process, RedisProcess, ServerProcess
+from support.process import Process, RedisProcess, ServerProcess, claim_port
 from support.redis_suite import expected
 from support.redis_suite.units import BETWEEN, FAILED, IGNORED, PASSED, SETTINGS, Outcome, run
 
@@ -66,21 +67,43 @@ def compare(unit: str, ours: list[Outcome], real: list[Outcome]) -> Comparison:
     )
 
 
-def both(suite: Path, unit: str, judge: str, options: list[str]) -> Comparison:
+def both(suite: Path, unit: str, judge: str, options: list[str], tls: bool) -> Comparison:
     """Run a unit on both servers at once."""
+    our_port, our_claim = claim_port()
+    real_port, real_claim = claim_port()
+
+    def encrypted(port: int) -> list[str]:
+        return ["--tls-port", str(port), *_certificates(suite)] if tls else []
 
     def our_server() -> Process:
         return ServerProcess(
-            *SETTINGS, "--enable-debug-command", "yes", debug=False, check_log=False
+            *(*SETTINGS, "--enable-debug-command", "yes", *encrypted(our_port)),
+            debug=False,
+            check_log=False,
         )
 
     def real_server() -> Process:
-        return RedisProcess(*SETTINGS, program=judge)
+        return RedisProcess(*SETTINGS, *encrypted(real_port), program=judge)
 
-    with ThreadPoolExecutor(2) as threads:
-        ours = threads.submit(run, suite, our_server, unit, options)
-        real = threads.submit(run, suite, real_server, unit, options)
+    if tls:
+        options = ["--tls", *options]
+    with our_claim, real_claim, ThreadPoolExecutor(2) as threads:
+        ours = threads.submit(run, suite, our_server, unit, options, our_port * tls)
+        real = threads.submit(run, suite, real_server, unit, options, real_port * tls)
         return compare(unit, ours.result(), real.result())
+
+
+def _certificates(suite: Path) -> list[str]:
+    """Options of a server with the certificates that the suite makes for itself."""
+    folder = suite / "tests" / "tls"
+    if not (folder / "redis.dh").exists():
+        subprocess.run(["sh", "utils/gen-test-certs.sh"], cwd=suite, check=True, timeout=300)
+    return [
+        *("--tls-cert-file", str(folder / "server.crt")),
+        *("--tls-key-file", str(folder / "server.key")),
+        *("--tls-ca-cert-file", str(folder / "ca.crt")),
+        *("--tls-dh-params-file", str(folder / "redis.dh")),
+    ]
 
 
 def _short(reason: str, whole: bool) -> str:
@@ -95,6 +118,9 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], help="this test, /REGEXP or all")
     parser.add_argument("--judge", default="redis-8.0", help="the real server: a name, or its path")
     parser.add_argument("--suite", type=Path, required=True, help="the folder of Redis's sources")
+    parser.add_argument(
+        "--tls", action="store_true", help="over encrypted connections; Tcl needs its package tls"
+    )
     parser.add_argument("--whole", action="store_true", help="print reasons in full length")
     words = parser.parse_args()
     if shutil.which("tclsh") is None:
@@ -106,7 +132,7 @@ def main() -> int:
     unforeseen = 0
     for unit in words.units:
         begun = time.monotonic()
-        found = both(words.suite.resolve(), unit, judge, options)
+        found = both(words.suite.resolve(), unit, judge, options, words.tls)
         unforeseen += len(found.missed)
         print(
             f"{unit}: ours passes {found.ours}, the real one {found.real}; "

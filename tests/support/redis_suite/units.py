@@ -109,9 +109,9 @@ def _quoted(data: bytes) -> bytes:
     return b"".join(b"%c" % byte if byte in _PLAIN else b"\\u%04x" % byte for byte in data)
 
 
-def _once(suite: Path, server: Process, unit: str, options: list[str]) -> Iterator[Outcome]:
+def _once(suite: Path, port: int, unit: str, options: list[str]) -> Iterator[Outcome]:
     """What becomes of the tests of a unit. Raises: _Hangs."""
-    client = _Client(suite, server.port, options)
+    client = _Client(suite, port, options)
     begun = ""
     try:
         for status, text in client.run(b"go_on_with tests/%b.tcl" % unit.encode()):
@@ -131,7 +131,13 @@ def _once(suite: Path, server: Process, unit: str, options: list[str]) -> Iterat
         client.end()
 
 
-def run(suite: Path, server: Callable[[], Process], unit: str, options: list[str]) -> list[Outcome]:
+def run(
+    suite: Path,
+    server: Callable[[], Process],
+    unit: str,
+    options: list[str],
+    tls_port: int = 0,
+) -> list[Outcome]:
     """Run a unit.
 
     Args:
@@ -139,6 +145,7 @@ def run(suite: Path, server: Callable[[], Process], unit: str, options: list[str
         server: starts the server under test; a test that hangs is left out on a new one.
         unit: its name, as ``unit/type/list``.
         options: more words for the client, as ``--only NAME``.
+        tls_port: where the server awaits encrypted connections, if these are to be used.
     """
     hung: list[Outcome] = []
     while True:
@@ -146,7 +153,7 @@ def run(suite: Path, server: Callable[[], Process], unit: str, options: list[str
         outcomes: list[Outcome] = []
         with server() as process:
             try:
-                outcomes.extend(_once(suite, process, unit, [*options, *skipped]))
+                outcomes.extend(_once(suite, tls_port or process.port, unit, [*options, *skipped]))
                 return hung + outcomes
             except _Hangs as found:
                 if found.test:
