@@ -32,7 +32,6 @@ from headrace.compat.parameters import (
     YesNo,
 )
 
-NO_CLUSTER: Final = "cluster mode is not supported"
 NO_PRELOADING: Final = "a file to load at the start is not supported"
 
 # Directives of Redis that are no parameters. Each is refused with the reason given, because
@@ -86,23 +85,16 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
         ),
     ),
     (
-        "Cluster mode is refused, so nothing of it runs.",
+        "A cluster here has one node, which has all slots and nobody to speak to.",
         (
             YesNo("cluster-bus-port-protected-mode", False),
             YesNo("cluster-require-full-coverage", True),
             YesNo("cluster-replica-no-failover", False, alias="cluster-slave-no-failover"),
-            YesNo("cluster-enabled", False, flags=IMMUTABLE, unsupported=NO_CLUSTER),
             YesNo("cluster-allow-reads-when-down", False),
             YesNo("tls-cluster", False),
             YesNo("cluster-allow-pubsubshard-when-down", True),
             YesNo("cluster-allow-replica-migration", True),
-            Text("cluster-announce-ip"),
-            Text("cluster-config-file", b"nodes.conf", flags=IMMUTABLE),
-            Text("cluster-announce-hostname"),
             Text("cluster-announce-human-nodename"),
-            Choice(
-                "cluster-preferred-endpoint-type", b"ip", (b"ip", b"hostname", b"unknown-endpoint")
-            ),
             Integer(
                 "cluster-replica-validity-factor",
                 10,
@@ -111,10 +103,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
                 alias="cluster-slave-validity-factor",
             ),
             Integer("cluster-migration-barrier", 1, 0, INT_MAX),
-            Integer("cluster-port", 0, 0, 65535, flags=IMMUTABLE),
-            Integer("cluster-announce-bus-port", 0, 0, 65535),
-            Integer("cluster-announce-port", 0, 0, 65535),
-            Integer("cluster-announce-tls-port", 0, 0, 65535),
             Integer("cluster-node-timeout", 15000, 0, LONG_MAX),
             Integer("cluster-ping-interval", 0, 0, LONG_MAX, flags=HIDDEN),
             Memory("cluster-link-sendbuf-limit", 0, 0, ULONG_MAX),

@@ -242,6 +242,19 @@ DB_OUT_OF_RANGE: Final = b"ERR DB index is out of range"
 INVALID_FIRST_DB: Final = b"ERR invalid first DB index"
 INVALID_SECOND_DB: Final = b"ERR invalid second DB index"
 NO_CLUSTER_SUPPORT: Final = b"ERR This instance has cluster support disabled"
+CROSS_SLOT: Final = b"CROSSSLOT Keys in request don't hash to the same slot"
+SELECT_IN_CLUSTER: Final = b"ERR SELECT is not allowed in cluster mode"
+MOVE_IN_CLUSTER: Final = b"ERR MOVE is not allowed in cluster mode"
+SWAPDB_IN_CLUSTER: Final = b"ERR SWAPDB is not allowed in cluster mode"
+REPLICAOF_IN_CLUSTER: Final = b"ERR REPLICAOF not allowed in cluster mode."
+SORT_BY_IN_CLUSTER: Final = (
+    b"ERR BY option of SORT denied in Cluster mode when keys formed by the pattern may be in "
+    b"different slots."
+)
+SORT_GET_IN_CLUSTER: Final = (
+    b"ERR GET option of SORT denied in Cluster mode when keys formed by the pattern may be in "
+    b"different slots."
+)
 NO_MODULE_COMMAND: Final = (
     b'ERR MODULE command not allowed. If the enable-module-command option is set to "local", you '
     b"can run it from a local connection, otherwise you need to set this option in the "

@@ -11,6 +11,13 @@ BAD_ARGUMENT: Final = b"ERR Lua redis lib command arguments must be strings or i
 UNKNOWN_COMMAND: Final = b"ERR Unknown Redis command called from script"
 WRONG_ARITY: Final = b"ERR Wrong number of args calling Redis command from script"
 NOT_FROM_SCRIPT: Final = b"ERR This Redis command is not allowed from script"
+CALL_CROSSES_SLOTS: Final = (
+    b"ERR Command '%b' in script attempted to access keys that don't hash to the same slot"
+)
+SCRIPT_CROSSES_SLOTS: Final = (
+    b"ERR Script attempted to access keys that do not hash to the same slot"
+)
+NOT_ON_CLUSTER: Final = b"ERR Can not run script on cluster, 'no-cluster' flag is set."
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 LOG_NEEDS_TWO: Final = b"ERR redis.log() requires two arguments or more."
 LOG_NEEDS_LEVEL: Final = b"ERR First argument must be a number (log level)."

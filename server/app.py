@@ -289,6 +289,18 @@ def settle_heap() -> None:
     gc.set_threshold(10_000, 10, 1_000_000)
 
 
+def join_cluster(server: Server) -> bool:
+    """Be the one node of a cluster; False where the file of that node stands in the way."""
+    from headrace.server.cluster.node_file import NodeFileError, open_node  # late: it is rare
+
+    try:
+        server.cluster = open_node(server.config)
+    except NodeFileError as error:
+        log.critical("%s", error)
+        return False
+    return True
+
+
 def run(config: Config) -> int:
     """Serve until somebody stops it; the exit code of the process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -298,6 +310,8 @@ def run(config: Config) -> int:
         load_users(app.server)
     except UsersError as error:
         log.critical("Aborting startup because of ACL errors: %s", error)
+        return 1
+    if config.cluster_enabled and not join_cluster(app.server):
         return 1
     log.info(
         "Headrace %s (Redis %s), %s build, Python %s, pid %d, port %d",

@@ -17,6 +17,7 @@ LENGTHY_AT_WORK: Final = 1 << 8  # a request is being run in slices, and some ha
 
 REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has told others: AASTART
 HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of no moment
+STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: CROSSSLOT
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
 
 

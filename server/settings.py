@@ -10,7 +10,7 @@ from typing import Final
 
 from headrace.server.clients.rights import settle_all
 from headrace.server.config.config import Config
-from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS
+from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
@@ -53,10 +53,12 @@ class Settings:
         hooks["lazyfree-lazy-expire"] = self.take_lazy_expiry
         hooks["aa-xadd-id-mode"] = self.take_id_mode
         hooks["aa-peers"] = self.take_peers
+        hooks["cluster-strict-slots"] = self.take_strictness
         self.take_sorted_set_limits()
         self.take_id_mode()
         self.take_peers()
         self.take_events()
+        self.take_strictness()
         self.take_hash_limits()
         self.take_lazy_expiry()
         self.take_memory_limit()
@@ -69,6 +71,13 @@ class Settings:
     def take_events(self) -> str | None:
         """Publish the events that ``notify-keyspace-events`` asks for."""
         self._server.key_events.ask_for(self._config.notify_keyspace_events)
+        return None
+
+    def take_strictness(self) -> str | None:
+        """Refuse requests whose keys are of several slots, as ``cluster-strict-slots`` says."""
+        config = self._config
+        strict = config.cluster_enabled and config.cluster_strict_slots
+        self._server.gate.set(STRICT_SLOTS, strict)
         return None
 
     def take_lazy_expiry(self) -> str | None:

@@ -16,6 +16,7 @@ from headrace.server.changes.watching import Watches
 from headrace.server.clients.clients import Clients
 from headrace.server.clients.session import CLOSING, Session
 from headrace.server.clock import Clock
+from headrace.server.cluster.node import ClusterNode
 from headrace.server.config.config import Config
 from headrace.server.data import Data
 from headrace.server.gate import MONITORED, Gate
@@ -116,6 +117,7 @@ class Server:
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
         neighbours: what it has to do with other regions; None where it is no region.
+        cluster: the node that it is of a cluster; None without ``cluster-enabled``.
         scripting: its scripts; None before the first one.
         make_scripting: makes ready what runs them; None where requests are not run.
         stopping: nothing more is run.
@@ -127,7 +129,7 @@ class Server:
         self.clock: Final = Clock() if clock is None else clock
         self.gate: Final = Gate()
         limits = NodeLimits(config.stream_node_max_bytes, config.stream_node_max_entries)
-        databases = 1 if config.aa_region_id else config.databases
+        databases = 1 if config.aa_region_id or config.cluster_enabled else config.databases
         self.data: Final = Data(databases, limits)
         if config.aa_region_id:
             self.data.become_region(config.aa_region_id, config.aa_database)
@@ -141,12 +143,17 @@ class Server:
         self.key_events: Final = KeyEvents(self.changes, self.clients.pubsub)
         self.statistics: Final = Statistics(self.clock)
         self.neighbours: Neighbours | None = None
+        self.cluster: ClusterNode | None = None
         self.scripting: Scripting | None = None
         self.make_scripting: Callable[[], Scripting] | None = None
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
         self.replication_id = os.urandom(20).hex().encode()
+
+    def mode(self) -> bytes:
+        """What kind of server this is, in Redis's words."""
+        return b"standalone" if self.cluster is None else b"cluster"
 
     def libraries(self) -> list[bytes]:
         """The libraries of functions, as they were loaded."""

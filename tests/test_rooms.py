@@ -49,7 +49,7 @@ ROOMS: dict[str, list[str]] = {
         *("rdb", "forms", "snapshot", "aof", "source", "check", "owner", "key_file"),
     ],
     "server": [
-        *("build", "clock", "log", "gate", "acl", "config", "process"),
+        *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
         *("statistics", "waiting", "clients", "changes", "host", "data", "state"),
         *("durability", "dispatch", "settings", "scripting", "regions", "loading", "info"),
         *("commands",),

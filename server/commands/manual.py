@@ -49,7 +49,7 @@ NOT_YET: Final = "not there yet"
 REMARKS: Final[dict[str, str]] = {
     "client|caching": "refused: tracking is not there",
     "client|tracking": "OFF alone: tracking is not there",
-    "cluster": "answers that cluster support is disabled, as Redis does without a cluster",
+    "cluster": "with `cluster-enabled yes`: of a cluster of one node",
     "module|load": "refused",
     "module|loadex": "refused",
     "module|unload": "refused",

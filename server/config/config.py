@@ -145,6 +145,16 @@ class Config:
     aa_relay_after_ms: int
     aa_join_lag_ms: int
     aa_max_lag_ms: int
+    cluster_enabled: bool
+    cluster_strict_slots: bool
+    cluster_config_file: bytes
+    cluster_announce_ip: bytes
+    cluster_announce_hostname: bytes
+    cluster_preferred_endpoint_type: bytes
+    cluster_announce_port: int
+    cluster_announce_tls_port: int
+    cluster_announce_bus_port: int
+    cluster_port: int
     notify_keyspace_events: int
     slowlog_log_slower_than: int
     slowlog_max_len: int

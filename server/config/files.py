@@ -256,11 +256,14 @@ class Loader:
             raise ConfigError("", 0, b"", reason) from None
 
     def _check_regions(self) -> None:
-        """Refuse what a region cannot have; it has one database, whatever `databases` says."""
+        """Refuse what a region cannot have.
+
+        It has one database, whatever `databases` says, as the node of a cluster has.
+        """
         refusal = self.config.contradiction()
         if refusal is not None:
             raise ConfigError("", 0, b"", refusal[1])
-        if self.config.aa_region_id:
+        if self.config.aa_region_id or self.config.cluster_enabled:
             self.config.overrule(BY_NAME[b"databases"], 1)
 
 

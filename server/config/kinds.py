@@ -9,6 +9,7 @@ from typing import Final
 from headrace.compat.parameters import (
     BadValue,
     Parameter,
+    Text,
     loose_integer,
     memory_size,
     memory_text,
@@ -32,6 +33,9 @@ PERCENTILES_OUT_OF_RANGE: Final = (
 BAD_PEERS: Final = "Peers are given as '<region> <host> <port>', separated by commas"
 BAD_PEER_REGION: Final = f"The number of a region is 1 to {REGION_MAX}"
 PEER_TWICE: Final = "A region stands twice among the peers"
+BAD_HOST_NAME: Final = "Hostnames may only contain alphanumeric characters, hyphens or dots"
+HOST_NAME_MAX_BYTES: Final = 256
+ADDRESS_MAX_BYTES: Final = 46
 BAD_EVENT_CLASS: Final = "Invalid event class character. Use 'Ag$lshzxeKEtmdnocaSTIV'."
 
 SavePoints = list[tuple[int, int]]
@@ -96,6 +100,30 @@ class Bind(Parameter):
     def range_text(self) -> str:
         """The form of the words."""
         return "up to 16 addresses; `*` and `-::*` mean all; a leading `-` lets one be missing"
+
+
+class HostName(Text):
+    """The name of a machine, or nothing."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is too long, or cannot be a name."""
+        word = words[0]
+        if len(word) >= HOST_NAME_MAX_BYTES:
+            raise BadValue(f"Hostnames must be less than {HOST_NAME_MAX_BYTES} characters")
+        if word and not (word.replace(b"-", b"").replace(b".", b"") or b"0").isalnum():
+            raise BadValue(BAD_HOST_NAME)
+        return word
+
+
+class Address(Text):
+    """The address of a machine, or nothing: only its length is checked."""
+
+    def parse(self, words: list[bytes], current: object) -> object:
+        """Raises BadValue for what is too long."""
+        if len(words[0]) >= ADDRESS_MAX_BYTES:
+            reason = f"Hostnames for {self.name} must be less than {ADDRESS_MAX_BYTES} characters"
+            raise BadValue(reason)
+        return words[0]
 
 
 class OutputLimit:

@@ -36,8 +36,10 @@ from headrace.compat.parameters import (
     YesNo,
 )
 from headrace.server.config.kinds import (
+    Address,
     Bind,
     Directory,
+    HostName,
     KeyspaceEvents,
     OutputLimit,
     OutputLimits,
@@ -760,6 +762,66 @@ REGIONS: Final[tuple[Parameter, ...]] = (
     ),
 )
 
+CLUSTER: Final[tuple[Parameter, ...]] = (
+    YesNo(
+        "cluster-enabled",
+        False,
+        flags=IMMUTABLE,
+        doc="Answer as a cluster of one node, which owns all slots, so that clients for clusters "
+        "start. There is database 0 only.",
+    ),
+    YesNo(
+        "cluster-strict-slots",
+        False,
+        doc="In such a cluster, refuse what a cluster of several nodes would: requests and scripts "
+        "whose keys are of several slots.",
+    ),
+    Text(
+        "cluster-config-file",
+        b"nodes.conf",
+        flags=IMMUTABLE,
+        may_be_empty=False,
+        doc="File in `dir` that keeps the ID of the node.",
+    ),
+    Address(
+        "cluster-announce-ip",
+        doc="Address of the node, as clients are told it; without it they are told the one to "
+        "which they have come.",
+    ),
+    HostName("cluster-announce-hostname", doc="Host name of the node, as clients are told it."),
+    Choice(
+        "cluster-preferred-endpoint-type",
+        b"ip",
+        (b"ip", b"hostname", b"unknown-endpoint"),
+        doc="Which of the two clients are to use, or that they have to know it themselves.",
+    ),
+    Integer(
+        "cluster-announce-port", 0, 0, 65535, doc="Port that clients are told; 0 is `port` itself."
+    ),
+    Integer(
+        "cluster-announce-tls-port",
+        0,
+        0,
+        65535,
+        doc="Port that clients are told for TLS; 0 is none.",
+    ),
+    Integer(
+        "cluster-announce-bus-port",
+        0,
+        0,
+        65535,
+        doc="Port that is shown for other nodes; 0 is `cluster-port`.",
+    ),
+    Integer(
+        "cluster-port",
+        0,
+        0,
+        65535,
+        flags=IMMUTABLE,
+        doc="The same; 0 is `port` and 10000. Nobody listens there.",
+    ),
+)
+
 SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Network", NETWORK),
     ("Encryption", TLS),
@@ -768,6 +830,7 @@ SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Streams", STREAMS),
     ("Collections", COLLECTIONS),
     ("Regions", REGIONS),
+    ("Cluster", CLUSTER),
     ("Logs, events and measurements", WATCHING),
     ("Process", PROCESS),
 ]

@@ -41,6 +41,7 @@ from headrace.server.dispatch.rows import (
     WRITE,
     Command,
 )
+from headrace.server.dispatch.slot_checks import crosses_slots
 from headrace.server.gate import (
     LOADING_DATA,
     MEMORY_LIMITED,
@@ -50,6 +51,7 @@ from headrace.server.gate import (
     REGION_REFUSES,
     SAVE_FAILED,
     SCRIPT_AT_WORK,
+    STRICT_SLOTS,
     WRITES_REFUSED,
 )
 from headrace.server.state import Server
@@ -176,6 +178,8 @@ def admit(
         line = b""
         if server.gate.reasons & SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
             line = server.gate.busy
+        elif server.gate.reasons & STRICT_SLOTS and crosses_slots(session, row, argv):
+            line = errors.CROSS_SLOT
         line = line or refusal_of(dispatcher, session, row, argv)
         if line:
             return refuse(server, session, row, argv, line)
@@ -220,7 +224,8 @@ def refuse(
     if named is not None and named.name == b"exec":
         session.drop_transaction()
         server.watches.unwatch(session)
-        line = errors.exec_refused(line)
+        if line != errors.CROSS_SLOT:
+            line = errors.exec_refused(line)
         if server.clients.monitors:  # they were shown MULTI
             server.clients.feed_monitors(session, argv, server.clock.now_ns)
     server.statistics.counters.count_error(line)

@@ -41,13 +41,17 @@ def has_keys(row: Command) -> bool:
     return row.find_keys is not None or any(_NOT_KEY not in spec.flags for spec in row.keys)
 
 
-def key_positions(row: Command, argv: list[bytes]) -> list[int]:
-    """The indexes in ``argv`` of a request's keys; empty where there are none."""
+def key_positions(row: Command, argv: list[bytes], with_channels: bool = False) -> list[int]:
+    """The indexes in ``argv`` of a request's keys; empty where there are none.
+
+    Args:
+        with_channels: those of channels that belong to slots as keys do, too.
+    """
     if row.find_keys is not None:
         return row.find_keys(argv)
     positions: list[int] = []
     for spec in row.keys:
-        if _NOT_KEY in spec.flags:
+        if _NOT_KEY in spec.flags and not with_channels:
             continue
         found = _positions_of(spec, argv)
         if found is None:

@@ -72,7 +72,7 @@ def server_section(call: Call) -> Lines:
         b"redis_git_sha1:00000000",
         b"redis_git_dirty:0",
         b"redis_build_id:0",
-        b"redis_mode:standalone",
+        b"redis_mode:" + call.server.mode(),
         b"headrace_version:" + VERSION.encode(),
         b"headrace_build:" + build_kind().encode(),
         b"headrace_python:" + PYTHON_VERSION.encode(),
@@ -376,8 +376,8 @@ def latency_statistics(call: Call) -> Lines:
 
 
 def cluster(call: Call) -> Lines:
-    """Section ``cluster``: there is none."""
-    return [b"cluster_enabled:0"]
+    """Section ``cluster``."""
+    return [b"cluster_enabled:%d" % (call.server.cluster is not None)]
 
 
 def keyspace(call: Call) -> Lines:

@@ -22,7 +22,8 @@ from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
 from headrace.server.dispatch.permission import denial_of, refused_line
 from headrace.server.dispatch.rows import NOSCRIPT, SCRIPT_RUNNER, WRITE, Command
-from headrace.server.gate import MONITORED
+from headrace.server.dispatch.slot_checks import NO_SLOT, SEVERAL_SLOTS, slot_of_request
+from headrace.server.gate import MONITORED, STRICT_SLOTS
 from headrace.server.scripting.arguments import number_of, spelled, whole
 from headrace.server.scripting.busy import Run
 from headrace.server.scripting.errors import LibraryError, ScriptError
@@ -46,11 +47,13 @@ class Rights:
     Attributes:
         writes: it may call commands that write.
         grows: it may call commands that are refused when memory is short.
+        roams: its calls may be for keys of several slots.
     """
 
-    def __init__(self, writes: bool, grows: bool) -> None:
+    def __init__(self, writes: bool, grows: bool, roams: bool) -> None:
         self.writes: Final = writes
         self.grows: Final = grows
+        self.roams: Final = roams
 
 
 class ScriptCalls:
@@ -70,7 +73,7 @@ class ScriptCalls:
         self.session.address = b"lua"
         self._call: Final = Call(server, dispatcher.durability, self.session)
         self._call.may_block = False
-        self._rights = Rights(True, True)
+        self._rights = Rights(True, True, True)
         self._recorded = True
         self._rows: Final[dict[bytes, Command]] = {}
         self.builders: Builders | None = None
@@ -78,6 +81,7 @@ class ScriptCalls:
         self._caller: Session = self.session
         self._written_bytes = 0  # in a region: by the current script and the transaction it is in
         self.memory: Final = Memory()
+        self._slot = NO_SLOT  # of the keys of the current script, where that is looked at
 
     def begin(self, caller: Call, rights: Rights, run: Run) -> None:
         """Have the next calls be those of a script that this call runs."""
@@ -98,6 +102,9 @@ class ScriptCalls:
         self._script = run
         transaction = caller.session.transaction
         self._written_bytes = 0 if transaction is None else transaction.size_bytes
+        self._slot = NO_SLOT
+        if self._server.gate.reasons & STRICT_SLOTS and isinstance(caller.row, Command):
+            self._slot = slot_of_request(caller.row, caller.argv)
 
     # What scripts call. A call raises ScriptError, and nothing else.
 
@@ -172,11 +179,23 @@ class ScriptCalls:
             line = refusal_of(self._dispatcher, self.session, row, argv)
             if line and not (line == OUT_OF_MEMORY and self._may_grow()):
                 raise self._refused(row, line)
+            if server.gate.reasons & STRICT_SLOTS:
+                self._check_slots(row, argv)
         if flags & WRITE:
             if server.data.region is not None:
                 self._note_size(row, argv)
             if self._script is not None:
                 self._script.wrote = True
+
+    def _check_slots(self, row: Command, argv: list[bytes]) -> None:
+        """Refuse a call for keys of several slots, or of another one than those before."""
+        slot = slot_of_request(row, argv)
+        if slot == SEVERAL_SLOTS:
+            raise self._refused(row, errors.CALL_CROSSES_SLOTS % row.name)
+        if slot != NO_SLOT and not self._rights.roams:
+            if self._slot not in (NO_SLOT, slot):
+                raise self._refused(row, errors.SCRIPT_CROSSES_SLOTS)
+            self._slot = slot
 
     def _may_grow(self) -> bool:
         """Whether a call may take memory that is short: one that has written goes on to its end."""

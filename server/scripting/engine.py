@@ -20,7 +20,14 @@ from headrace.server.scripting.libraries import (
     library_name,
     made_library,
 )
-from headrace.server.scripting.shebang import ALLOW_OOM, COMPATIBLE, NO_WRITES, split_shebang
+from headrace.server.scripting.shebang import (
+    ALLOW_CROSS_SLOT,
+    ALLOW_OOM,
+    COMPATIBLE,
+    NO_CLUSTER,
+    NO_WRITES,
+    split_shebang,
+)
 from headrace.server.scripting.values import reply_of
 from headrace.server.state import ScriptFigures, Scripting
 
@@ -186,10 +193,13 @@ class ScriptEngine(Scripting):
         if read_only and not flags & (NO_WRITES | COMPATIBLE):
             raise CommandError(errors.WRITES_IN_READ_ONLY)
         server = self._server
+        if flags & NO_CLUSTER and server.cluster is not None:
+            raise CommandError(errors.NOT_ON_CLUSTER)
         if not flags & (COMPATIBLE | ALLOW_OOM | NO_WRITES) and self._is_out_of_memory():
             raise CommandError(errors.NO_ROOM_TO_RUN)
         grows = bool(flags & ALLOW_OOM) or not server.gate.reasons & MEMORY_LIMITED
-        return Rights(not read_only and not flags & NO_WRITES, grows)
+        roams = bool(flags & (COMPATIBLE | ALLOW_CROSS_SLOT))
+        return Rights(not read_only and not flags & NO_WRITES, grows, roams)
 
     def _is_out_of_memory(self) -> bool:
         server = self._server

@@ -101,6 +101,17 @@ def test_client_from_npm(
     )
 
 
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_clients_of_a_cluster(protocol: int, node_modules: Path) -> None:
+    with ServerProcess("--cluster-enabled", "yes", "--cluster-strict-slots", "yes") as server:
+        run(
+            "cluster.js",
+            node_modules,
+            HEADRACE_PORT=str(server.port),
+            HEADRACE_PROTOCOL=str(protocol),
+        )
+
+
 @pytest.mark.parametrize(("script", "protocol"), [("node_redis.js", 3), ("ioredis.js", 2)])
 def test_encrypted(
     script: str, protocol: int, node_modules: Path, certificates: Certificates

@@ -11,6 +11,7 @@ from headrace.compat.errors import (
     DB_OUT_OF_RANGE,
     HELLO_NEEDS_AUTH,
     NO_SUCH_PROTOCOL,
+    SELECT_IN_CLUSTER,
     SYNTAX,
     WRONG_PASSWORD,
     CommandError,
@@ -158,7 +159,7 @@ def hello(call: Call) -> object:
             (b"version", REDIS_VERSION.encode()),
             (b"proto", 3 if session.resp3 else 2),
             (b"id", session.id),
-            (b"mode", b"standalone"),
+            (b"mode", call.server.mode()),
             (b"role", b"master"),
             (b"modules", []),
         ]
@@ -189,6 +190,8 @@ def _hello_options(argv: list[bytes]) -> tuple[tuple[bytes, bytes] | None, bytes
 def select(call: Call) -> object:
     """Reply: OK."""
     index = Args(call.argv).int32()
+    if index and call.server.cluster is not None:
+        raise CommandError(SELECT_IN_CLUSTER)
     if not 0 <= index < len(call.server.data.dbs):
         raise CommandError(DB_OUT_OF_RANGE)
     call.session.db = call.server.data.dbs[index]

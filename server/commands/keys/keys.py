@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.compat.errors import (
     DB_OUT_OF_RANGE,
+    MOVE_IN_CLUSTER,
     NO_FREQUENCY,
     NO_IDLE_TIME,
     NO_SUCH_KEY,
@@ -270,6 +271,8 @@ def copy(call: Call) -> object:
 )
 def move(call: Call) -> object:
     """Reply: 1, or 0 when the key is missing here or there already."""
+    if call.server.cluster is not None:
+        raise CommandError(MOVE_IN_CLUSTER)
     key = call.argv[1]
     db = _database(call, Args(call.argv, 2).int32())
     if db is call.db:

@@ -7,6 +7,7 @@ from headrace.compat.errors import (
     MONITOR_IN_MULTI,
     NO_REPLICATION,
     NO_SHUTDOWN,
+    REPLICAOF_IN_CLUSTER,
     SHUTDOWN_FAILED,
     SYNTAX,
     CommandError,
@@ -78,6 +79,8 @@ def replicaof(call: Call) -> object:
 
     Raises: any host and port, because there is no replication.
     """
+    if call.server.cluster is not None:
+        raise CommandError(REPLICAOF_IN_CLUSTER)
     host, port = call.argv[1], call.argv[2]
     if host.lower() == b"no" and port.lower() == b"one":
         return OK

@@ -1,13 +1,16 @@
-"""The commands of cluster mode: there is no cluster, and each says so as Redis without one does.
+"""The commands of clusters. The server is the one node of its own, or of none.
 
-Clients and proxies ask to find out what they talk to; "unknown command" would say less.
+Without ``cluster-enabled`` each says, as Redis does, that there is no cluster. Clients and proxies
+ask to find out what they talk to; "unknown command" would say less.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Final
 
 from headrace.compat.errors import NO_CLUSTER_SUPPORT, CommandError
+from headrace.protocol.replies import OK
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import (
     ADMIN,
@@ -25,16 +28,32 @@ _FOR_ADMINS: Final = ADMIN | LOADING | STALE
 _CHANGES: Final = ADMIN | NO_ASYNC_LOADING | STALE
 _UNSURE: Final = ("nondeterministic_output",)
 _OF_ALL: Final = ("nondeterministic_output", "request_policy:all_shards")
+_ANSWERS: Final = "headrace.server.commands.server.cluster_answers"
 
 
-def no_cluster(call: Call) -> object:
-    """Raises: the error of a Redis whose cluster mode is off."""
-    raise CommandError(NO_CLUSTER_SUPPORT)
+def accept(call: Call) -> object:
+    """Reply: OK, because no request is sent to another node.
+
+    Raises: the error of a Redis whose cluster mode is off.
+    """
+    if call.server.cluster is None:
+        raise CommandError(NO_CLUSTER_SUPPORT)
+    return OK
 
 
-command("ASKING", arity=1, flags=FAST, acl=("connection",))(no_cluster)
-command("READONLY", arity=1, flags=FAST | _ASKS, acl=("connection",))(no_cluster)
-command("READWRITE", arity=1, flags=FAST | _ASKS, acl=("connection",))(no_cluster)
+def answer(call: Call) -> object:
+    """What the node answers. Raises: as ``accept``."""
+    node = call.server.cluster
+    if node is None:
+        raise CommandError(NO_CLUSTER_SUPPORT)
+    answers = importlib.import_module(_ANSWERS)  # late, because most servers are of no cluster
+    reply: object = answers.ANSWERS[call.name()](call, node)
+    return reply
+
+
+command("ASKING", arity=1, flags=FAST, acl=("connection",))(accept)
+command("READONLY", arity=1, flags=FAST | _ASKS, acl=("connection",))(accept)
+command("READWRITE", arity=1, flags=FAST | _ASKS, acl=("connection",))(accept)
 
 container("CLUSTER")
 # Subcommand, arity, flags, tips.
@@ -72,4 +91,4 @@ _SUBCOMMANDS: Final[tuple[tuple[str, int, int, tuple[str, ...]], ...]] = (
     ("SYNCSLOTS", -3, _CHANGES, _UNSURE),
 )
 for _name, _arity, _flags, _tips in _SUBCOMMANDS:
-    command(f"CLUSTER|{_name}", arity=_arity, flags=_flags, tips=_tips)(no_cluster)
+    command(f"CLUSTER|{_name}", arity=_arity, flags=_flags, tips=_tips)(answer)

@@ -8,6 +8,7 @@ from headrace.compat.errors import (
     DB_OUT_OF_RANGE,
     INVALID_FIRST_DB,
     INVALID_SECOND_DB,
+    SWAPDB_IN_CLUSTER,
     SYNTAX,
     CommandError,
 )
@@ -81,6 +82,8 @@ def _flush(call: Call, db: Keyspace) -> int:
 @command("SWAPDB", arity=3, flags=WRITE | FAST, acl=("keyspace", "dangerous"))
 def swapdb(call: Call) -> object:
     """Reply: OK."""
+    if call.server.cluster is not None and not call.replaying:
+        raise CommandError(SWAPDB_IN_CLUSTER)
     args = Args(call.argv)
     first = args.int32(INVALID_FIRST_DB)
     second = args.int32(INVALID_SECOND_DB)

@@ -17,11 +17,13 @@ class Pattern:
     """``#``, a key with ``*`` in the place of the element, or ``key*->field`` of a hash.
 
     Attributes:
+        text: as it was given.
         varies: there is a ``*``; without, it leads nowhere.
         is_element: it is ``#``.
     """
 
     def __init__(self, text: bytes) -> None:
+        self.text: Final = text
         self.is_element: Final = text == _ITSELF
         before, star, rest = text.partition(b"*")
         self.varies: Final = bool(star)

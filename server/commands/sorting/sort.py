@@ -6,9 +6,17 @@ from math import isnan
 from typing import Final
 
 from headrace.compat.acl_errors import BY_DENIED, GET_DENIED
-from headrace.compat.errors import NOT_SORTABLE, SYNTAX, WRONGTYPE, CommandError
+from headrace.compat.errors import (
+    NOT_SORTABLE,
+    SORT_BY_IN_CLUSTER,
+    SORT_GET_IN_CLUSTER,
+    SYNTAX,
+    WRONGTYPE,
+    CommandError,
+)
 from headrace.compat.event_classes import EVENT_LIST
 from headrace.compat.floats import parse_double
+from headrace.compat.slots import pattern_slot, slot_of
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import Event
 from headrace.server.clients.session import IN_SCRIPT
@@ -26,6 +34,7 @@ from headrace.server.dispatch.rows import (
     KeySpec,
     command,
 )
+from headrace.server.gate import STRICT_SLOTS
 from headrace.storage.list.list import List, list_of
 from headrace.storage.set.set import Set
 from headrace.storage.sorted_set.sorted_set import SortedSet, pairs_of
@@ -60,6 +69,13 @@ def _may_look_up(call: Call) -> bool:
     row = call.row
     assert isinstance(row, Command)
     return may_read_all_keys(call.session.user, row, call.argv)
+
+
+def _leaves_slot(call: Call, pattern: Pattern) -> bool:
+    """Whether a pattern may lead to keys of other slots, where that is refused."""
+    if not call.server.gate.reasons & STRICT_SLOTS or pattern.is_element:
+        return False
+    return pattern_slot(pattern.text) != slot_of(call.argv[1])
 
 
 class _Request:
@@ -97,12 +113,17 @@ class _Request:
             self.by = Pattern(args.word())
             if not self.by.varies:
                 self.ordered = False
+            elif _leaves_slot(call, self.by):
+                raise CommandError(SORT_BY_IN_CLUSTER)
             elif not _may_look_up(call):
                 raise CommandError(BY_DENIED)
         elif option == b"GET":
+            pattern = Pattern(args.word())
+            if _leaves_slot(call, pattern):
+                raise CommandError(SORT_GET_IN_CLUSTER)
             if not _may_look_up(call):
                 raise CommandError(GET_DENIED)
-            self.get.append(Pattern(args.word()))
+            self.get.append(pattern)
         else:
             raise CommandError(SYNTAX)
 

@@ -1,0 +1,358 @@
+"""What CLUSTER answers where the server is the one node of its cluster.
+
+The node owns all slots, has no replica and knows no other node. What would change that is checked
+as Redis checks it, and then refused. Source: cluster_legacy.c, clusterCommandSpecial; the replies
+of Redis 8.10.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import cluster_errors as errors
+from headrace.compat.errors import NOT_AN_INTEGER, SYNTAX, CommandError, wrong_arity
+from headrace.compat.numbers import parse_integer
+from headrace.compat.slots import SLOTS, slot_of
+from headrace.protocol.replies import OK, Map, Status, Verbatim
+from headrace.server.cluster.node import EPOCH, ClusterNode
+from headrace.server.cluster.node_file import write_node
+from headrace.server.commands.help import show_help
+from headrace.server.commands.server.slot_statistics import slot_statistics
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+
+_PORT_MAX: Final = 65535
+_BUS_PORT_ABOVE: Final = 10_000
+_MIGRATIONS: Final = (
+    *("active_tasks", "active_trim_running", "active_trim_current_job_keys"),
+    *("active_trim_current_job_trimmed", "stats_active_trim_started"),
+    *("stats_active_trim_completed", "stats_active_trim_cancelled"),
+)
+
+
+# What the node is
+
+
+def _info(call: Call, node: ClusterNode) -> object:
+    lines = [
+        "cluster_state:ok",
+        f"cluster_slots_assigned:{SLOTS}",
+        f"cluster_slots_ok:{SLOTS}",
+        "cluster_slots_pfail:0",
+        "cluster_slots_fail:0",
+        "cluster_known_nodes:1",
+        "cluster_size:1",
+        f"cluster_current_epoch:{EPOCH}",
+        f"cluster_my_epoch:{EPOCH}",
+        "cluster_stats_messages_sent:0",
+        "cluster_stats_messages_received:0",
+        "total_cluster_links_buffer_limit_exceeded:0",
+        *[f"cluster_slot_migration_{name}:0" for name in _MIGRATIONS],
+    ]
+    return Verbatim("".join([f"{line}\r\n" for line in lines]).encode())
+
+
+def _myid(call: Call, node: ClusterNode) -> object:
+    return node.id
+
+
+def _myshardid(call: Call, node: ClusterNode) -> object:
+    return node.shard_id
+
+
+def _ip(call: Call, node: ClusterNode) -> bytes:
+    """The address of the node, as the client of a call is told it."""
+    session = call.session
+    return node.ip(b"" if session.unix_socket else session.local_address)
+
+
+def _nodes(call: Call, node: ClusterNode) -> object:
+    return Verbatim(node.line(node.address(_ip(call, node))))
+
+
+def _slots(call: Call, node: ClusterNode) -> object:
+    ip = _ip(call, node)
+    more: list[tuple[object, object]] = []
+    if node.endpoint_kind != b"ip":
+        more.append((b"ip", ip))
+    if node.hostname and node.endpoint_kind != b"hostname":
+        more.append((b"hostname", node.hostname))
+    return [[0, SLOTS - 1, [node.endpoint(ip), node.port, node.id, Map(more)]]]
+
+
+def _shards(call: Call, node: ClusterNode) -> object:
+    facts: list[tuple[object, object]] = [(b"id", node.id)]
+    if node.port:
+        facts.append((b"port", node.port))
+    if node.tls_port:
+        facts.append((b"tls-port", node.tls_port))
+    ip = _ip(call, node)
+    facts += [(b"ip", ip), (b"endpoint", node.endpoint(ip) or b"")]
+    if node.hostname:
+        facts.append((b"hostname", node.hostname))
+    facts += [(b"role", b"master"), (b"replication-offset", 0), (b"health", b"online")]
+    return [Map([(b"slots", [0, SLOTS - 1]), (b"nodes", [Map(facts)])])]
+
+
+def _links(call: Call, node: ClusterNode) -> object:
+    return []
+
+
+def _replicas(call: Call, node: ClusterNode) -> object:
+    _known(call.argv[2], node)
+    return []
+
+
+def _failure_reports(call: Call, node: ClusterNode) -> object:
+    _known(call.argv[2], node)
+    return 0
+
+
+def _known(name: bytes, node: ClusterNode) -> None:
+    """Raise unless this is the node's own ID."""
+    if name != node.id:
+        raise CommandError(errors.UNKNOWN_NODE % name)
+
+
+# Slots and their keys
+
+
+def _keyslot(call: Call, node: ClusterNode) -> object:
+    return slot_of(call.argv[2])
+
+
+def _count_keys(call: Call, node: ClusterNode) -> object:
+    slot = Args(call.argv, 2).integer()
+    if not 0 <= slot < SLOTS:
+        raise CommandError(errors.BAD_SLOT)
+    return sum([slot_of(key) == slot for key in call.db.names()])
+
+
+def _get_keys(call: Call, node: ClusterNode) -> object:
+    args = Args(call.argv, 2)
+    slot = args.integer()
+    count = args.integer()
+    if not 0 <= slot < SLOTS or count < 0:
+        raise CommandError(errors.BAD_SLOT_OR_COUNT)
+    found: list[object] = []
+    for key in call.db.names():
+        if len(found) >= count:
+            break
+        if slot_of(key) == slot:
+            found.append(key)
+    return found
+
+
+def _slot_stats(call: Call, node: ClusterNode) -> object:
+    return slot_statistics(call)
+
+
+# What would make it another one
+
+
+def _slot(word: bytes) -> int:
+    number = parse_integer(word)
+    if number is None or not 0 <= number < SLOTS:
+        raise CommandError(errors.NO_SUCH_SLOT)
+    return number
+
+
+def _ranges(name: bytes, words: list[bytes]) -> list[tuple[int, int]]:
+    """Pairs of a first and a last slot."""
+    if len(words) % 2:
+        raise CommandError(wrong_arity(name))
+    ranges: list[tuple[int, int]] = []
+    for at in range(0, len(words), 2):
+        first, last = _slot(words[at]), _slot(words[at + 1])
+        if first > last:
+            raise CommandError(errors.WRONG_RANGE % (first, last))
+        ranges.append((first, last))
+    return ranges
+
+
+def _named_slots(call: Call) -> list[tuple[int, int]]:
+    if call.name().endswith(b"range"):
+        return _ranges(call.name(), call.argv[2:])
+    slots = [_slot(word) for word in call.argv[2:]]
+    return [(slot, slot) for slot in slots]
+
+
+def _check_once(ranges: list[tuple[int, int]]) -> None:
+    """Raise for a slot that is named twice."""
+    seen = bytearray(SLOTS)
+    for first, last in ranges:
+        for slot in range(first, last + 1):
+            if seen[slot]:
+                raise CommandError(errors.SLOT_TWICE % slot)
+            seen[slot] = 1
+
+
+def _add_slots(call: Call, node: ClusterNode) -> object:
+    raise CommandError(errors.SLOT_BUSY % _named_slots(call)[0][0])
+
+
+def _delete_slots(call: Call, node: ClusterNode) -> object:
+    _check_once(_named_slots(call))
+    raise CommandError(errors.ONE_NODE)
+
+
+def _flush_slots(call: Call, node: ClusterNode) -> object:
+    raise CommandError(errors.FLUSH_WITH_KEYS if len(call.db) else errors.ONE_NODE)
+
+
+def _set_slot(call: Call, node: ClusterNode) -> object:
+    slot = _slot(call.argv[2])
+    action = call.argv[3].lower()
+    words = len(call.argv)
+    if action == b"stable" and words == 4:
+        return OK
+    if words != 5 or action not in (b"migrating", b"importing", b"node"):
+        raise CommandError(errors.BAD_ACTION)
+    name = call.argv[4]
+    if action == b"importing":
+        raise CommandError(errors.OWNS_SLOT % slot)
+    if action == b"migrating":
+        is_other = name != node.id
+        raise CommandError(errors.STRANGE_NODE % name if is_other else errors.ONE_NODE)
+    _known(name, node)
+    return OK
+
+
+def _meet(call: Call, node: ClusterNode) -> object:
+    host, word = call.argv[2], call.argv[3]
+    if len(call.argv) > 5:
+        raise CommandError(errors.WRONG_WORDS % b"MEET")
+    port = parse_integer(word)
+    if port is None:
+        raise CommandError(errors.BAD_PORT % word)
+    bus_port = port + _BUS_PORT_ABOVE
+    if len(call.argv) == 5:
+        given = parse_integer(call.argv[4])
+        if given is None:
+            raise CommandError(errors.BAD_BUS_PORT % call.argv[4])
+        bus_port = given
+    if not (_is_address(host) and 0 < port <= _PORT_MAX and 0 < bus_port <= _PORT_MAX):
+        raise CommandError(errors.BAD_ADDRESS % (host, word))
+    raise CommandError(errors.ONE_NODE)
+
+
+def _is_address(host: bytes) -> bool:
+    try:
+        ipaddress.ip_address(host.decode("ascii"))
+    except ValueError:
+        return False
+    return True
+
+
+def _forget(call: Call, node: ClusterNode) -> object:
+    _known(call.argv[2], node)
+    raise CommandError(errors.CANNOT_FORGET_MYSELF)
+
+
+def _replicate(call: Call, node: ClusterNode) -> object:
+    _known(call.argv[2], node)
+    raise CommandError(errors.CANNOT_REPLICATE_MYSELF)
+
+
+def _failover(call: Call, node: ClusterNode) -> object:
+    _check_choice(call, b"FAILOVER", (b"force", b"takeover"))
+    raise CommandError(errors.FOR_REPLICAS)
+
+
+def _reset(call: Call, node: ClusterNode) -> object:
+    _check_choice(call, b"RESET", (b"hard", b"soft"))
+    raise CommandError(errors.RESET_WITH_KEYS if len(call.db) else errors.ONE_NODE)
+
+
+def _check_choice(call: Call, name: bytes, choices: tuple[bytes, ...]) -> None:
+    """Raise unless there is one of these words behind the subcommand, or none."""
+    if len(call.argv) > 3:
+        raise CommandError(errors.WRONG_WORDS % name)
+    if len(call.argv) == 3 and call.argv[2].lower() not in choices:
+        raise CommandError(SYNTAX)
+
+
+def _bump_epoch(call: Call, node: ClusterNode) -> object:
+    return Status(b"STILL %d" % EPOCH)
+
+
+def _set_epoch(call: Call, node: ClusterNode) -> object:
+    epoch = Args(call.argv, 2).integer(NOT_AN_INTEGER)
+    if epoch < 0:
+        raise CommandError(errors.BAD_EPOCH % epoch)
+    raise CommandError(errors.EPOCH_IS_SET)
+
+
+def _save(call: Call, node: ClusterNode) -> object:
+    try:
+        write_node(call.server.config, node)
+    except OSError as error:
+        reason = (error.strerror or "").encode()
+        raise CommandError(errors.NOT_SAVED % reason) from None
+    return OK
+
+
+def _migration(call: Call, node: ClusterNode) -> object:
+    action = call.argv[2].lower()
+    words = call.argv[3:]
+    if action == b"import":
+        ranges = _ranges(call.name(), words)
+        _check_once(ranges)
+        raise CommandError(errors.OWNS_RANGE)
+    if action not in (b"status", b"cancel"):
+        raise CommandError(errors.UNKNOWN_ARGUMENT)
+    whose = words[0].lower()
+    if whose not in (b"id", b"all"):
+        raise CommandError(errors.UNKNOWN_ARGUMENT)
+    if len(words) != (2 if whose == b"id" else 1):
+        raise CommandError(wrong_arity(call.name()))
+    return [] if action == b"status" else 0
+
+
+def _sync_slots(call: Call, node: ClusterNode) -> object:
+    raise CommandError(errors.FOR_INTERNAL_CLIENTS)
+
+
+def _help(call: Call, node: ClusterNode) -> object:
+    return show_help(call)
+
+
+Answer = Callable[[Call, ClusterNode], object]
+_BY_NAME: Final[tuple[tuple[str, Answer], ...]] = (
+    ("addslots", _add_slots),
+    ("addslotsrange", _add_slots),
+    ("bumpepoch", _bump_epoch),
+    ("count-failure-reports", _failure_reports),
+    ("countkeysinslot", _count_keys),
+    ("delslots", _delete_slots),
+    ("delslotsrange", _delete_slots),
+    ("failover", _failover),
+    ("flushslots", _flush_slots),
+    ("forget", _forget),
+    ("getkeysinslot", _get_keys),
+    ("help", _help),
+    ("info", _info),
+    ("keyslot", _keyslot),
+    ("links", _links),
+    ("meet", _meet),
+    ("migration", _migration),
+    ("myid", _myid),
+    ("myshardid", _myshardid),
+    ("nodes", _nodes),
+    ("replicas", _replicas),
+    ("replicate", _replicate),
+    ("reset", _reset),
+    ("saveconfig", _save),
+    ("set-config-epoch", _set_epoch),
+    ("setslot", _set_slot),
+    ("shards", _shards),
+    ("slaves", _replicas),
+    ("slot-stats", _slot_stats),
+    ("slots", _slots),
+    ("syncslots", _sync_slots),
+)
+ANSWERS: Final[dict[bytes, Answer]] = {
+    b"cluster|%b" % name.encode(): answer for name, answer in _BY_NAME
+}
