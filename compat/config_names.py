@@ -50,7 +50,7 @@ OBSOLETE_DIRECTIVES: Final = (
 
 INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     (
-        "There is one server: it copies from nobody, and nobody copies from it.",
+        "A full copy goes through a file, and this server copies from nobody.",
         (
             YesNo("rdb-del-sync-files", False),
             YesNo("repl-disable-tcp-nodelay", False),
@@ -73,11 +73,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Integer("replica-priority", 100, 0, INT_MAX, alias="slave-priority"),
             Integer("repl-diskless-sync-delay", 5, 0, INT_MAX),
             Integer("replica-announce-port", 0, 0, 65535, alias="slave-announce-port"),
-            Integer("repl-timeout", 60, 1, INT_MAX),
-            Integer("repl-ping-replica-period", 10, 1, INT_MAX, alias="repl-ping-slave-period"),
             Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
-            Memory("repl-backlog-size", MB, 1, LONG_MAX),
-            Integer("repl-backlog-ttl", 3600, 0, LONG_MAX),
             YesNo("repl-rdb-channel", True),
             YesNo("tls-replication", False),
             Memory("replica-full-sync-buffer-limit", 0, 0, LONG_MAX),

@@ -400,6 +400,19 @@ MONITOR_IN_MULTI: Final = b"ERR MONITOR isn't allowed for DENY BLOCKING client"
 BAD_SLOWLOG_COUNT: Final = b"ERR count should be greater than or equal to -1"
 BAD_MASTER_PORT: Final = b"ERR Invalid master port"
 NO_REPLICATION: Final = b"ERR replication is not supported by this server; only NO ONE is accepted"
+NO_FAILOVER: Final = (
+    b"ERR FAILOVER is not supported by this server; send REPLICAOF NO ONE to the replica that is "
+    b"to be the master"
+)
+NO_FAILOVER_UNDER_WAY: Final = b"ERR No failover in progress."
+FAILOVER_TO_MASTER: Final = b"ERR PSYNC FAILOVER can't be sent to a master."
+PSYNC_IN_REGION: Final = (
+    b"ERR A region has no replicas: it shares its database with other regions, see aa-peers"
+)
+REPLCONF_LONG_ADDRESS: Final = (
+    b"ERR REPLCONF ip-address provided by replica instance is too long: 255 bytes at most"
+)
+REPLCONF_NO_BIT: Final = b"ERR value is out of range, value must between 0 and 1"
 NO_SHUTDOWN: Final = b"ERR No shutdown in progress."
 SHUTDOWN_FAILED: Final = b"ERR Errors trying to SHUTDOWN. Check logs."
 WAITAOF_WITHOUT_AOF: Final = (
@@ -621,3 +634,13 @@ def aa_malformed(reason: bytes) -> bytes:
 def _shown(word: bytes) -> bytes:
     """A word as C prints it: none of it from a NUL on."""
     return word.partition(b"\0")[0]
+
+
+def unknown_replconf(option: bytes) -> bytes:
+    """A replica says something of itself that nobody knows."""
+    return b"ERR Unrecognized REPLCONF option: " + option
+
+
+def unknown_rdb_filter(name: bytes) -> bytes:
+    """A snapshot is to hold only what cannot be chosen."""
+    return b"ERR Unsupported rdb-filter-only option: " + name

@@ -15,6 +15,10 @@ from mypy_extensions import mypyc_attr
 class Log:
     """Takes records in the order in which the changes happened."""
 
+    def is_of_replicas(self) -> bool:
+        """Whether it is for replicas, and no file."""
+        return False
+
     @abstractmethod
     def append(self, db: int, record: list[bytes]) -> bool:
         """Add a command that changes database ``db`` to the records of the command under way.

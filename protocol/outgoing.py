@@ -32,6 +32,11 @@ def write_request(out: BytesWriter, argv: list[bytes]) -> None:
         write_bulk(out, argument)
 
 
+def bulk_head(size: int) -> bytes:
+    """What stands before ``size`` bytes that are sent behind it, and after which nothing stands."""
+    return b"$%d\r\n" % size
+
+
 class LongRequest:
     """A request of very many words that come one after another; it is never moved as a whole.
 

@@ -36,6 +36,7 @@ from headrace.server.regions.effects import begin_region, publish_all
 from headrace.server.regions.link import SocketConnector
 from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
+from headrace.server.role import Replicas
 from headrace.server.settings import Settings
 from headrace.server.state import Scripting, Server
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
@@ -55,6 +56,7 @@ class App(Host):
         self.durability: Final = Durability(self.server)
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
         self.server.make_scripting = self._make_scripting
+        self.server.role.make_replicas = self._make_replicas
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
@@ -82,6 +84,12 @@ class App(Host):
         engine = ScriptEngine(self.dispatcher)
         engine.busy.serving = WhileBusy(self.server, engine.busy, self._listeners)
         return engine
+
+    def _make_replicas(self) -> Replicas:
+        # Here, because many servers never have a replica.
+        from headrace.server.replication.replicas import AllReplicas
+
+        return AllReplicas(self.server, self.durability)
 
     # Host
 
@@ -257,6 +265,8 @@ class App(Host):
         files = self.durability.files
         if files.job is not None:
             files.job.cancel()
+        if self.server.role.replicas is not None:
+            self.server.role.replicas.flush()
         failed = not self.durability.committer.close()
         files.worker.close()
         for session in list(self.server.clients.sessions.values()):

@@ -34,6 +34,7 @@ class Settings:
         hooks["maxmemory-policy"] = self.take_memory_limit
         hooks["min-replicas-to-write"] = self.take_replicas
         hooks["min-replicas-max-lag"] = self.take_replicas
+        hooks["repl-backlog-size"] = self.take_backlog
         hooks["hide-user-data-from-log"] = self.take_hiding
         hooks["slowlog-log-slower-than"] = self.take_slowness
         hooks["latency-monitor-threshold"] = self.take_slowness
@@ -112,16 +113,19 @@ class Settings:
         return None
 
     def take_replicas(self) -> str | None:
-        """Refuse writes where replicas are asked for, of which there are none."""
-        config = self._config
-        refused = config.min_replicas_to_write > 0 and config.min_replicas_max_lag > 0
-        self._server.gate.set(NO_REPLICAS, refused)
-        if refused:
+        """Refuse writes where more replicas are asked for than there are."""
+        self._server.limit_writes()
+        if self._server.gate.reasons & NO_REPLICAS:
             log.warning(
-                "min-replicas-to-write %d: there are no replicas, so all writes are refused",
-                config.min_replicas_to_write,
+                "min-replicas-to-write %d: there are fewer, so all writes are refused",
+                self._config.min_replicas_to_write,
             )
         return None
+
+    def take_backlog(self) -> str | None:
+        """Keep as much of the stream as is asked for."""
+        replicas = self._server.role.replicas
+        return None if replicas is None else replicas.settings_changed()
 
     def take_hiding(self) -> str | None:
         """Write data to the log, or leave it out."""

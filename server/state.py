@@ -19,8 +19,9 @@ from headrace.server.clock import Clock
 from headrace.server.cluster.node import ClusterNode
 from headrace.server.config.config import Config
 from headrace.server.data import Data
-from headrace.server.gate import MONITORED, Gate
+from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
 from headrace.server.host import Host
+from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.stream.appending import NodeLimits
@@ -121,7 +122,8 @@ class Server:
         scripting: its scripts; None before the first one.
         make_scripting: makes ready what runs them; None where requests are not run.
         stopping: nothing more is run.
-        run_id: of this process; replication_id: of this data, as Redis has one.
+        run_id: of this process.
+        role: what it is to servers that hold the same data.
     """
 
     def __init__(self, config: Config, clock: Clock | None = None) -> None:
@@ -149,7 +151,7 @@ class Server:
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
-        self.replication_id = os.urandom(20).hex().encode()
+        self.role: Final = Role()
 
     def mode(self) -> bytes:
         """What kind of server this is, in Redis's words."""
@@ -191,6 +193,9 @@ class Server:
             self.gate.set(MONITORED, bool(clients.monitors))
         session.transaction = None
         session.out.clear()
+        if session.leaving is not None:
+            session.leaving(session)
+            session.leaving = None
         clients.sessions.pop(session.id, None)
 
     def stop_serving(self) -> None:
@@ -215,6 +220,14 @@ class Server:
             row.failed_calls += 1
             self.statistics.counters.count_error(reply.text)
         self.clients.unpark(session, reply)
+
+    def limit_writes(self) -> None:
+        """Refuse writes while fewer replicas are there than are asked for, or take them again."""
+        config = self.config
+        wanted = config.min_replicas_to_write if config.min_replicas_max_lag > 0 else 0
+        replicas = self.role.replicas
+        there = replicas.good() if wanted and replicas is not None else 0
+        self.gate.set(NO_REPLICAS, there < wanted)
 
     def fail(self, reason: str) -> None:
         """Stop the process rather than go on with what cannot be trusted."""

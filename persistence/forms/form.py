@@ -122,9 +122,17 @@ class Form(RdbValues):
         """
         return 0
 
+    def frozen_rdb_version(self, value: object) -> int:
+        """As ``rdb_version``, of what ``Value.freeze`` returned."""
+        return self.rdb_version(value)
+
     def fits_valkey(self, value: object) -> bool:
         """Whether the form of Valkey 9 can hold all of a value, as a keyspace holds it."""
         return 0 < self.rdb_version(value) <= VERSION_SHARED
+
+    def frozen_fits_valkey(self, value: object) -> bool:
+        """As ``fits_valkey``, of what ``Value.freeze`` returned."""
+        return 0 < self.frozen_rdb_version(value) <= VERSION_SHARED
 
     def rdb_type(self, value: object, version: int) -> int:
         """The number of the type that holds a value in a file of ``version``.

@@ -245,6 +245,10 @@ class HashForm(Form):
         """See ``Form``."""
         return True
 
+    def frozen_fits_valkey(self, value: object) -> bool:
+        """See ``Form``."""
+        return True
+
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
         return hash_type(cast("Hash", value), version)

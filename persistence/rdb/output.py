@@ -34,7 +34,7 @@ class RdbOutput:
     """
 
     def __init__(self, version: int) -> None:
-        self.version: Final = version
+        self.version = version
         self.size_bytes = 0
         self.notes: list[bytes] = []
         self._made: list[bytes] = []  # before what is in ``_joined``

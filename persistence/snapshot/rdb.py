@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.persistence.encoder import Encoder
-from headrace.persistence.forms.form import Walk
+from headrace.persistence.errors import PersistenceError
+from headrace.persistence.forms.form import Form, Walk
 from headrace.persistence.forms.table import form_of
 from headrace.persistence.rdb.crc64 import crc64
 from headrace.persistence.rdb.head import REDIS, VALKEY
-from headrace.persistence.rdb.kinds import file_number, is_valkey_version
+from headrace.persistence.rdb.kinds import FUNCTIONS_SINCE, file_number, is_valkey_version
 from headrace.persistence.rdb.opcodes import END, EXPIRE_MS, FUNCTIONS, SELECT
 from headrace.persistence.rdb.output import RdbOutput
 from headrace.storage.entry import NO_EXPIRY
@@ -31,7 +32,7 @@ class RdbEncoder(Encoder):
 
     def __init__(self, version: int, notes: list[bytes]) -> None:
         super().__init__()
-        self._version: Final = version
+        self._version = version
         self._notes: Final = notes
         self._output: Final = RdbOutput(version)
         self._db = -1
@@ -43,12 +44,15 @@ class RdbEncoder(Encoder):
     def begin(self) -> None:
         """Make what stands in front of all keys."""
         output = self._output
-        valkey = is_valkey_version(self._version)
-        output.raw(
-            b"%b%03d" % (VALKEY, self._version) if valkey else b"%b%04d" % (REDIS, self._version)
-        )
+        output.raw(self.head())
         output.write_notes(self._notes)
         self.size_bytes = output.size_bytes
+
+    def head(self) -> bytes:
+        """What the file begins with."""
+        if is_valkey_version(self._version):
+            return b"%b%03d" % (VALKEY, self._version)
+        return b"%b%04d" % (REDIS, self._version)
 
     def add_library(self, code: bytes) -> None:
         """Take a library of functions; see ``Encoder``."""
@@ -68,6 +72,7 @@ class RdbEncoder(Encoder):
             output.little(key.expire_ms, 8)
         value = key.value
         form = self._plain if isinstance(value, (bytes, int)) else form_of(value)
+        self.look_at(form, value)
         output.byte(file_number(form.rdb_type(value, self._version)))
         output.string(key.key)
         self._walk = form.write_rdb(output, value)
@@ -75,6 +80,9 @@ class RdbEncoder(Encoder):
             output.end_value()
         self.size_bytes = output.size_bytes
         return self._walk is not None
+
+    def look_at(self, form: Form, value: object) -> None:
+        """A frozen value is about to be written."""
 
     def more(self) -> bool:
         """Go on with the last key; see ``Encoder``."""
@@ -88,8 +96,12 @@ class RdbEncoder(Encoder):
         """Make the end and the checksum."""
         self._output.byte(END)
         self._made = self._checked()
-        self._made.append(self._crc.to_bytes(8, "little"))
+        self._made.append(self.checksum().to_bytes(8, "little"))
         self.size_bytes = sum([len(piece) for piece in self._made])
+
+    def checksum(self) -> int:
+        """That of the file."""
+        return self._crc
 
     def take(self) -> list[bytes]:
         """What has been made since the last call, in the order of the file."""
@@ -104,3 +116,38 @@ class RdbEncoder(Encoder):
         for piece in pieces:
             self._crc = crc64(piece, self._crc)
         return pieces
+
+
+class RisingRdbEncoder(RdbEncoder):
+    """Makes a file of the lowest version that holds all keys, which is known when it ends.
+
+    ``head`` then says what the file has to begin with. It has no checksum if that is something
+    else than what was written.
+
+    Args:
+        version: Valkey's, which stays; 0 for Redis.
+        notes: see ``RdbEncoder``.
+
+    Raises:
+        PersistenceError: from ``add``, when Valkey cannot hold a value.
+    """
+
+    def __init__(self, version: int, notes: list[bytes]) -> None:
+        super().__init__(version or FUNCTIONS_SINCE, notes)
+        self._first_version: Final = self._version
+
+    def look_at(self, form: Form, value: object) -> None:
+        """Have the version that this value needs."""
+        needed = form.frozen_rdb_version(value)
+        if is_valkey_version(self._version):
+            if not form.frozen_fits_valkey(value):
+                raise PersistenceError(f"Valkey cannot hold {form.plural()} as there are here")
+        elif not needed:
+            raise PersistenceError(f"Redis has no {form.plural()} as there are here")
+        elif needed > self._version:
+            self._version = needed
+            self._output.version = needed
+
+    def checksum(self) -> int:
+        """That of the file; 0 is none."""
+        return self._crc if self._version == self._first_version else 0

@@ -29,6 +29,8 @@ from headrace.server.changes.events import EXPIRED, Event
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.keyspace import Keyspace
 
+FILES: Final = 1  # kinds of logs, as bits
+REPLICAS: Final = 2
 NO_PARTS: Final[list[bytes]] = []
 
 
@@ -113,7 +115,8 @@ class Changes:
         self._waiting: Final = waiting
         self._log: Log | None = None  # mostly the only one: to walk a list of it costs more
         self._other_logs: list[Log] = []
-        self._held: list[Log] | None = None  # the logs that have nothing of a script's calls
+        self._held: list[Log] | None = None  # all logs, while some have nothing of a script's calls
+        self._held_kinds = 0
         self._listeners: list[Listener] = []
 
     # Logs and listeners
@@ -137,19 +140,19 @@ class Changes:
         self._other_logs = others
         self.recorded = self._log is not None
 
-    def hold_back(self, held: bool) -> None:
-        """Let no log have what is reported from now on, or have it again."""
-        if held == (self._held is not None):
+    def hold_back(self, kinds: int) -> None:
+        """Let logs of some kinds, ``FILES`` and ``REPLICAS``, not have what is reported now.
+
+        0 lets all have it again.
+        """
+        if kinds == self._held_kinds:
             return
-        if held:
-            self._held = self._logs()
-            self._log = None
-            self._other_logs = []
-        else:
-            logs = self._held or []
-            self._held = None
-            self._log = logs[0] if logs else None
-            self._other_logs = logs[1:]
+        logs = self._logs() if self._held is None else self._held
+        self._held = logs if kinds else None
+        self._held_kinds = kinds
+        taking = [log for log in logs if not kinds & (REPLICAS if log.is_of_replicas() else FILES)]
+        self._log = taking[0] if taking else None
+        self._other_logs = taking[1:]
         self.recorded = self._log is not None
 
     def listen(self, listener: Listener, on: bool) -> None:
@@ -228,12 +231,12 @@ class Changes:
         """Report the keys that were found expired; logs have that in any case."""
         found = self.expired.copy()
         self.expired.clear()
-        is_held = self._held is not None
-        self.hold_back(False)
+        held = self._held_kinds
+        self.hold_back(0)
         for db, key in found:
             self.expired_keys += 1
             self.expiries.expired(self, db, key)
-        self.hold_back(is_held)
+        self.hold_back(held)
 
     def stamp_next(self) -> None:
         """Keep the time with the next record."""

@@ -20,6 +20,8 @@ from headrace.server.clients.session import (
     PAUSED,
     Session,
 )
+from headrace.server.clients.session import REPLICA as REPLICA_LINK
+from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, LIMIT_REPLICA
 
 CLIENT_BYTES: Final = 6_000  # what an idle client takes: measured with 5,000 of them
 _ARGUMENT_BYTES: Final = 8  # a reference to an argument
@@ -43,14 +45,25 @@ def is_subscriber(session: Session) -> bool:
 
 
 def client_type(session: Session) -> bytes:
-    """The class of a client, as the filter TYPE names it; there are no replicas and masters."""
+    """The class of a client, as the filter TYPE names it."""
+    if session.special & REPLICA_LINK:
+        return REPLICA
     return PUBSUB if is_subscriber(session) else NORMAL
+
+
+def limit_class(session: Session) -> int:
+    """Which of the limits of waiting output is that of a client."""
+    if session.special & REPLICA_LINK:
+        return LIMIT_REPLICA
+    return LIMIT_PUBSUB if is_subscriber(session) else LIMIT_NORMAL
 
 
 def flags_of(session: Session) -> bytes:
     """The letters that say what a client is doing."""
     special = session.special
     flags = b""
+    if special & REPLICA_LINK:
+        flags += b"S"
     if special & MONITORING:
         flags += b"O"
     if is_subscriber(session):
@@ -92,7 +105,7 @@ class ClientMemory:
             for queued in session.transaction.requests:
                 self.queued_bytes += _size(queued) + _ARGUMENT_BYTES * len(queued)
         self.ready_bytes = _size(session.out)
-        self.unread_bytes = session.peer.pending_output_bytes()
+        self.unread_bytes = session.peer.pending_output_bytes() + int(session.waiting_bytes)
         self.total_bytes = (
             CLIENT_BYTES
             + self.input_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -30,6 +31,7 @@ LONG: Final = 1 << 14  # a request being run may be long enough to be run in sli
 OF_REGION: Final = 1 << 15  # at aa-port: it may call little
 LIMITED: Final = 1 << 16  # its user may not do everything
 IN_SCRIPT: Final = 1 << 17  # the session that scripts have
+REPLICA: Final = 1 << 18  # it copies the data: it tells how far it is, and asks for nothing
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.
@@ -73,6 +75,9 @@ class Peer:
         """Whether it is known that nothing sent now would arrive."""
         return False
 
+    def when_drained(self, call: Callable[[], None]) -> None:
+        """Call this once, when what was sent has mostly been taken."""
+
     def bound_output(self) -> None:
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
 
@@ -89,6 +94,31 @@ class Peer:
 
 
 NOBODY: Final = Peer()
+
+
+class ReplicaFacts:
+    """What a client says of itself by REPLCONF before it becomes a replica.
+
+    Attributes:
+        port, address: where it listens; no address is where the connection comes from.
+        psync2: it can go on with data that has got another ID.
+        rdb_only: it wants a snapshot and no more.
+        wants_keys, wants_functions: what the snapshot is to hold.
+        is_valkey: it says its version, as Valkey alone does.
+    """
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.address = b""
+        self.psync2 = False
+        self.rdb_only = False
+        self.wants_keys = True
+        self.wants_functions = True
+        self.is_valkey = False
+
+    def kind(self) -> tuple[bool, bool, bool]:
+        """What its snapshot depends on."""
+        return self.wants_keys, self.wants_functions, self.is_valkey
 
 
 class Transaction:
@@ -146,6 +176,9 @@ class Session(Sleeper):
         self.shard_channels: dict[bytes, None] = {}
         self.waiter: Waiter | None = None  # set while blocked
         self.soft_limit_since_ms = 0  # since when its output is over the soft limit; 0: it is not
+        self.facts: ReplicaFacts | None = None  # of a replica
+        self.waiting_bytes: i64 = 0  # of output that does not stand in ``out`` yet
+        self.leaving: Callable[[Session], None] | None = None  # is called when it is forgotten
         self.flush_pending = False
         self.closed = False
 

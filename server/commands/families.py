@@ -18,6 +18,7 @@ import headrace.server.commands.keys.family
 import headrace.server.commands.lists.family
 import headrace.server.commands.pubsub.family
 import headrace.server.commands.regions.family
+import headrace.server.commands.replication.family
 import headrace.server.commands.scripting.family
 import headrace.server.commands.server.family
 import headrace.server.commands.sets.family

@@ -34,10 +34,6 @@ Regions are described in [active-active.md](active-active.md), the others in
 # Why a command is not there, by its name, its container or the chapter it belongs to.
 MISSING: Final[dict[str, str]] = {
     "module": "vector sets are a module of Redis",
-    "psync": "there are no replicas",
-    "sync": "there are no replicas",
-    "replconf": "there are no replicas",
-    "failover": "there are no replicas",
     "restore-asking": "there is no cluster",
     "trimslots": "there is no cluster",
     "hotkeys": "not there",
@@ -53,9 +49,9 @@ REMARKS: Final[dict[str, str]] = {
     "module|load": "refused",
     "module|loadex": "refused",
     "module|unload": "refused",
-    "replicaof": "NO ONE alone: there are no replicas",
-    "slaveof": "NO ONE alone: there are no replicas",
-    "wait": "answers 0: there are no replicas",
+    "failover": "refused",
+    "replicaof": "NO ONE alone: this server follows nobody",
+    "slaveof": "NO ONE alone: this server follows nobody",
 }
 
 

@@ -23,7 +23,7 @@ from headrace.compat.parameters import (
     BadValue,
     Parameter,
 )
-from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, OutputLimit, PeerAddress
+from headrace.server.config.kinds import OutputLimit, PeerAddress
 from headrace.server.config.parameters import ACTIVE, ALL, BY_NAME
 from headrace.storage.regions.region import NAME_MAX_BYTES
 
@@ -109,6 +109,10 @@ class Config:
     dbfilename: bytes
     min_replicas_to_write: int
     min_replicas_max_lag: int
+    repl_backlog_size: int
+    repl_backlog_ttl: int
+    repl_ping_replica_period: int
+    repl_timeout: int
     stop_writes_on_bgsave_error: bool
     rdb_key_save_delay: int
     hash_max_listpack_entries: int
@@ -239,9 +243,9 @@ class Config:
         row = BY_NAME[name]
         return row.show(self.value(row))
 
-    def output_limit(self, subscriber: bool) -> tuple[int, int, int]:
-        """Limits of waiting output for a client: (hard bytes, soft bytes, soft seconds)."""
-        limit = self.client_output_buffer_limit[LIMIT_PUBSUB if subscriber else LIMIT_NORMAL]
+    def output_limit(self, of_class: int) -> tuple[int, int, int]:
+        """Limits of waiting output for a class: (hard bytes, soft bytes, soft seconds)."""
+        limit = self.client_output_buffer_limit[of_class]
         return limit.hard_bytes, limit.soft_bytes, limit.soft_s
 
     def get(self, patterns: list[bytes]) -> list[tuple[bytes, bytes]]:

@@ -276,23 +276,6 @@ FILES: Final[tuple[Parameter, ...]] = (
         base_name_of="filename",
         doc="Name of the snapshot in `dir`; it is loaded at start where `appendonly` is off.",
     ),
-    Integer(
-        "min-replicas-to-write",
-        0,
-        0,
-        INT_MAX,
-        alias="min-slaves-to-write",
-        doc="Refuse writes unless there are so many replicas. There is never one: any number but 0 "
-        "refuses all writes.",
-    ),
-    Integer(
-        "min-replicas-max-lag",
-        10,
-        0,
-        INT_MAX,
-        alias="min-slaves-max-lag",
-        doc="How many seconds a replica may be behind to count there; 0 turns that off, too.",
-    ),
     YesNo(
         "stop-writes-on-bgsave-error",
         True,
@@ -305,6 +288,54 @@ FILES: Final[tuple[Parameter, ...]] = (
         INT_MAX,
         flags=HIDDEN,
         doc="Microseconds to rest after each key of a snapshot or base, for tests.",
+    ),
+)
+
+REPLICATION: Final[tuple[Parameter, ...]] = (
+    Memory(
+        "repl-backlog-size",
+        MB,
+        1,
+        LONG_MAX,
+        doc="How much of the latest changes is kept, so that a replica that was away can go on.",
+    ),
+    Integer(
+        "repl-backlog-ttl",
+        3600,
+        0,
+        LONG_MAX,
+        doc="Seconds without any replica after which nothing is kept any more; 0 is never.",
+    ),
+    Integer(
+        "repl-ping-replica-period",
+        10,
+        1,
+        INT_MAX,
+        alias="repl-ping-slave-period",
+        doc="Seconds between two signs of life that replicas are sent.",
+    ),
+    Integer(
+        "repl-timeout",
+        60,
+        1,
+        INT_MAX,
+        doc="Seconds of silence after which a replica is disconnected.",
+    ),
+    Integer(
+        "min-replicas-to-write",
+        0,
+        0,
+        INT_MAX,
+        alias="min-slaves-to-write",
+        doc="Refuse writes unless so many replicas have told of late how far they are.",
+    ),
+    Integer(
+        "min-replicas-max-lag",
+        10,
+        0,
+        INT_MAX,
+        alias="min-slaves-max-lag",
+        doc="How many seconds ago that may be; 0 turns the refusal off, too.",
     ),
 )
 
@@ -827,6 +858,7 @@ SECTIONS: Final[list[tuple[str, tuple[Parameter, ...]]]] = [
     ("Encryption", TLS),
     ("Limits", LIMITS),
     ("Files", FILES),
+    ("Replication", REPLICATION),
     ("Streams", STREAMS),
     ("Collections", COLLECTIONS),
     ("Regions", REGIONS),

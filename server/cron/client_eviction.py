@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from headrace.server.clients.session import NO_EVICT, Session
+from headrace.server.clients.session import NO_EVICT, REPLICA, Session
 from headrace.server.config.config import Config
 from headrace.server.state import Server
 
@@ -32,7 +32,7 @@ def evict_clients(server: Server) -> None:
         if session.transaction is not None:
             size += session.transaction.size_bytes
         total += size
-        if not session.special & NO_EVICT:
+        if not session.special & (NO_EVICT | REPLICA):
             sizes.append((size, session))
     if total <= limit:
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, Session
+from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, REPLICA, Session
 from headrace.server.commands.hashes.sweeping import sweep_fields
 from headrace.server.commands.streams.idle_consumers import Sweep
 from headrace.server.cron.client_eviction import evict_clients
@@ -132,6 +132,8 @@ class Cron:
         count_sizes(server)
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
+        if server.role.replicas is not None:
+            server.role.replicas.tick(now_ms)
         files = self._durability.files
         if (files.aof is not None or files.status.lost) and not server.stopping:
             self._durability.rewriting.recovery.recover_if_needed()
@@ -214,7 +216,7 @@ def look_at_client(server: Server, session: Session, now_ms: int) -> None:
     if (
         timeout_s
         and now_ms - session.active_ms > timeout_s * 1000
-        and not session.special & (BLOCKED | PAUSED | MONITORING | AT_WORK)
+        and not session.special & (BLOCKED | PAUSED | MONITORING | AT_WORK | REPLICA)
         and not session.channels
         and not session.patterns
         and not session.shard_channels

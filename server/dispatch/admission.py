@@ -21,6 +21,7 @@ from headrace.server.clients.session import (
     NEEDS_AUTH,
     OF_REGION,
     PAUSED,
+    REPLICA,
     SUBSCRIBED,
     Session,
 )
@@ -156,6 +157,14 @@ def cut_off(server: Server, session: Session) -> None:
     session.peer.abort()
 
 
+def drop_replica(session: Session, name: bytes) -> None:
+    """Close a replica that asks for something: a reply would stand in the middle of the stream."""
+    log.warning(
+        "Replica client id=%d sends %r, which has a reply, and is disconnected", session.id, name
+    )
+    session.peer.abort()
+
+
 def admit(
     dispatcher: Dispatcher, session: Session, row: Command, argv: list[bytes]
 ) -> object | None:
@@ -163,6 +172,9 @@ def admit(
     server = dispatcher.server
     special = session.special
     if special & CLOSING:
+        return NO_REPLY
+    if special & REPLICA and row.name != b"replconf":
+        drop_replica(session, row.name)
         return NO_REPLY
     if special & OF_REGION and not is_of_regions(row):
         return refuse(server, session, row, argv, errors.AA_NOT_AT_THIS_PORT)

@@ -10,11 +10,12 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import NO_REPLY, write_reply
-from headrace.server.clients.session import CLOSING, HOLD, IN_MULTI, LONG, Session
+from headrace.server.clients.session import CLOSING, HOLD, IN_MULTI, LONG, REPLICA, Session
 from headrace.server.dispatch.admission import (
     HELD,
     admit,
     cut_off,
+    drop_replica,
     find_row,
     is_of_http,
     is_queued_unseen,
@@ -106,6 +107,8 @@ def _looked_up(dispatcher: Dispatcher, session: Session, argv: list[bytes]) -> C
     except CommandError as error:
         if is_of_http(argv[0]):
             cut_off(server, session)
+        elif session.special & REPLICA:
+            drop_replica(session, argv[0])
         else:
             session.answer(refuse(server, session, None, argv, error.line))
         return None

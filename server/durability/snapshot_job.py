@@ -23,6 +23,7 @@ from headrace.server.durability.files import Files, Job
 from headrace.server.durability.worker import Task, Worker, failure_text
 from headrace.server.state import Server
 from headrace.storage.freezing import Freezing, FrozenKey
+from headrace.storage.keyspace import Keyspace
 
 log: Final = logging.getLogger("headrace")
 
@@ -89,6 +90,14 @@ class SnapshotJob(Job):
         """What makes the file; called at the moment whose state is written."""
         raise NotImplementedError
 
+    def keyspaces(self) -> list[Keyspace]:
+        """What is written."""
+        return self.server.data.keyspaces()
+
+    def libraries(self) -> list[bytes]:
+        """The libraries of functions that are."""
+        return self.server.libraries()
+
     def install(self) -> None:
         """Put the synced file in its place; called in the thread, as ``Task.run``."""
         raise NotImplementedError
@@ -109,13 +118,13 @@ class SnapshotJob(Job):
     def _freeze(self) -> None:
         server = self.server
         server.data.epoch += 1
-        freezing = Freezing(server.data.keyspaces(), server.data.epoch)
+        freezing = Freezing(self.keyspaces(), server.data.epoch)
         server.data.freezing = freezing
         self._freezing = freezing
         self.keys_total = freezing.total
         encoder = self.encoder()
         encoder.begin()
-        for code in server.libraries():
+        for code in self.libraries():
             encoder.add_library(code)
         self._encoder = encoder
         self._soon()

@@ -18,7 +18,6 @@ from headrace.server.build import PYTHON_VERSION, REDIS_VERSION, VERSION, build_
 from headrace.server.clients.client_line import is_subscriber
 from headrace.server.clients.session import PAUSED
 from headrace.server.dispatch.call import Call
-from headrace.server.gate import NO_REPLICAS
 from headrace.server.info import command_stats
 from headrace.server.info.memory_section import memory
 from headrace.server.info.persistence_section import persistence
@@ -45,7 +44,6 @@ Section = Callable[[Call], Lines]
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 ACTIVE_MS: Final = 1000  # who sent something since then counts as active
-_NO_REPLICATION_ID: Final = b"0" * 40
 _NO_FORKS_AND_NO_TRACKING: Final = [
     b"latest_fork_usec:0",
     b"total_forks:0",
@@ -271,21 +269,28 @@ def _turns(call: Call) -> Lines:
 
 
 def replication(call: Call) -> Lines:
-    """Section ``replication``: a master without replicas."""
-    good = [b"min_slaves_good_slaves:0"] if call.server.gate.reasons & NO_REPLICAS else []
+    """Section ``replication``: what this server is to others that hold the same data."""
+    config = call.server.config
+    of_server = call.server.role
+    replicas = of_server.replicas
+    good: list[bytes] = []
+    if config.min_replicas_to_write and config.min_replicas_max_lag:
+        good = [b"min_slaves_good_slaves:%d" % (0 if replicas is None else replicas.good())]
+    backlog = None if replicas is None else replicas.backlog()
     return [
         b"role:master",
-        b"connected_slaves:0",
+        b"connected_slaves:%d" % (0 if replicas is None else replicas.count()),
         *good,
+        *([] if replicas is None else replicas.info()),
         b"master_failover_state:no-failover",
-        b"master_replid:" + call.server.replication_id,
-        b"master_replid2:" + _NO_REPLICATION_ID,
-        b"master_repl_offset:0",
-        b"second_repl_offset:-1",
-        b"repl_backlog_active:0",
-        b"repl_backlog_size:1048576",
-        b"repl_backlog_first_byte_offset:0",
-        b"repl_backlog_histlen:0",
+        b"master_replid:" + of_server.id,
+        b"master_replid2:" + of_server.second_id,
+        b"master_repl_offset:%d" % of_server.offset(),
+        b"second_repl_offset:%d" % of_server.second_offset,
+        b"repl_backlog_active:%d" % (backlog is not None),
+        b"repl_backlog_size:%d" % config.repl_backlog_size,
+        b"repl_backlog_first_byte_offset:%d" % (0 if backlog is None else backlog.first),
+        b"repl_backlog_histlen:%d" % (0 if backlog is None else backlog.size),
     ]
 
 

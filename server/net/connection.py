@@ -18,12 +18,13 @@ import asyncio
 import logging
 import select
 import socket
+from collections.abc import Callable
 from typing import Final
 
 from headrace.compat import errors
 from headrace.protocol.replies import ErrorReply, encode, write_reply
 from headrace.protocol.requests import ProtocolError, RequestParser
-from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.client_line import is_subscriber, limit_class
 from headrace.server.clients.rights import welcome
 from headrace.server.clients.session import (
     AT_WORK,
@@ -84,6 +85,7 @@ class Connection(Peer):
         self._asked_once = False  # it sent one request, or one transaction, and no pipeline
         self._waits_alone = False  # for the answer to that, and nobody else is at work
         self._ended = False  # the peer sends no more: close once it has its replies
+        self._on_drained: Callable[[], None] | None = None
         self._held = 0  # pieces of output taken out and not sent yet
         self.session: Session = Session(0, server.data.dbs[0], 0, self)
 
@@ -197,6 +199,7 @@ class Connection(Peer):
         self._server.session_closed(self.session)
         self.session.peer = NOBODY
         self._queue = []
+        self._on_drained = None
         self._transport = None
 
     def pause_writing(self) -> None:
@@ -207,8 +210,19 @@ class Connection(Peer):
         """The peer has caught up."""
         self._stalled = False
         self.session.soft_limit_since_ms = 0
+        self._tell_drained()
         if self._transport is not None and not self._transport.is_closing():
             self.resume_soon()
+
+    def when_drained(self, call: Callable[[], None]) -> None:
+        """Call this once, when what was sent has mostly been taken; see ``Peer``."""
+        self._on_drained = call
+
+    def _tell_drained(self) -> None:
+        call = self._on_drained
+        if call is not None and not self._stalled:
+            self._on_drained = None
+            asyncio.get_running_loop().call_soon(call)
 
     def _is_full(self) -> bool:
         """Whether so much waits for the peer to read that nothing more is run."""
@@ -303,13 +317,15 @@ class Connection(Peer):
         session = self.session
         size = len(wire)
         if size > UNCOUNTED_OUTPUT_BYTES:
-            limit = self._server.config.output_limit(is_subscriber(session))[0]
+            limit = self._server.config.output_limit(limit_class(session))[0]
             if 0 < limit < size + transport.get_write_buffer_size():
                 self._drop_reader()
                 return
         session.bytes_out += size
         self._server.statistics.counters.note_write(size)
         transport.write(wire)
+        if self._on_drained is not None:
+            self._tell_drained()
         if self._waits_alone:
             self._waits_alone = False
             self._server.host.answered()
@@ -374,8 +390,8 @@ class Connection(Peer):
     def bound_output(self) -> None:
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
         session = self.session
-        held = self.pending_output_bytes()
-        hard, soft, seconds = self._server.config.output_limit(is_subscriber(session))
+        held = self.pending_output_bytes() + session.waiting_bytes
+        hard, soft, seconds = self._server.config.output_limit(limit_class(session))
         now_ms = self._server.clock.monotonic_ms()
         over_soft = 0 < soft <= held
         if not over_soft:

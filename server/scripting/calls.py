@@ -15,6 +15,7 @@ from headrace.compat.errors import OUT_OF_MEMORY, TRANSACTION_TOO_LARGE, Command
 from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import SCRIPT
+from headrace.server.changes.changes import FILES, REPLICAS
 from headrace.server.clients.session import IN_MULTI, IN_SCRIPT, NO_TOUCH, NOBODY, Session
 from headrace.server.dispatch.admission import find_row, refusal_of
 from headrace.server.dispatch.call import Call
@@ -34,8 +35,8 @@ from headrace.server.state import Server
 log: Final = logging.getLogger("headrace")
 
 REPL_NONE: Final = 0
-REPL_AOF: Final = 1
-REPL_REPLICA: Final = 2
+REPL_AOF: Final = FILES
+REPL_REPLICA: Final = REPLICAS
 REPL_ALL: Final = REPL_AOF | REPL_REPLICA
 _MOST_DIGITS: Final = 1 << 62  # up to here a whole number is written with all of its digits
 LOG_LEVELS: Final = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING)
@@ -74,7 +75,7 @@ class ScriptCalls:
         self._call: Final = Call(server, dispatcher.durability, self.session)
         self._call.may_block = False
         self._rights = Rights(True, True, True)
-        self._recorded = True
+        self._held = 0
         self._rows: Final[dict[bytes, Command]] = {}
         self.builders: Builders | None = None
         self._script: Run | None = None
@@ -98,7 +99,7 @@ class ScriptCalls:
         call.now_ms = caller.now_ms
         call.replaying = caller.replaying
         self._rights = rights
-        self._recorded = True
+        self._held = 0
         self._script = run
         transaction = caller.session.transaction
         self._written_bytes = 0 if transaction is None else transaction.size_bytes
@@ -129,14 +130,14 @@ class ScriptCalls:
         call = self._call
         session = self.session
         call.db = session.db
-        if self._recorded:
+        if not self._held:
             reply = invoke(call, row, argv)
         else:
-            server.changes.hold_back(True)
+            server.changes.hold_back(self._held)
             try:
                 reply = invoke(call, row, argv)
             finally:
-                server.changes.hold_back(False)
+                server.changes.hold_back(0)
         if server.changes.has_listeners:
             server.changes.notify_listeners()
         count_call(server, call, row, lap(server))
@@ -264,7 +265,7 @@ class ScriptCalls:
             raise ScriptError(errors.BAD_REPL)
         if not flags & REPL_AOF and self._server.data.region is not None:
             raise ScriptError(errors.REGION_RECORDS_ALL)
-        self._recorded = bool(flags & REPL_AOF)
+        self._held = REPL_ALL & ~flags
 
     def replicate_commands(self, *words: Any) -> bool:
         """``redis.replicate_commands``: that is so in any case."""

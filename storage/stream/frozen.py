@@ -80,6 +80,7 @@ class FrozenGroup(NackKeeper):
         self.last_seq: Final = group.last_seq
         self.entries_read: Final = group.entries_read
         self.max_pending: Final = group.max_pending
+        self.zone: Final = group.zone
         self.consumers: Final[list[FrozenConsumer]] = []
         self.pending: Final = group.pel.size
         self.live: Final = group

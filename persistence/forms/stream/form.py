@@ -101,6 +101,15 @@ class StreamForm(Form):
         has_iids = stream.idmp is not None or stream.iids_added > 0
         return VERSION_8_6 if has_iids or not stream.has_default_limits() else VERSION_7_0
 
+    def frozen_rdb_version(self, value: object) -> int:
+        """See ``Form``."""
+        stream = cast("FrozenStream", value)
+        for group in stream.groups:
+            if group.zone:
+                return VERSION_8_8
+        has_iids = stream.producers > 0 or stream.iids_added > 0
+        return VERSION_8_6 if has_iids or not stream.has_default_limits else VERSION_7_0
+
     def rdb_type(self, value: object, version: int) -> int:
         """See ``Form``."""
         return stream_type(version)

@@ -1,18 +1,14 @@
-"""INFO, TIME, MONITOR, ROLE, REPLICAOF, SHUTDOWN: the server as a whole."""
+"""INFO, TIME, MONITOR, SHUTDOWN: the server as a whole."""
 
 from __future__ import annotations
 
 from headrace.compat.errors import (
-    BAD_MASTER_PORT,
     MONITOR_IN_MULTI,
-    NO_REPLICATION,
     NO_SHUTDOWN,
-    REPLICAOF_IN_CLUSTER,
     SHUTDOWN_FAILED,
     SYNTAX,
     CommandError,
 )
-from headrace.compat.numbers import parse_integer
 from headrace.protocol.replies import NO_REPLY, OK, Verbatim
 from headrace.server.clients.session import CLOSING, IN_MULTI, MONITORING
 from headrace.server.dispatch.call import Call
@@ -21,7 +17,6 @@ from headrace.server.dispatch.rows import (
     ALLOW_BUSY,
     FAST,
     LOADING,
-    NO_ASYNC_LOADING,
     NO_MULTI,
     NOSCRIPT,
     STALE,
@@ -65,35 +60,6 @@ def monitor(call: Call) -> object:
         call.server.clients.monitors[session] = None
         call.server.gate.set(MONITORED, True)
     return OK
-
-
-@command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
-def role(call: Call) -> object:
-    """Reply: list of ``master``, the replication offset and the replicas: none."""
-    return [b"master", 0, []]
-
-
-@command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
-def replicaof(call: Call) -> object:
-    """NO ONE is so already. Reply: OK.
-
-    Raises: any host and port, because there is no replication.
-    """
-    if call.server.cluster is not None:
-        raise CommandError(REPLICAOF_IN_CLUSTER)
-    host, port = call.argv[1], call.argv[2]
-    if host.lower() == b"no" and port.lower() == b"one":
-        return OK
-    number = parse_integer(port)
-    if number is None or not 0 <= number <= 65535:
-        raise CommandError(BAD_MASTER_PORT)
-    raise CommandError(NO_REPLICATION)
-
-
-@command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
-def slaveof(call: Call) -> object:
-    """The older name of REPLICAOF."""
-    return replicaof(call)
 
 
 @command(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -235,7 +234,7 @@ def _protocol(call: Call) -> object:
 
 
 def _change_repl_id(call: Call) -> object:
-    call.server.replication_id = os.urandom(20).hex().encode()
+    call.server.role.change_id()
     log.info("Replication ID changed by DEBUG CHANGE-REPL-ID")
     return OK
 

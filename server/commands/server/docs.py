@@ -10,7 +10,6 @@ from headrace.server.commands.server import cluster_docs
 _GROUP: Final = "server"
 _GENERIC: Final = "generic"
 _CONTAINER: Final = "Depends on subcommand."
-_MASTER: Final = "args(host-port(host port:integer) | no-one(NO ONE))"
 _NO_MODULES: Final = "Is refused: modules cannot be loaded."
 _FLUSH: Final = "[flush-type(ASYNC@4.0.0 | SYNC@6.2.0)]"
 _FLUSH_HISTORY: Final = (("4.0.0", "ASYNC option."), ("6.2.0", "SYNC option."))
@@ -175,10 +174,6 @@ DOCS: Final[dict[str, Doc]] = {
     ),
     "module|unload": Doc(_GROUP, "4.0.0", "O(1)", _NO_MODULES, "name"),
     "monitor": Doc(_GROUP, "1.0.0", "", "Shows the commands of all clients as they come in."),
-    "replicaof": Doc(
-        _GROUP, "5.0.0", "O(1)", "Follows another server, or stops following.", _MASTER
-    ),
-    "role": Doc(_GROUP, "2.8.12", "O(1)", "Tells the server's part in replication."),
     "save": Doc(
         _GROUP,
         "1.0.0",
@@ -192,15 +187,6 @@ DOCS: Final[dict[str, Doc]] = {
         "Writes out what has to be kept and stops the server.",
         "[save-selector(NOSAVE | SAVE)] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
         history=(("7.0.0", "NOW, FORCE and ABORT options."),),
-    ),
-    "slaveof": Doc(
-        _GROUP,
-        "1.0.0",
-        "O(1)",
-        "Follows another server, or stops following.",
-        _MASTER,
-        deprecated_since="5.0.0",
-        replaced_by="`REPLICAOF`",
     ),
     "slowlog": Doc(_GROUP, "2.2.12", _CONTAINER, "Holds the commands about the slow log."),
     "slowlog|get": Doc(

@@ -18,27 +18,33 @@ from headrace.server.dispatch.timeouts import deadline_of
 from headrace.server.durability.sync_waits import SyncWait, end_of
 from headrace.server.waiting.waiters import Parked
 
+_OF_WAIT: Final = -1
 _TIPS: Final = ("request_policy:all_shards", "response_policy:agg_min")
 
 
 @command("WAIT", arity=3, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def wait(call: Call) -> object:
-    """Wait until so many replicas have this client's writes.
+    """Wait until so many replicas have all that was written so far.
 
-    Reply: how many have them: 0, at once when none are asked for, else at the timeout.
+    Reply: how many have it.
     """
     wanted = Args(call.argv).integer()
     deadline_ms = deadline_of(call.argv[2], call.now_ms)
-    if wanted <= 0 or not call.may_block:
-        return 0
-    return Parked([], deadline_ms, call.argv, 0, None)
+    replicas = call.server.role.replicas
+    there = 0 if replicas is None else replicas.acknowledged(replicas.end_offset(), False)
+    if there >= wanted or not call.may_block:
+        return there
+    parked = Parked([], deadline_ms, call.argv, there, None)
+    if replicas is not None:
+        replicas.wait_for(call.session, parked, wanted, _OF_WAIT)
+    return parked
 
 
 @command("WAITAOF", arity=4, flags=BLOCKING, acl=("connection",), tips=_TIPS)
 def waitaof(call: Call) -> object:
     """Wait until this client's writes are on the disk.
 
-    Reply: list of 1 or 0 for this server's disk, and 0 for the replicas, of which there are none.
+    Reply: list of 1 or 0 for this server's disk, and how many replicas have them on theirs.
     Raises: numlocal without an append-only file.
     """
     argv = call.argv
@@ -62,9 +68,13 @@ def waitaof(call: Call) -> object:
             or (not aof.pending and aof.has_synced(aof.switches, end_of(aof)))
         )
     )
-    if not call.may_block or (int(synced) >= local and not replicas):
-        return [int(synced), 0]
-    parked = Parked([], deadline_ms, argv, [int(synced), 0], None)
+    of_role = server.role.replicas
+    there = 0 if of_role is None else of_role.acknowledged(of_role.end_offset(), True)
+    if not call.may_block or (int(synced) >= local and there >= replicas):
+        return [int(synced), there]
+    parked = Parked([], deadline_ms, argv, [int(synced), there], None)
     if aof is not None and not synced:
         call.durability.files.sync_waits.append(SyncWait(call.session, parked, aof, bool(replicas)))
+    if of_role is not None and replicas:
+        of_role.wait_for(call.session, parked, replicas, local)
     return parked

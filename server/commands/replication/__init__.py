@@ -1,0 +1,1 @@
+"""PSYNC, REPLCONF, ROLE: what servers with the same data ask each other."""

@@ -1,0 +1,149 @@
+"""SYNC, PSYNC and REPLCONF: what a replica asks, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.compat import errors
+from headrace.compat.errors import CommandError
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import NO_REPLY, OK
+from headrace.server.clients.session import REPLICA, ReplicaFacts
+from headrace.server.dispatch.admission import drop_replica
+from headrace.server.dispatch.args import Args
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    ALLOW_BUSY,
+    LOADING,
+    NO_ASYNC_LOADING,
+    NO_MULTI,
+    NOSCRIPT,
+    STALE,
+    command,
+)
+
+_SYNC_FLAGS: Final = ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI
+_LONGEST_ADDRESS: Final = 255
+
+
+@command("SYNC", arity=1, flags=_SYNC_FLAGS)
+def sync(call: Call) -> object:
+    """Be sent a snapshot, and all that changes from then on. Reply: none but that."""
+    call.server.role.ready_replicas().attach(call.session, b"", 0)
+    return NO_REPLY
+
+
+@command("PSYNC", arity=-3, flags=_SYNC_FLAGS)
+def psync(call: Call) -> object:
+    """As SYNC; or go on with the stream of that data, from that offset on.
+
+    Reply: CONTINUE or FULLRESYNC, and then the stream, or a snapshot and the stream.
+    """
+    argv = call.argv
+    offset = Args(argv[1:]).integer()
+    if len(argv) > 3 and argv[3].lower() == b"failover":
+        raise CommandError(errors.FAILOVER_TO_MASTER)
+    call.server.role.ready_replicas().attach(call.session, argv[1], offset)
+    return NO_REPLY
+
+
+@command("REPLCONF", arity=-1, flags=ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY)
+def replconf(call: Call) -> object:
+    """Take what a replica says: of itself before it begins, and later how far it is.
+
+    Reply: OK; none to ACK and GETACK.
+    """
+    argv = call.argv
+    if call.session.special & REPLICA:
+        _take_from_replica(call)
+        return NO_REPLY
+    if len(argv) % 2 == 0:
+        raise CommandError(errors.SYNTAX)
+    for at in range(1, len(argv), 2):
+        option = argv[at].lower()
+        if option in (b"ack", b"getack"):  # this client is no replica
+            return NO_REPLY
+        take = _OPTIONS.get(option)
+        if take is None:
+            raise CommandError(errors.unknown_replconf(argv[at]))
+        if call.session.facts is None:
+            call.session.facts = ReplicaFacts()
+        take(call.session.facts, argv[at + 1])
+    return OK
+
+
+def _take_from_replica(call: Call) -> None:
+    """``ACK offset [FACK offset]``: so much it has, and so much of that on its disk."""
+    argv = call.argv
+    replicas = call.server.role.replicas
+    if len(argv) < 3 or argv[1].lower() != b"ack":
+        drop_replica(call.session, argv[0])
+        return
+    if replicas is None:
+        return
+    offset = parse_integer(argv[2])
+    on_disk = -1
+    if len(argv) > 4 and argv[3].lower() == b"fack":
+        on_disk = parse_integer(argv[4]) or -1
+    if offset is not None:
+        replicas.acknowledge(call.session, offset, on_disk)
+
+
+def _take_port(facts: ReplicaFacts, word: bytes) -> None:
+    facts.port = Args([b"", word]).integer()
+
+
+def _take_address(facts: ReplicaFacts, word: bytes) -> None:
+    if len(word) > _LONGEST_ADDRESS:
+        raise CommandError(errors.REPLCONF_LONG_ADDRESS)
+    facts.address = word
+
+
+def _take_ability(facts: ReplicaFacts, word: bytes) -> None:
+    """All others are passed over, as Redis does."""
+    if word.lower() == b"psync2":
+        facts.psync2 = True
+
+
+def _take_version(facts: ReplicaFacts, word: bytes) -> None:
+    facts.is_valkey = True
+
+
+def _take_rdb_only(facts: ReplicaFacts, word: bytes) -> None:
+    facts.rdb_only = _bit(word)
+
+
+def _take_channel(facts: ReplicaFacts, word: bytes) -> None:
+    """A second connection for the snapshot is not used, whatever a replica can."""
+    _bit(word)
+
+
+def _take_filter(facts: ReplicaFacts, word: bytes) -> None:
+    """The snapshot is to hold only what is named: functions, or nothing."""
+    wants_functions = False
+    for name in word.split():
+        if name.lower() != b"functions":
+            raise CommandError(errors.unknown_rdb_filter(name))
+        wants_functions = True
+    facts.wants_keys = False
+    facts.wants_functions = wants_functions
+
+
+def _bit(word: bytes) -> bool:
+    number = Args([b"", word]).integer()
+    if not 0 <= number <= 1:
+        raise CommandError(errors.REPLCONF_NO_BIT)
+    return number == 1
+
+
+_OPTIONS: Final[dict[bytes, Callable[[ReplicaFacts, bytes], None]]] = {
+    b"listening-port": _take_port,
+    b"ip-address": _take_address,
+    b"capa": _take_ability,
+    b"version": _take_version,
+    b"rdb-only": _take_rdb_only,
+    b"rdb-filter-only": _take_filter,
+    b"rdb-channel": _take_channel,
+}

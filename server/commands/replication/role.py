@@ -1,0 +1,65 @@
+"""ROLE, REPLICAOF, FAILOVER: what a server is to others that hold the same data."""
+
+from __future__ import annotations
+
+from headrace.compat.errors import (
+    BAD_MASTER_PORT,
+    NO_FAILOVER,
+    NO_FAILOVER_UNDER_WAY,
+    NO_REPLICATION,
+    REPLICAOF_IN_CLUSTER,
+    CommandError,
+)
+from headrace.compat.numbers import parse_integer
+from headrace.protocol.replies import OK
+from headrace.server.dispatch.call import Call
+from headrace.server.dispatch.rows import (
+    ADMIN,
+    FAST,
+    LOADING,
+    NO_ASYNC_LOADING,
+    NOSCRIPT,
+    STALE,
+    command,
+)
+
+
+@command("ROLE", arity=1, flags=NOSCRIPT | LOADING | STALE | FAST, acl=("admin", "dangerous"))
+def role(call: Call) -> object:
+    """Reply: list of ``master``, the offset of the stream, and a list of address, port and offset
+    for each replica.
+    """
+    of_server = call.server.role
+    rows = [] if of_server.replicas is None else of_server.replicas.rows()
+    return [b"master", of_server.offset(), rows]
+
+
+@command("REPLICAOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
+def replicaof(call: Call) -> object:
+    """NO ONE is so already. Reply: OK.
+
+    Raises: any host and port, because this server copies from nobody.
+    """
+    if call.server.cluster is not None:
+        raise CommandError(REPLICAOF_IN_CLUSTER)
+    host, port = call.argv[1], call.argv[2]
+    if host.lower() == b"no" and port.lower() == b"one":
+        return OK
+    number = parse_integer(port)
+    if number is None or not 0 <= number <= 65535:
+        raise CommandError(BAD_MASTER_PORT)
+    raise CommandError(NO_REPLICATION)
+
+
+@command("SLAVEOF", arity=3, flags=NO_ASYNC_LOADING | ADMIN | NOSCRIPT | STALE)
+def slaveof(call: Call) -> object:
+    """The older name of REPLICAOF."""
+    return replicaof(call)
+
+
+@command("FAILOVER", arity=-1, flags=ADMIN | NOSCRIPT | STALE)
+def failover(call: Call) -> object:
+    """Raises: always; a replica is made the master by REPLICAOF NO ONE, sent to it."""
+    if len(call.argv) == 2 and call.argv[1].lower() == b"abort":
+        raise CommandError(NO_FAILOVER_UNDER_WAY)
+    raise CommandError(NO_FAILOVER)

@@ -1,0 +1,150 @@
+"""One replica: what it has been sent, and what it has told of that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+from headrace.protocol.outgoing import bulk_head
+from headrace.server.clients.session import ReplicaFacts, Session
+from headrace.server.replication.snapshot import SyncFile
+
+WAITS: Final = 0  # for a snapshot to begin
+WRITING: Final = 1  # that snapshot is being written
+SENDING: Final = 2  # and is being sent
+ONLINE: Final = 3  # it gets the stream
+STATES: Final = (b"wait_bgsave", b"wait_bgsave", b"send_bulk", b"online")
+CHUNK_BYTES: Final = 1 << 18
+SILENT: Final = -1
+
+
+class Replica:
+    """A client that copies the data.
+
+    Args:
+        facts: what it has said of itself.
+        acknowledges: it tells how far it is; one that came with SYNC need not.
+        on_online: is called when it gets the stream.
+        now_ms: of ``monotonic_ms``, as all moments here.
+
+    Attributes:
+        state: see above.
+        acked: how much of the stream it has; acked_ms: when it told so last; on_disk: how much of
+            the stream is on its disk, where it says so.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        facts: ReplicaFacts,
+        acknowledges: bool,
+        on_online: Callable[[], object],
+        now_ms: int,
+    ) -> None:
+        self.session: Final = session
+        self.facts: Final = facts
+        self.acknowledges: Final = acknowledges
+        self.state = WAITS
+        self._on_online: Final = on_online
+        self.acked = 0
+        self.acked_ms = now_ms
+        self.on_disk = 0
+        self.waiting: list[bytes] = []  # of the stream, behind the snapshot
+        self._file: SyncFile | None = None
+        self._sent_bytes = 0
+        self._read_ms = now_ms
+
+    # The stream
+
+    def feed(self, piece: bytes) -> None:
+        """Take what comes next of the stream."""
+        session = self.session
+        if self.state == ONLINE:
+            session.deliver_wire(piece)
+        elif self.state != WAITS:
+            self.waiting.append(piece)
+            session.waiting_bytes += len(piece)
+            session.peer.bound_output()
+
+    def go_online(self, pieces: list[bytes], now_ms: int) -> None:
+        """Get the stream from now on, behind these pieces of it."""
+        self.state = ONLINE
+        self.acked_ms = now_ms
+        for piece in pieces:
+            self.session.deliver_wire(piece)
+        self._on_online()
+
+    # The snapshot
+
+    def begin(self, greeting: bytes) -> None:
+        """A snapshot of this moment is being written; what follows it is kept."""
+        self.state = WRITING
+        if greeting:
+            self.session.deliver_wire(greeting)
+
+    def join(self, other: Replica, greeting: bytes) -> None:
+        """Have the snapshot that is being written for another one."""
+        self.begin(greeting)
+        self.waiting = other.waiting.copy()
+        self.session.waiting_bytes = other.session.waiting_bytes
+
+    def send(self, file: SyncFile) -> None:
+        """Send the snapshot, and then what has come since."""
+        self.state = SENDING
+        self._file = file
+        file.readers += 1
+        self.session.deliver_wire(bulk_head(file.size_bytes))
+        self._send_more()
+
+    def _send_more(self) -> None:
+        session = self.session
+        file = self._file
+        if file is None or session.closed:
+            return
+        if self._sent_bytes < file.size_bytes:
+            piece = os.pread(file.descriptor, CHUNK_BYTES, self._sent_bytes)
+            if not piece:  # somebody has cut the file
+                session.peer.abort()
+                return
+            self._sent_bytes += len(piece)
+            self._read_ms = file.clock.monotonic_ms()
+            session.deliver_wire(piece)
+            session.peer.when_drained(self._send_more)
+            return
+        self.let_go()
+        if self.facts.rdb_only:
+            session.peer.close()
+            return
+        waiting = self.waiting
+        self.waiting = []
+        session.waiting_bytes = 0
+        self.go_online(waiting, file.clock.monotonic_ms())
+
+    def let_go(self) -> None:
+        """Read no more of the snapshot."""
+        file = self._file
+        self._file = None
+        if file is not None:
+            file.readers -= 1
+            file.close_if_unread()
+
+    # What it tells
+
+    def acknowledge(self, offset: int, on_disk: int, now_ms: int) -> None:
+        """It has so much of the stream; ``on_disk`` is below 0 where it does not say that."""
+        self.acked = max(self.acked, offset)
+        self.on_disk = max(self.on_disk, on_disk)
+        self.acked_ms = now_ms
+
+    def address(self) -> bytes:
+        """Where it is, as far as it is known."""
+        return self.facts.address or self.session.address.rpartition(b":")[0].strip(b"[]")
+
+    def heard_ms(self) -> int:
+        """When it gave a sign of life: what it reads of a snapshot is one, too."""
+        return max(self.acked_ms, self._read_ms)
+
+    def lag_s(self, now_ms: int) -> int:
+        """How long it has told nothing."""
+        return max(0, now_ms - self.acked_ms) // 1000

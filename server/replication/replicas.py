@@ -1,0 +1,355 @@
+"""All replicas of a server: who begins how, and what they are sent.
+
+A replica that was away for a short while goes on where it stood, if the backlog has what it lacks.
+Any other is sent a snapshot of one moment, and then the stream from that moment on. Those that come
+while a snapshot is being written for another one of their kind have the same.
+
+The stream is made from the first replica on. When there has been none for ``repl-backlog-ttl``
+seconds it ends, and the data gets another ID.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from headrace.compat.errors import PSYNC_IN_REGION, CommandError
+from headrace.protocol.replies import Status, encode
+from headrace.server.changes.changes import Changes
+from headrace.server.clients.session import REPLICA, ReplicaFacts, Session
+from headrace.server.durability.durability import Durability
+from headrace.server.gate import HALF_JOINED, LENGTHY_AT_WORK, LOADING_DATA, SCRIPT_AT_WORK
+from headrace.server.replication.backlog import Backlog
+from headrace.server.replication.replica import ONLINE, STATES, WAITS, WRITING, Replica
+from headrace.server.replication.snapshot import SyncFile, SyncJob, SyncWaiters
+from headrace.server.replication.stream import CommandStream
+from headrace.server.replication.waits import ReplicaWaits
+from headrace.server.role import NO_ID, NO_OFFSET, BacklogFigures, Replicas, Role
+from headrace.server.state import Server
+from headrace.server.waiting.waiters import Parked, Sleeper
+
+log: Final = logging.getLogger("headrace")
+
+_OF_NO_MOMENT: Final = LENGTHY_AT_WORK | HALF_JOINED | LOADING_DATA | SCRIPT_AT_WORK
+_SIGN_OF_LIFE: Final = b"\n"  # to those that wait for their snapshot
+_GET_ACK: Final = [b"REPLCONF", b"GETACK", b"*"]
+
+
+class AllReplicas(Replicas, SyncWaiters):
+    """The replicas of one server."""
+
+    def __init__(self, server: Server, durability: Durability) -> None:
+        self._server: Final = server
+        self._role: Final[Role] = server.role
+        self._changes: Final[Changes] = server.changes
+        self._durability: Final = durability
+        self._replicas: Final[dict[Session, Replica]] = {}
+        self._backlog: Backlog | None = None
+        self.stream: Final = CommandStream(self._feed)
+        self._waits: Final = ReplicaWaits(server, self)
+        self._joined_at = 0  # the offset of the moment whose state is being written
+        self._asks_acks = False
+        self._pinged_ms = 0
+        self._second_ms = 0  # when what is done once a second was done
+        self._alone_since_ms = server.clock.monotonic_ms()
+
+    # Who there is
+
+    def end_offset(self) -> int:
+        """See ``Replicas``."""
+        return self.stream.end
+
+    def count(self) -> int:
+        """See ``Replicas``."""
+        return len(self._replicas)
+
+    def good(self) -> int:
+        """See ``Replicas``."""
+        now_ms = self._server.clock.monotonic_ms()
+        most_s = self._server.config.min_replicas_max_lag
+        found = [
+            replica
+            for replica in self._replicas.values()
+            if replica.state == ONLINE and replica.lag_s(now_ms) <= most_s
+        ]
+        return len(found)
+
+    def info(self) -> list[bytes]:
+        """See ``Replicas``."""
+        now_ms = self._server.clock.monotonic_ms()
+        lines: list[bytes] = []
+        for number, replica in enumerate(self._replicas.values()):
+            lag_s = replica.lag_s(now_ms) if replica.state == ONLINE else 0
+            lines.append(
+                b"slave%d:ip=%b,port=%d,state=%b,offset=%d,lag=%d,io-thread=0"
+                % (
+                    *(number, replica.address(), replica.facts.port),
+                    *(STATES[replica.state], replica.acked, lag_s),
+                )
+            )
+        return lines
+
+    def rows(self) -> list[object]:
+        """See ``Replicas``."""
+        return [
+            [replica.address(), b"%d" % replica.facts.port, b"%d" % replica.acked]
+            for replica in self._replicas.values()
+            if replica.state == ONLINE
+        ]
+
+    def backlog(self) -> BacklogFigures | None:
+        """See ``Replicas``."""
+        self.stream.flush()
+        backlog = self._backlog
+        return None if backlog is None else BacklogFigures(backlog.first, backlog.size)
+
+    # The stream
+
+    def tell(self, db: int, record: list[bytes]) -> None:
+        """See ``Replicas``."""
+        if self._backlog is not None:
+            self._changes.unfinished = True
+            self.stream.append(db, record)
+
+    def flush(self) -> None:
+        """See ``Replicas``."""
+        self.stream.flush()
+
+    def _feed(self, piece: bytes) -> None:
+        """The stream has become longer."""
+        backlog = self._backlog
+        if backlog is not None:
+            backlog.add(piece, self._server.config.repl_backlog_size)
+        for replica in list(self._replicas.values()):
+            replica.feed(piece)
+
+    def _begin_stream(self) -> None:
+        """Record from now on; what changed before is not in the stream, so the data is other."""
+        if self._backlog is None:
+            self._role.change_id()
+            self._backlog = Backlog(self.stream.offset + 1)
+            self._changes.add_log(self.stream)
+            self._pinged_ms = self._server.clock.monotonic_ms()
+            log.info("Replication backlog created, my new replication ID is %s", _shown(self._role))
+
+    def _end_stream(self) -> None:
+        self._changes.remove_log(self.stream)
+        self.stream.flush()
+        self._backlog = None
+        self._role.change_id()
+        log.info("Replication backlog freed after %d seconds without replicas", self._ttl_s())
+
+    def _ttl_s(self) -> int:
+        return self._server.config.repl_backlog_ttl
+
+    # Beginning
+
+    def attach(self, session: Session, data_id: bytes, offset: int) -> None:
+        """A client asks to be a replica.
+
+        Args:
+            data_id: of the data that it has; empty for one that came with SYNC.
+            offset: of the byte of the stream that it lacks.
+
+        Raises:
+            CommandError: no server can copy a region, because it would lack what regions have.
+        """
+        if self._server.data.region is not None:
+            raise CommandError(PSYNC_IN_REGION)
+        facts = session.facts or ReplicaFacts()
+        session.facts = facts
+        now_ms = self._server.clock.monotonic_ms()
+        replica = Replica(session, facts, bool(data_id), self.settings_changed, now_ms)
+        self.stream.flush()
+        pieces = self._lacking(data_id, offset)
+        session.special |= REPLICA
+        session.leaving = self._gone
+        if pieces is None:
+            self._begin_stream()
+        self._replicas[session] = replica
+        name = replica.address().decode("utf-8", "backslashreplace")
+        if pieces is not None:
+            log.info("Replica %s:%d goes on from offset %d", name, facts.port, offset)
+            told = b"CONTINUE %b" % self._role.id if facts.psync2 else b"CONTINUE"
+            session.deliver_wire(encode(Status(told)))
+            replica.go_online(pieces, now_ms)
+            return
+        log.info("Replica %s:%d asks for synchronization", name, facts.port)
+        if not self._joined(replica):
+            asyncio.get_running_loop().call_soon(self._begin_job)
+
+    def _lacking(self, data_id: bytes, offset: int) -> list[bytes] | None:
+        """What a replica lacks of the stream; None when that is not known any more."""
+        role = self._role
+        backlog = self._backlog
+        if backlog is None or not backlog.holds(offset):
+            return None
+        is_known = data_id == role.id or (
+            data_id == role.second_id != NO_ID and NO_OFFSET < offset <= role.second_offset
+        )
+        return backlog.since(offset) if is_known else None
+
+    def _joined(self, replica: Replica) -> bool:
+        """Whether a snapshot that is being written for another replica will do."""
+        job = self._durability.files.job
+        if not isinstance(job, SyncJob) or job.facts.kind() != replica.facts.kind():
+            return False
+        for other in self._replicas.values():
+            if other.state == WRITING and other.facts.kind() == job.facts.kind():
+                replica.join(other, self._greeting(replica, self._joined_at))
+                return True
+        return False
+
+    def _greeting(self, replica: Replica, offset: int) -> bytes:
+        if not replica.acknowledges:
+            return b""
+        return encode(Status(b"FULLRESYNC %b %d" % (self._role.id, offset)))
+
+    def _begin_job(self) -> None:
+        """Begin with a snapshot, if one is wanted and can be written now."""
+        server = self._server
+        files = self._durability.files
+        if files.job is not None or server.gate.reasons & _OF_NO_MOMENT or server.stopping:
+            return  # the cron looks again
+        for replica in self._replicas.values():
+            if replica.state == WAITS:
+                files.job = job = SyncJob(server, files, self, replica.facts)
+                log.info("Starting to write a snapshot for replicas")
+                job.begin()
+                return
+
+    def begun(self, job: SyncJob) -> None:
+        """See ``SyncWaiters``."""
+        self.stream.flush()
+        self.stream.select_again()
+        self._joined_at = self.stream.offset
+        for replica in self._replicas.values():
+            if replica.state == WAITS and replica.facts.kind() == job.facts.kind():
+                replica.begin(self._greeting(replica, self._joined_at))
+
+    def ended(self, job: SyncJob, failure: str) -> None:
+        """See ``SyncWaiters``."""
+        those = [
+            replica
+            for replica in list(self._replicas.values())
+            if replica.state == WRITING and replica.facts.kind() == job.facts.kind()
+        ]
+        if failure:
+            log.warning("The snapshot for replicas failed: %s", failure)
+            for replica in those:
+                replica.session.peer.abort()
+            return
+        file = SyncFile(job.descriptor, job.size_bytes, self._server.clock)
+        for replica in those:
+            replica.send(file)
+        file.close_if_unread()
+        self._begin_job()
+
+    def _gone(self, session: Session) -> None:
+        """A replica has left."""
+        replica = self._replicas.pop(session, None)
+        if replica is None:
+            return
+        replica.let_go()
+        log.info("Replica %s:%d has left", _text(replica.address()), replica.facts.port)
+        job = self._durability.files.job
+        if isinstance(job, SyncJob) and not self._any(WRITING):
+            job.cancel()
+        if not self._replicas:
+            self._alone_since_ms = self._server.clock.monotonic_ms()
+        self.settings_changed()
+
+    def _any(self, state: int) -> bool:
+        return state in [replica.state for replica in self._replicas.values()]
+
+    def disconnect_all(self) -> None:
+        """Have all begin anew, because the stream is another one."""
+        for session in list(self._replicas):
+            session.peer.abort()
+            self._server.session_closed(session)
+
+    # What replicas tell
+
+    def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
+        """A replica tells how far it is."""
+        replica = self._replicas.get(session)
+        if replica is not None:
+            was_late = replica.lag_s(self._server.clock.monotonic_ms()) > 1
+            replica.acknowledge(offset, on_disk, self._server.clock.monotonic_ms())
+            if was_late:
+                self.settings_changed()
+            self._waits.look()
+
+    def acknowledged(self, offset: int, on_disk: bool) -> int:
+        """See ``Replicas``."""
+        count = 0
+        for replica in self._replicas.values():
+            reached = replica.on_disk if on_disk else replica.acked
+            count += replica.state == ONLINE and reached >= offset
+        return count
+
+    def wait_for(self, client: Sleeper, parked: Parked, wanted: int, local: int) -> None:
+        """See ``Replicas``."""
+        self._waits.add(client, parked, wanted, local, self.stream.end)
+        if not self._asks_acks:
+            self._asks_acks = True
+            asyncio.get_running_loop().call_soon(self._ask_for_acks)
+
+    def synced(self, client: Sleeper) -> None:
+        """See ``Replicas``."""
+        self._waits.synced(client)
+
+    def _ask_for_acks(self) -> None:
+        self._asks_acks = False
+        if self._replicas:
+            self.stream.say(_GET_ACK)
+
+    # From time to time
+
+    def tick(self, now_ms: int) -> None:
+        """See ``Replicas``."""
+        self._begin_job()
+        if now_ms - self._second_ms < 1000:
+            return
+        self._second_ms = now_ms
+        self._look_at_all(now_ms)
+        self.settings_changed()
+        if not self._replicas:
+            ttl_s = self._ttl_s()
+            if self._backlog is not None and ttl_s and now_ms - self._alone_since_ms > ttl_s * 1000:
+                self._end_stream()
+        elif now_ms - self._pinged_ms >= self._server.config.repl_ping_replica_period * 1000:
+            self._pinged_ms = now_ms
+            self.ping()
+
+    def ping(self) -> None:
+        """Show all replicas that the link works."""
+        self.stream.say([b"PING"])
+
+    def _look_at_all(self, now_ms: int) -> None:
+        """Show those that wait a sign of life, and close those that give none."""
+        longest_ms = self._server.config.repl_timeout * 1000
+        for session, replica in list(self._replicas.items()):
+            if replica.state in (WAITS, WRITING):
+                session.deliver_wire(_SIGN_OF_LIFE)
+            elif replica.acknowledges and now_ms - replica.heard_ms() > longest_ms:
+                log.warning("Disconnecting timedout replica: %s", _text(replica.address()))
+                session.peer.abort()
+                self._server.session_closed(session)
+
+    def settings_changed(self) -> str | None:
+        """See ``Replicas``."""
+        backlog = self._backlog
+        if backlog is not None:
+            backlog.trim(self._server.config.repl_backlog_size)
+        self._server.limit_writes()
+        return None
+
+
+def _shown(role: Role) -> str:
+    return role.id.decode()
+
+
+def _text(address: bytes) -> str:
+    return address.decode("utf-8", "backslashreplace")

@@ -1,0 +1,139 @@
+"""The stream of changes that replicas get: the records of commands, as the append-only file has it.
+
+What one command did is one unit: where it left several records they stand between MULTI and EXEC.
+What Redis has no command for is left out: XGROUP SETMODE. SELECT stands where the database changes.
+Bytes are collected, and leave in one piece when the event loop has its next turn, which is after
+the replies of the present one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from headrace.persistence.aof.file import EXEC_WIRE, MULTI_WIRE
+from headrace.persistence.log import Log
+from headrace.protocol.outgoing import request
+
+_NO_DATABASE: Final = -1
+
+
+class CommandStream(Log):
+    """Makes the stream out of records.
+
+    Args:
+        on_piece: gets what comes next.
+
+    Attributes:
+        offset: how long the stream was when the last piece left.
+    """
+
+    def __init__(self, on_piece: Callable[[bytes], None]) -> None:
+        self.offset = 0
+        self._on_piece: Final = on_piece
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._first: list[bytes] | None = None  # the only record of the command at hand so far
+        self._first_db = 0
+        self._in_transaction = False
+        self._db = _NO_DATABASE
+        self._is_scheduled = False
+
+    @property
+    def end(self) -> int:
+        """How long the stream is, with what has not left yet."""
+        return self.offset + self._out_bytes
+
+    def select_again(self) -> None:
+        """Say in which database the next record is, because somebody begins to read there."""
+        self._db = _NO_DATABASE
+
+    def is_of_replicas(self) -> bool:
+        """See ``Log``."""
+        return True
+
+    def append(self, db: int, record: list[bytes]) -> bool:
+        """See ``Log``."""
+        if _is_ours(record):
+            return False
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._in_transaction = True
+            self._add(MULTI_WIRE)
+            self._write(self._first_db, first)
+        elif not self._in_transaction:
+            self._first = record
+            self._first_db = db
+            return False
+        self._write(db, record)
+        return False
+
+    def append_wire(self, db: int, parts: list[bytes]) -> bool:
+        """See ``Log``."""
+        self.end_command()
+        self._select(db)
+        for part in parts:
+            self._add(part)
+        self._leave_soon()
+        return False
+
+    def end_command(self) -> None:
+        """See ``Log``."""
+        first = self._first
+        if first is not None:
+            self._first = None
+            self._write(self._first_db, first)
+        elif self._in_transaction:
+            self._in_transaction = False
+            self._add(EXEC_WIRE)
+
+    def stamp_next(self) -> None:
+        """See ``Log``; a replica has the time from its own clock."""
+
+    def say(self, words: list[bytes]) -> None:
+        """Add what is of no database, between two commands."""
+        self._add(request(words))
+        self._leave_soon()
+
+    def _write(self, db: int, record: list[bytes]) -> None:
+        self._select(db)
+        self._add(request(record))
+        self._leave_soon()
+
+    def _select(self, db: int) -> None:
+        if db != self._db:
+            self._db = db
+            self._add(request([b"SELECT", b"%d" % db]))
+
+    def _add(self, wire: bytes) -> None:
+        self._out.append(wire)
+        self._out_bytes += len(wire)
+
+    def _leave_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._leave)
+
+    def _leave(self) -> None:
+        self._is_scheduled = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Let all leave that is there."""
+        out = self._out
+        if out:
+            self._out = []
+            self._out_bytes = 0
+            self.add(b"".join(out))
+
+    def add(self, piece: bytes) -> None:
+        """Add bytes of the stream as they are."""
+        self.offset += len(piece)
+        self._on_piece(piece)
+
+
+def _is_ours(record: list[bytes]) -> bool:
+    """Whether Redis has no such command."""
+    return len(record) == 6 and record[0].lower() == b"xgroup" and record[1].lower() == b"setmode"

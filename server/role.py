@@ -1,0 +1,156 @@
+"""What a server is to others that hold the same data: a master, a replica, or alone.
+
+The data has an ID, and its changes are a stream of bytes, in which an offset says how far somebody
+has come. What does the work is imported with the first replica or master: many servers never have
+one (``server.replication``).
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from headrace.server.clients.session import Session
+from headrace.server.waiting.waiters import Parked, Sleeper
+
+NO_ID: Final = b"0" * 40
+NO_OFFSET: Final = -1
+
+
+def new_id() -> bytes:
+    """An ID that no other data has."""
+    return os.urandom(20).hex().encode()
+
+
+class BacklogFigures:
+    """What INFO shows of the latest part of the stream.
+
+    Attributes:
+        first: the offset of the first byte that is kept; size: how many are.
+    """
+
+    def __init__(self, first: int, size: int) -> None:
+        self.first: Final = first
+        self.size: Final = size
+
+
+class Replicas:
+    """Those that copy from this server."""
+
+    @abstractmethod
+    def attach(self, session: Session, data_id: bytes, offset: int) -> None:
+        """Let a client be a replica, which has the data up to there, or nothing."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def acknowledge(self, session: Session, offset: int, on_disk: int) -> None:
+        """A replica tells how far it is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def end_offset(self) -> int:
+        """How long the stream is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many there are."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def good(self) -> int:
+        """How many have told of late how far they are; see ``min-replicas-max-lag``."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def info(self) -> list[bytes]:
+        """A line of INFO for each."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def rows(self) -> list[object]:
+        """An element of the reply of ROLE for each."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def backlog(self) -> BacklogFigures | None:
+        """What is kept of the stream; None where nothing is."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def tell(self, db: int, record: list[bytes]) -> None:
+        """Let them have what is no change of the data, and so stands in no file."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def acknowledged(self, offset: int, on_disk: bool) -> int:
+        """How many have the stream up to there, or have it on their disk."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def wait_for(self, client: Sleeper, parked: Parked, wanted: int, local: int) -> None:
+        """Answer a client when so many have all that was written up to now.
+
+        Args:
+            local: of WAITAOF: whether it waits for this server's disk, too; below 0 for WAIT.
+        """
+        raise NotImplementedError
+
+    @abstractmethod
+    def synced(self, client: Sleeper) -> None:
+        """What a client of WAITAOF waits for is on this server's disk."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def tick(self, now_ms: int) -> None:
+        """Do what is to be done from time to time."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Hand all that has been recorded to the connections."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def settings_changed(self) -> str | None:
+        """A parameter has another value."""
+        raise NotImplementedError
+
+
+class Role:
+    """What this server is.
+
+    Attributes:
+        id: of the data; its changes since the stream began are the same wherever it is that.
+        second_id: what it was before, up to ``second_offset``.
+        replicas: who copies from here; None before the first one.
+        make_replicas: makes that ready.
+    """
+
+    def __init__(self) -> None:
+        self.id = new_id()
+        self.second_id = NO_ID
+        self.second_offset = NO_OFFSET
+        self.replicas: Replicas | None = None
+        self.make_replicas: Callable[[], Replicas] | None = None
+
+    def ready_replicas(self) -> Replicas:
+        """What replicas are sent from, made ready by the first of them."""
+        replicas = self.replicas
+        if replicas is None:
+            assert self.make_replicas is not None
+            replicas = self.make_replicas()
+            self.replicas = replicas
+        return replicas
+
+    def offset(self) -> int:
+        """How long the stream is."""
+        return 0 if self.replicas is None else self.replicas.end_offset()
+
+    def change_id(self) -> None:
+        """Be other data from here on, with nothing in common with what was before."""
+        self.id = new_id()
+        self.second_id = NO_ID
+        self.second_offset = NO_OFFSET
