@@ -16,7 +16,7 @@ DOCS: Final[dict[str, Doc]] = {
         "6.2.0",
         "O(1)",
         "Is refused: a replica is made the master by REPLICAOF NO ONE, sent to it.",
-        "[target(TO host port:integer [FORCE])] [ABORT] [TIMEOUT=milliseconds:integer]",
+        "[TO=target(host port:integer [FORCE])] [ABORT] [TIMEOUT=milliseconds:integer]",
     ),
     "psync": Doc(_GROUP, "2.8.0", "", _INTERNAL, "replicationid offset:integer"),
     "replconf": Doc(
