@@ -11,6 +11,8 @@ import time
 from abc import abstractmethod
 from typing import Final
 
+from mypy_extensions import trait
+
 from headrace.persistence.encoder import Encoder
 from headrace.persistence.files import TEMPORARY_PREFIX
 from headrace.persistence.rdb.kinds import VALKEY_VERSION_MIN
@@ -45,6 +47,7 @@ class SyncFile:
             self.descriptor = -1
 
 
+@trait
 class SyncWaiters:
     """Those for whom a snapshot is written."""
 
