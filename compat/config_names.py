@@ -184,7 +184,7 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
     ),
     (
         (
-            "What it is about is not there: modules, client-side caching, "
+            "What it is about is not there: modules, "
             "backups by BACKUP, words that are compared by a locale, connections that the server "
             "opens, a logo, a test of the memory, a warning to silence."
         ),
@@ -198,7 +198,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
             Text("backupdirname", b"backupdir", flags=IMMUTABLE),
             Integer("backup-sealed-ttl", 0, 0, LONG_MAX),
             Text("preload-file", flags=IMMUTABLE, unsupported=NO_PRELOADING),
-            Integer("tracking-table-max-keys", 1000000, 0, LONG_MAX),
         ),
     ),
     (

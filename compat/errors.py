@@ -390,8 +390,33 @@ CACHING_WITHOUT_TRACKING: Final = (
     b"ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
     b"OPTOUT mode enabled"
 )
+CACHING_WITHOUT_OPTIN: Final = (
+    b"ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+)
+CACHING_WITHOUT_OPTOUT: Final = (
+    b"ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+)
 NO_REDIRECT_CLIENT: Final = b"ERR The client ID you want redirect to does not exist"
-NO_TRACKING: Final = b"ERR CLIENT TRACKING is not supported by this server"
+TWO_REDIRECTS: Final = b"ERR A client can only redirect to a single other client"
+PREFIX_WITHOUT_BCAST: Final = b"ERR PREFIX option requires BCAST mode to be enabled"
+OPT_WITH_BCAST: Final = b"ERR OPTIN and OPTOUT are not compatible with BCAST"
+OPTIN_AND_OPTOUT: Final = b"ERR You can't specify both OPTIN mode and OPTOUT mode"
+_SWITCHING_TRACKING: Final = (
+    b"ERR You can't switch %b before disabling tracking for this client, and then re-enabling it "
+    b"with a different mode."
+)
+SWITCHING_BCAST: Final = _SWITCHING_TRACKING % b"BCAST mode on/off"
+SWITCHING_OPT: Final = _SWITCHING_TRACKING % b"OPTIN/OPTOUT mode"
+
+
+def overlapping_prefixes(prefix: bytes, other: bytes, is_there: bool) -> bytes:
+    """For a prefix of CLIENT TRACKING that begins with another one, or the other way round."""
+    which = b"an existing" if is_there else b"another provided"
+    return (
+        b"ERR Prefix '%b' overlaps with %b prefix '%b'. Prefixes for a single client must not "
+        b"overlap." % (_shown(prefix), which, _shown(other))
+    )
+
 
 # MONITOR, SLOWLOG, REPLICAOF, SHUTDOWN, WAITAOF
 MONITOR_TOUCHES_KEYS: Final = b"ERR Replica can't interact with the keyspace"

@@ -171,6 +171,7 @@ class App(Host):
         """Write what the turn did to the append-only file, then let its replies go."""
         self._flush_scheduled = False
         self.server.statistics.counters.turns += 1
+        self.server.tracking.end_turn()
         self.durability.committer.end_turn()
 
     # Life

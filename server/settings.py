@@ -41,6 +41,7 @@ class Settings:
         hooks["slowlog-max-len"] = self.take_slowlog_length
         hooks["latency-tracking"] = self.take_latency_tracking
         hooks["key-memory-histograms"] = self.take_histograms
+        hooks["tracking-table-max-keys"] = self.take_tracking_limit
         hooks["requirepass"] = self.take_password
         hooks["loglevel"] = self.take_log_level
         hooks["proto-max-bulk-len"] = self.take_bulk_length
@@ -110,6 +111,11 @@ class Settings:
                 "need more memory are refused",
                 config.maxmemory_policy.decode(),
             )
+        return None
+
+    def take_tracking_limit(self) -> str | None:
+        """Remember no more keys of clients that track than that."""
+        self._server.tracking.bound()
         return None
 
     def take_replicas(self) -> str | None:

@@ -23,6 +23,7 @@ from headrace.server.gate import MONITORED, NO_REPLICAS, Gate
 from headrace.server.host import Host
 from headrace.server.role import Role
 from headrace.server.statistics.statistics import Statistics
+from headrace.server.tracking.tracking import ClientTracking
 from headrace.server.waiting.blocking import Blocking
 from headrace.storage.stream.appending import NodeLimits
 
@@ -113,7 +114,8 @@ class Server:
         blocking: clients that wait for keys.
         clients: all clients.
         users: who they may be; denials: what they were refused.
-        changes: where changes become known; watches and key_events listen there.
+        changes: where changes become known; watches, tracking and key_events listen there.
+        tracking: clients that are told when what they have read changes.
         statistics: what is counted and measured.
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
@@ -142,6 +144,7 @@ class Server:
         self.host = Host()
         self.changes: Final = Changes(self.data.expired, self.blocking, self.host)
         self.watches: Final = Watches(self.changes, self.data.dbs)
+        self.tracking: Final = ClientTracking(config, self.changes, self.clients, self.data.unused)
         self.key_events: Final = KeyEvents(self.changes, self.clients.pubsub)
         self.statistics: Final = Statistics(self.clock)
         self.neighbours: Neighbours | None = None
@@ -187,6 +190,7 @@ class Server:
         clients = self.clients
         self.blocking.unpark(session)
         self.watches.unwatch(session)
+        self.tracking.turn_off(session)
         clients.pubsub.drop_session(session)
         if session in clients.monitors:
             del clients.monitors[session]

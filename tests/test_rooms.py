@@ -51,7 +51,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
-        *("statistics", "waiting", "clients", "role", "changes", "host", "data", "state"),
+        *("statistics", "waiting", "clients", "role", "changes", "tracking", "host", "data"),
+        *("state",),
         *("durability", "dispatch", "settings", "scripting", "replication", "regions"),
         *("loading", "info"),
         *("commands",),

@@ -1,1 +1,1 @@
-"""The one door for changes, and who listens behind it: WATCH and keyspace notifications."""
+"""The one door for changes, and who listens behind it, such as WATCH and keyspace notifications."""

@@ -62,6 +62,9 @@ class Listener:
         """All keys of a database are about to go, or to be those of another one."""
         raise NotImplementedError
 
+    def flushed(self) -> None:
+        """Somebody empties databases, even if nothing is in them."""
+
 
 class Expiries:
     """What makes the records of keys that expired."""
@@ -155,11 +158,16 @@ class Changes:
         self._other_logs = taking[1:]
         self.recorded = self._log is not None
 
-    def listen(self, listener: Listener, on: bool) -> None:
-        """Notify somebody of all changes from now on, or no longer."""
+    def listen(self, listener: Listener, on: bool, first: bool = False) -> None:
+        """Notify somebody of all changes from now on, or no longer.
+
+        Args:
+            first: before all others are.
+        """
         if on != (listener in self._listeners):
             if on:
-                self._listeners = [*self._listeners, listener]
+                others = self._listeners
+                self._listeners = [listener, *others] if first else [*others, listener]
             else:
                 self._listeners = [each for each in self._listeners if each is not listener]
             self.has_listeners = bool(self._listeners)
@@ -227,6 +235,11 @@ class Changes:
         for listener in self._listeners:
             listener.database_replaced(db, replaced_by, now_ms)
 
+    def flushed(self) -> None:
+        """Report that databases are being emptied, even if nothing is in them."""
+        for listener in self._listeners:
+            listener.flushed()
+
     def report_expired(self) -> None:
         """Report the keys that were found expired; logs have that in any case."""
         found = self.expired.copy()
@@ -287,8 +300,10 @@ class Changes:
         changes = self.pending
         if changes:
             self.pending = []
-            for change in changes:
-                for listener in self._listeners:
+            for listener in self._listeners:
+                for change in changes:
+                    if listener not in self._listeners:
+                        break  # it listens no longer
                     listener.heard(change)
 
     def end_command(self) -> None:

@@ -18,9 +18,11 @@ from headrace.server.clients.session import (
     NO_EVICT,
     NO_TOUCH,
     PAUSED,
+    TRACKED,
     Session,
 )
 from headrace.server.clients.session import REPLICA as REPLICA_LINK
+from headrace.server.clients.tracking import Tracking
 from headrace.server.config.kinds import LIMIT_NORMAL, LIMIT_PUBSUB, LIMIT_REPLICA
 
 CLIENT_BYTES: Final = 6_000  # what an idle client takes: measured with 5,000 of them
@@ -58,6 +60,17 @@ def limit_class(session: Session) -> int:
     return LIMIT_PUBSUB if is_subscriber(session) else LIMIT_NORMAL
 
 
+def tracking_of(session: Session) -> Tracking | None:
+    """How a client tracks; None where it does not."""
+    return session.tracking if session.special & TRACKED else None
+
+
+def redirect_of(session: Session) -> int:
+    """The ID of the client that gets its invalidations, 0 for itself; -1 where it gets none."""
+    tracking = tracking_of(session)
+    return -1 if tracking is None else tracking.redirect
+
+
 def flags_of(session: Session) -> bytes:
     """The letters that say what a client is doing."""
     special = session.special
@@ -72,6 +85,13 @@ def flags_of(session: Session) -> bytes:
         flags += b"x"
     if special & (BLOCKED | PAUSED):
         flags += b"b"
+    tracking = tracking_of(session)
+    if tracking is not None:
+        flags += b"t"
+        if tracking.broken:
+            flags += b"R"
+        if tracking.broadcast:
+            flags += b"B"
     if session.watch_broken:
         flags += b"d"
     if special & CLOSING:
@@ -153,7 +173,7 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"events=" + (b"rw" if memory.unread_bytes else b"r"),
         b"cmd=" + (b"NULL" if row is None else row.name),
         b"user=" + session.user.name,
-        b"redir=-1",
+        b"redir=%d" % redirect_of(session),
         b"resp=%d" % (3 if session.resp3 else 2),
         b"lib-name=" + session.lib_name,
         b"lib-ver=" + session.lib_version,

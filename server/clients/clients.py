@@ -7,7 +7,7 @@ from typing import Final
 from headrace.compat.quoting import quoted
 from headrace.protocol.replies import Status, encode
 from headrace.server.clients.pubsub import PubSub
-from headrace.server.clients.session import BLOCKED, REPLY_SKIP, Session
+from headrace.server.clients.session import BLOCKED, CACHING, REPLY_SKIP, Session
 from headrace.server.waiting.blocking import Blocking
 
 
@@ -56,7 +56,7 @@ class Clients:
         if session.waiter is None:
             return
         self._blocking.unpark(session)
-        session.special &= ~BLOCKED
+        session.special &= ~(BLOCKED | CACHING)
         if session.special & REPLY_SKIP:
             session.special ^= REPLY_SKIP
         else:

@@ -9,6 +9,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from headrace.protocol.replies import NO_REPLY, Push, Replies, write_reply
 from headrace.server.acl.user import UNLIMITED, User
+from headrace.server.clients.tracking import Tracking
 from headrace.server.statistics.calls import CallCounters
 from headrace.server.waiting.waiters import Sleeper, Waiter
 from headrace.storage.keyspace import Keyspace
@@ -32,6 +33,8 @@ OF_REGION: Final = 1 << 15  # at aa-port: it may call little
 LIMITED: Final = 1 << 16  # its user may not do everything
 IN_SCRIPT: Final = 1 << 17  # the session that scripts have
 REPLICA: Final = 1 << 18  # it copies the data: it tells how far it is, and asks for nothing
+TRACKED: Final = 1 << 19  # what it reads is remembered, or it is told of what changes
+CACHING: Final = 1 << 20  # CLIENT CACHING says something of its next request
 REPLAY: Final = 1 << 12  # the AOF loader: nothing is refused, nothing is written again
 
 # What stands in the way of running a session's next request.
@@ -174,6 +177,7 @@ class Session(Sleeper):
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
         self.shard_channels: dict[bytes, None] = {}
+        self.tracking: Tracking | None = None  # as it asked for last
         self.waiter: Waiter | None = None  # set while blocked
         self.soft_limit_since_ms = 0  # since when its output is over the soft limit; 0: it is not
         self.facts: ReplicaFacts | None = None  # of a replica

@@ -43,8 +43,6 @@ NOT_YET: Final = "not there yet"
 
 # What there is to know of commands that are there.
 REMARKS: Final[dict[str, str]] = {
-    "client|caching": "refused: tracking is not there",
-    "client|tracking": "OFF alone: tracking is not there",
     "cluster": "with `cluster-enabled yes`: of a cluster of one node",
     "module|load": "refused",
     "module|loadex": "refused",

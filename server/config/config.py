@@ -93,6 +93,7 @@ class Config:
     maxmemory: int
     maxmemory_policy: bytes
     maxmemory_clients: int
+    tracking_table_max_keys: int
     dir: bytes
     appendonly: bool
     appendfsync: bytes

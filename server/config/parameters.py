@@ -187,6 +187,14 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         doc="How much the requests and replies of all clients together may hold; beyond it the "
         "largest ones are closed, but those of CLIENT NO-EVICT. 0 is no limit.",
     ),
+    Integer(
+        "tracking-table-max-keys",
+        1_000_000,
+        0,
+        LONG_MAX,
+        doc="How many keys are remembered for clients that called CLIENT TRACKING; beyond it keys "
+        "are forgotten by chance, and their readers told to forget them. 0 is no limit.",
+    ),
 )
 
 FILES: Final[tuple[Parameter, ...]] = (

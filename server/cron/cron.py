@@ -126,6 +126,7 @@ class Cron:
         free_some(server)
         self._forget_iids()
         self._look_at_clients(now_ms, day_ms)
+        server.tracking.bound()
         if server.config.maxmemory_clients:
             evict_clients(server)
         self._expire_keys(EXPIRE_BUDGET_NS)

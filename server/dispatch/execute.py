@@ -10,7 +10,17 @@ from typing import Final
 
 from headrace.compat.errors import CommandError
 from headrace.protocol.replies import NO_REPLY, write_reply
-from headrace.server.clients.session import CLOSING, HOLD, IN_MULTI, LONG, REPLICA, Session
+from headrace.server.clients.session import (
+    BLOCKED,
+    CACHING,
+    CLOSING,
+    HOLD,
+    IN_MULTI,
+    LONG,
+    REPLICA,
+    TRACKED,
+    Session,
+)
 from headrace.server.dispatch.admission import (
     HELD,
     admit,
@@ -28,6 +38,7 @@ from headrace.server.dispatch.invoke import (
     alike_until,
     count_alike,
     count_call,
+    end_tracked,
     finish,
     invoke,
     lap,
@@ -35,7 +46,7 @@ from headrace.server.dispatch.invoke import (
     show_monitors,
 )
 from headrace.server.dispatch.lengthy import LENGTHY_WORDS
-from headrace.server.dispatch.rows import NONE_ALIKE, AlikeHandler, Command
+from headrace.server.dispatch.rows import NONE_ALIKE, AlikeHandler, Command, row_of
 from headrace.server.dispatch.serving import park, serve_ready
 from headrace.server.dispatch.slicing import begin
 from headrace.server.gate import MONITORED
@@ -87,6 +98,8 @@ def execute(
             at = run(dispatcher, session, row, requests, at, end)
         elif session.special == IN_MULTI and not server.gate.reasons and is_queued_unseen(row):
             at = queue_same(server, session, row, requests, at, end)
+        elif session.special == TRACKED and not server.gate.reasons:
+            at = _run_tracked(dispatcher, session, row, requests, at, end)
         else:
             verdict = admit(dispatcher, session, row, argv)
             if verdict is HELD:
@@ -95,6 +108,8 @@ def execute(
                 _run_alone(dispatcher, session, row, requests, at)
             else:
                 session.answer(verdict)
+            if session.special & CACHING:
+                _end_caching(session, row)
             at += 1
     return at
 
@@ -111,7 +126,16 @@ def _looked_up(dispatcher: Dispatcher, session: Session, argv: list[bytes]) -> C
             drop_replica(session, argv[0])
         else:
             session.answer(refuse(server, session, None, argv, error.line))
+            if session.special & CACHING:
+                _end_caching(session, row_of(argv))
         return None
+
+
+def _end_caching(session: Session, row: Command | None) -> None:
+    """What CLIENT CACHING said is over with the next request or transaction."""
+    of_client = row is not None and row.name.startswith(b"client|")
+    if not of_client and not session.special & (IN_MULTI | BLOCKED):
+        session.special &= ~CACHING
 
 
 def _run_alone(
@@ -123,12 +147,33 @@ def _run_alone(
     is_long = bool(session.special & LONG) and len(argv) >= LENGTHY_WORDS
     if is_long and begin(dispatcher, session, row, argv):
         return
-    run(dispatcher, session, row, requests, at, at + 1)
+    if session.special & (TRACKED | IN_MULTI):
+        _run_tracked(dispatcher, session, row, requests, at, at + 1)
+    else:
+        run(dispatcher, session, row, requests, at, at + 1)
     if server.gate.reasons & MONITORED:
         pieces = len(session.out)
         show_monitors(server, session, row, argv)
         for line in session.out[pieces:]:
             session.answered_bytes += len(line)
+
+
+def _run_tracked(
+    dispatcher: Dispatcher,
+    session: Session,
+    row: Command,
+    requests: list[list[bytes]],
+    at: int,
+    end: int,
+) -> int:
+    """As ``run``, for a client that is told of what changes, or may be at the end of EXEC."""
+    tracking = dispatcher.server.tracking
+    tracking.caller = session
+    at = run(dispatcher, session, row, requests, at, end)
+    tracking.caller = None
+    tracking.tell_held(session)  # of EXEC, where it has turned that off
+    tracking.bound()
+    return at
 
 
 def run(
@@ -141,13 +186,11 @@ def run(
 ) -> int:
     """Run and answer an admitted request and those alike up to ``end``; where that stopped.
 
-    After each command, what it did is made known, and clients that waited for that are served. The
-    next request is run here if it is the same command with as many words, and if nothing has come
-    up for which it would have to be admitted.
+    After each command, what it did is made known, and who waited for that is served. The next
+    request is run here if it is the same command with as many words and need not be admitted.
     """
     server = dispatcher.server
-    call = dispatcher.call
-    _begin_call(server, call, session)
+    call = _begin_call(server, dispatcher.call, session)
     handler = row.run_alike
     until = at
     ahead = at  # the keys of the requests up to here were looked at ahead
@@ -176,6 +219,8 @@ def run(
             if server.changes.unfinished:
                 server.changes.end_command()
             count_call(server, call, row, lap(server))
+        if session.special:
+            end_tracked(server, session, row, argv)
         if ready:
             serve_ready(dispatcher)
             end = at
@@ -193,12 +238,13 @@ def run(
         call.now_ms = server.clock.now_ns // 1_000_000
 
 
-def _begin_call(server: Server, call: Call, session: Session) -> None:
+def _begin_call(server: Server, call: Call, session: Session) -> Call:
     """Have the next commands run for a session, now."""
     call.session = session
     call.db = session.db
     call.now_ms = server.clock.now_ns // 1_000_000
     call.may_block = not session.special & IN_MULTI
+    return call
 
 
 def _look_ahead(call: Call, requests: list[list[bytes]], at: int, end: int) -> int:

@@ -10,7 +10,7 @@ from headrace.compat.errors import CommandError
 from headrace.compat.storage_errors import storage_error_line
 from headrace.protocol.packing import packed_replies
 from headrace.protocol.replies import ErrorReply, PackedReplies
-from headrace.server.clients.session import Session
+from headrace.server.clients.session import TRACKED, Session
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.key_specs import key_positions
 from headrace.server.dispatch.redaction import redacted
@@ -98,10 +98,27 @@ def run_alike(
     call.row = row
     call.argv = requests[at]
     try:
-        return handler(call, requests, at, end)
+        count, replies = handler(call, requests, at, end)
+        if call.session.special & TRACKED:
+            for argv in requests[at : at + max(0, count)]:
+                note_reads(server, call.session, row, argv)
+        return count, replies
     except Exception:
         log.exception("command %r failed with an internal error", row.name)
         return 1, packed_replies([crashed(server, row)], call.session.resp3)
+
+
+def note_reads(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
+    """Remember what a client that tracks has read by a request that has been run."""
+    if row.reads_keys:
+        server.tracking.remember(session, [argv[at] for at in key_positions(row, argv)])
+
+
+def end_tracked(server: Server, session: Session, row: Command, argv: list[bytes]) -> None:
+    """Remember what a client that tracks has read, and tell it what it has changed itself."""
+    if session.special & TRACKED:
+        note_reads(server, session, row, argv)
+    server.tracking.end_request()
 
 
 def failed(server: Server, row: Command, line: bytes) -> ErrorReply:

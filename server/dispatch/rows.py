@@ -128,6 +128,9 @@ class Command(CallCounters):
         self.run_alike: AlikeHandler | None = None  # see ``alike``
         self.alike_of_any_key = False
         self.begins_with_key: Final = len(keys) > 0 and keys[0].begin == 1 and abs(arity) > 1
+        self.reads_keys: Final = bool(
+            flags & READONLY and not flags & (SCRIPT_RUNNER | PUBSUB) and (keys or find_keys)
+        )
         self.lengthy: LengthyMaker | None = None  # see ``lengthy``
         self.subcommands: dict[bytes, Command] = {}
         self.spelled: dict[bytes, Command] = {}  # of those, by name as typed

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.protocol.replies import ErrorReply, Packed
 from headrace.server.clients.session import BLOCKED, LIMITED, Session, session_of
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import finish, invoke
+from headrace.server.dispatch.invoke import end_tracked, finish, invoke
 from headrace.server.dispatch.pausing import unpause
 from headrace.server.dispatch.permission import refused_line
 from headrace.server.dispatch.rows import READONLY, Command
@@ -146,18 +146,25 @@ def _serve(dispatcher: Dispatcher, waiter: Waiter) -> _Answer | None:
     call.may_block = True
     hits = server.statistics.keyspace_hits
     misses = server.statistics.keyspace_misses
+    pieces = len(session.out)
+    server.tracking.caller = session
     reply = invoke(call, row, waiter.parked.argv)
     if isinstance(reply, Parked):
         server.blocking.park_again(waiter, reply)
         _set_alarms(server, waiter.lines)
         finish(server, call, None)  # it counts once, when it is served
+        end_tracked(server, session, row, waiter.parked.argv)
         return None
     answer: _Answer | None = None
     if row.flags & READONLY and isinstance(reply, Packed) and not server.changes.unfinished:
         hits = server.statistics.keyspace_hits - hits
         answer = _Answer(waiter, reply, hits, server.statistics.keyspace_misses - misses)
     finish(server, call, row)
+    end_tracked(server, session, row, waiter.parked.argv)
+    messages = session.out[pieces:]
+    del session.out[pieces:]
     server.clients.unpark(session, reply)
+    session.out += messages
     return answer
 
 
@@ -173,6 +180,7 @@ def _serve_alike(dispatcher: Dispatcher, waiter: Waiter, answer: _Answer) -> Non
     server.statistics.keyspace_hits += answer.hits
     server.statistics.keyspace_misses += answer.misses
     finish(server, call, row)
+    end_tracked(server, session, row, waiter.parked.argv)
     server.clients.unpark(session, answer.reply)
 
 

@@ -200,6 +200,7 @@ class _Run(Slicing):
         call.row = self._row
         call.argv = self._lengthy.argv
         call.may_block = False
+        server.tracking.caller = self._session
         try:
             done = self._work(time.perf_counter_ns() + budget_ns)
             reply: object = self._lengthy.finish(call) if done else None
@@ -213,6 +214,7 @@ class _Run(Slicing):
         if server.changes.expired:
             server.changes.report_expired()
         server.changes.end_command()
+        server.tracking.caller = None
         self._spent_ns += lap(server)
         if done:
             self._end(reply)
@@ -254,6 +256,7 @@ class _Run(Slicing):
             session.answer(reply)
             if server.gate.reasons & MONITORED:
                 show_monitors(server, session, self._row, self._lengthy.argv)
+            server.tracking.tell_held(session)
             if session.out and not session.flush_pending:
                 session.flush_pending = True
                 session.peer.flush_soon()

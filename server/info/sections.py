@@ -44,7 +44,7 @@ Section = Callable[[Call], Lines]
 _UNAME: Final = os.uname()
 _OS: Final = f"{_UNAME.sysname} {_UNAME.release} {_UNAME.machine}".encode()
 ACTIVE_MS: Final = 1000  # who sent something since then counts as active
-_NO_FORKS_AND_NO_TRACKING: Final = [
+_NO_FORKS: Final = [
     b"latest_fork_usec:0",
     b"total_forks:0",
     b"migrate_cached_sockets:0",
@@ -55,9 +55,6 @@ _NO_FORKS_AND_NO_TRACKING: Final = [
     b"active_defrag_key_misses:0",
     b"total_active_defrag_time:0",
     b"current_active_defrag_time:0",
-    b"tracking_total_keys:0",
-    b"tracking_total_items:0",
-    b"tracking_total_prefixes:0",
 ]
 
 
@@ -137,7 +134,7 @@ def clients(call: Call) -> Lines:
         b"client_recent_max_input_buffer:%d" % call.server.clients.recent_max_input_bytes,
         b"client_recent_max_output_buffer:%d" % call.server.clients.recent_max_output_bytes,
         b"blocked_clients:%d" % (blocking.client_count + paused),
-        b"tracking_clients:0",
+        b"tracking_clients:%d" % call.server.tracking.client_count,
         b"pubsub_clients:%d" % subscribed,
         b"watching_clients:%d" % watching,
         b"clients_in_timeout_table:%d" % blocking.deadline_count,
@@ -152,6 +149,7 @@ def stats(call: Call) -> Lines:
     """Section ``stats``: counters since the start or CONFIG RESETSTAT."""
     counted = call.server.statistics.counters
     pubsub = call.server.clients.pubsub
+    tracking = call.server.tracking
     return [
         *_traffic(call),
         b"sync_full:0",
@@ -168,7 +166,10 @@ def stats(call: Call) -> Lines:
         b"pubsub_channels:%d" % len(pubsub.channels),
         b"pubsub_patterns:%d" % len(pubsub.patterns),
         b"pubsubshard_channels:%d" % len(pubsub.shard_channels),
-        *_NO_FORKS_AND_NO_TRACKING,
+        *_NO_FORKS,
+        b"tracking_total_keys:%d" % tracking.key_count,
+        b"tracking_total_items:%d" % tracking.item_count,
+        b"tracking_total_prefixes:%d" % tracking.prefixes.count(),
         b"unexpected_error_replies:%d" % counted.unexpected_errors,
         b"total_error_replies:%d" % counted.error_replies,
         b"dump_payload_sanitizations:0",

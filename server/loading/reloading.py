@@ -104,6 +104,7 @@ def empty(server: Server) -> None:
     if server.scripting is not None:
         server.scripting.forget_functions()
     now_ms = server.clock.now_ns // 1_000_000
+    server.changes.flushed()
     for db in server.data.dbs:
         server.changes.replace_database(db, None, now_ms)
         db.clear()

@@ -16,11 +16,19 @@ from headrace.protocol.doubles import double
 from headrace.protocol.replies import ErrorReply
 from headrace.server.acl.log import SCRIPT
 from headrace.server.changes.changes import FILES, REPLICAS
-from headrace.server.clients.session import IN_MULTI, IN_SCRIPT, NO_TOUCH, NOBODY, Session
+from headrace.server.clients.session import (
+    CACHING,
+    IN_MULTI,
+    IN_SCRIPT,
+    NO_TOUCH,
+    NOBODY,
+    TRACKED,
+    Session,
+)
 from headrace.server.dispatch.admission import find_row, refusal_of
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.dispatcher import Dispatcher
-from headrace.server.dispatch.invoke import count_call, invoke, lap, show_monitors
+from headrace.server.dispatch.invoke import count_call, invoke, lap, note_reads, show_monitors
 from headrace.server.dispatch.permission import denial_of, refused_line
 from headrace.server.dispatch.rows import NOSCRIPT, SCRIPT_RUNNER, WRITE, Command
 from headrace.server.dispatch.slot_checks import NO_SLOT, SEVERAL_SLOTS, slot_of_request
@@ -89,10 +97,11 @@ class ScriptCalls:
         session = self.session
         session.db = caller.db
         session.resp3 = False
-        kept = caller.session.special & NO_TOUCH
+        kept = caller.session.special & (NO_TOUCH | TRACKED | CACHING)
         session.special = IN_MULTI | IN_SCRIPT | kept  # all is one unit
         session.unit_ns = caller.session.unit_ns or self._server.clock.now_ns
         session.user = caller.session.user
+        session.tracking = caller.session.tracking
         self._caller = caller.session
         call = self._call
         call.db = caller.db
@@ -139,7 +148,11 @@ class ScriptCalls:
             finally:
                 server.changes.hold_back(0)
         if server.changes.has_listeners:
+            server.tracking.of_script = True
             server.changes.notify_listeners()
+            server.tracking.of_script = False
+        if session.special & TRACKED:
+            note_reads(server, session, row, argv)
         count_call(server, call, row, lap(server))
         if server.gate.reasons & MONITORED:
             show_monitors(server, session, row, argv)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.client import RawClient, WireError, encode
+from support.client import RawClient, encode
 from support.process import Pair, Process, ServerProcess
 
 FIELDS = [
@@ -267,12 +267,6 @@ def test_reply_off_is_silent(client: RawClient) -> None:
     assert client.silent()
     assert client.call("CLIENT", "REPLY", "ON") == b"+OK\r\n"
     assert client.call("GET", "a") == b"$1\r\n1\r\n"
-
-
-def test_tracking_is_refused_in_words(client: RawClient) -> None:
-    reply = client.call_parsed("CLIENT", "TRACKING", "ON")
-    assert isinstance(reply, WireError)
-    assert client.call("CLIENT", "TRACKING", "OFF") == b"+OK\r\n"
 
 
 def test_idle_clients_are_closed(fresh_server: Callable[..., Process]) -> None:

@@ -9,9 +9,6 @@ from headrace.compat.errors import (
     BAD_CLIENT_NAME,
     BAD_PAUSE_MODE,
     BAD_UNBLOCK_REASON,
-    CACHING_WITHOUT_TRACKING,
-    NO_REDIRECT_CLIENT,
-    NO_TRACKING,
     SYNTAX,
     UNBLOCKED,
     CommandError,
@@ -21,7 +18,7 @@ from headrace.compat.errors import (
     unknown_client_type,
 )
 from headrace.compat.numbers import parse_integer
-from headrace.protocol.replies import NO_REPLY, OK, ErrorReply, Map, Set, Verbatim
+from headrace.protocol.replies import NO_REPLY, OK, ErrorReply, Verbatim
 from headrace.server.clients.client_line import CLIENT_TYPES, client_line, client_type
 from headrace.server.clients.session import (
     NO_EVICT,
@@ -50,7 +47,6 @@ _OWN: Final = NOSCRIPT | LOADING | STALE
 _OTHERS: Final = ADMIN | NOSCRIPT | LOADING | STALE
 _ACL: Final = ("connection",)
 _ON_ALL_NODES: Final = ("request_policy:all_nodes", "response_policy:all_succeeded")
-_TRACKING_FLAGS: Final = (b"BCAST", b"OPTIN", b"OPTOUT", b"NOLOOP")
 _VARYING: Final = ("nondeterministic_output",)
 
 container("CLIENT")
@@ -226,47 +222,6 @@ def client_unblock(call: Call) -> object:
     else:
         call.server.end_wait(session, session.waiter.parked.timeout_reply)
     return 1
-
-
-@command("CLIENT|GETREDIR", arity=2, flags=_OWN, acl=_ACL)
-def client_getredir(call: Call) -> object:
-    """Reply: -1, because this connection does not track."""
-    return -1
-
-
-@command("CLIENT|TRACKINGINFO", arity=2, flags=_OWN, acl=_ACL)
-def client_trackinginfo(call: Call) -> object:
-    """Reply: map; the flag ``off``, because this connection does not track."""
-    return Map([(b"flags", Set([b"off"])), (b"redirect", -1), (b"prefixes", [])])
-
-
-@command("CLIENT|TRACKING", arity=-3, flags=_OWN, acl=_ACL)
-def client_tracking(call: Call) -> object:
-    """OFF is what holds already. Reply: OK.
-
-    Raises: ON, because the server does not track what clients read.
-    """
-    args = Args(call.argv, 3)
-    while args.left:
-        if args.left > 1 and args.flag(b"REDIRECT"):
-            if args.integer() not in call.server.clients.sessions:
-                raise CommandError(NO_REDIRECT_CLIENT)
-        elif args.left > 1 and args.flag(b"PREFIX"):
-            args.word()
-        elif args.option() not in _TRACKING_FLAGS:
-            raise CommandError(SYNTAX)
-    word = call.argv[2].lower()
-    if word == b"on":
-        raise CommandError(NO_TRACKING)
-    if word != b"off":
-        raise CommandError(SYNTAX)
-    return OK
-
-
-@command("CLIENT|CACHING", arity=3, flags=_OWN, acl=_ACL)
-def client_caching(call: Call) -> object:
-    """Raises: always, because it needs a connection that tracks."""
-    raise CommandError(CACHING_WITHOUT_TRACKING)
 
 
 @command("CLIENT|HELP", arity=2, flags=LOADING | STALE, acl=_ACL)

@@ -106,6 +106,7 @@ def reset(call: Call) -> object:
     session = call.session
     stop_monitoring(server, session)
     server.watches.unwatch(session)
+    server.tracking.turn_off(session)
     server.clients.pubsub.drop_session(session)
     session.drop_transaction()
     session.special &= ~_FORGOTTEN_BY_RESET

@@ -119,7 +119,7 @@ DOCS: Final[dict[str, Doc]] = {
         _GROUP,
         "6.0.0",
         "O(1)",
-        "Turns the tracking of the keys that this connection reads off; on is not supported.",
+        "Says whether this connection is told when what it has read changes.",
         "status(ON | OFF) [REDIRECT=client-id:integer] [PREFIX=prefix...+] [BCAST]"
         " [OPTIN] [OPTOUT] [NOLOOP]",
     ),

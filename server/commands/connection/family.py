@@ -4,6 +4,7 @@ from headrace.server.commands.connection import (  # noqa: F401
     client_kill,
     clients,
     connection,
+    tracking,
 )
 from headrace.server.commands.documentation import documented_in
 

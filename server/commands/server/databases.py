@@ -40,6 +40,7 @@ def dbsize(call: Call) -> object:
 def flushdb(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
+    call.server.changes.flushed()
     removed = _flush(call, call.db)
     call.record([b"FLUSHDB"], count=removed)
     return OK
@@ -49,6 +50,7 @@ def flushdb(call: Call) -> object:
 def flushall(call: Call) -> object:
     """Reply: OK."""
     _check_mode(call)
+    call.server.changes.flushed()
     removed = 0
     for db in call.server.data.dbs:
         removed += _flush(call, db)

@@ -19,7 +19,7 @@ from headrace.compat.errors import (
 )
 from headrace.protocol.packing import PackedArray
 from headrace.protocol.replies import NULL_ARRAY, OK, Packed
-from headrace.server.clients.session import IN_MULTI, Transaction
+from headrace.server.clients.session import IN_MULTI, TRACKED, Transaction
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.invoke import (
     alike_until,
@@ -27,6 +27,7 @@ from headrace.server.dispatch.invoke import (
     count_call,
     failed,
     invoke,
+    note_reads,
     run_alike,
     show_monitors,
 )
@@ -148,6 +149,8 @@ def _run_same(call: Call, row: Command, requests: list[list[bytes]], replies: Pa
         else:
             replies.add(_run_one(call, row, requests[at]), session.resp3)
             server.changes.notify_listeners()
+            if session.special & TRACKED:
+                note_reads(server, session, row, requests[at])
             ended_ns = server.clock.read_ns()
             count_call(server, call, row, max(0, ended_ns - started_ns))
             if server.gate.reasons & MONITORED:

@@ -26,6 +26,7 @@ async function eventually(condition, what) {
 }
 
 /** A test that ends, and so does not keep the others waiting. */
-const check = (name, body) => test(name, { timeout: 10000 }, body);
+const check = (name, ...rest) =>
+  test(name, { timeout: 10000, ...(rest.length > 1 ? rest[0] : {}) }, rest.at(-1));
 
 module.exports = { check, eventually, port, protocol, tls };

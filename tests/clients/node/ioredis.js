@@ -190,6 +190,28 @@ check("scripts by their name", async () => {
   assert.deepEqual(results, [[null, 16], [null, "16"]]);
 });
 
+check("messages of what has changed, redirected to a subscriber", async () => {
+  const told = [];
+  second.on("message", (channel, keys) => told.push([channel, keys]));
+  await second.subscribe("__redis__:invalidate");
+  try {
+    assert.equal(await client.client("TRACKING", "on", "REDIRECT", await subscriberId()), "OK");
+    await client.mget("a", "b");
+    await client.mset("a", 1, "b", 1);
+    await eventually(() => told.length === 2, "two messages");
+    assert.deepEqual(told, [["__redis__:invalidate", "a"], ["__redis__:invalidate", "b"]]);
+    assert.equal(await client.client("TRACKING", "off"), "OK");
+  } finally {
+    second.removeAllListeners("message");
+    await second.unsubscribe();
+  }
+});
+
+const subscriberId = async () => {
+  const line = (await client.client("LIST", "TYPE", "PUBSUB")).trim();
+  return line.match(/^id=(\d+)/)[1];
+};
+
 check("the client comes back when its connection is cut", async () => {
   const id = await second.client("ID");
   assert.equal(await client.client("KILL", "ID", id), 1);

@@ -225,6 +225,27 @@ check("scripts and functions", async () => {
   assert.equal(await client.functionFlush(), "OK");
 });
 
+check("a cache of the client's own", { skip: protocol !== 3 }, async () => {
+  const cached = createClient({ ...options, clientSideCache: { ttl: 0, maxEntries: 100 } });
+  cached.on("error", () => {});
+  await cached.connect();
+  try {
+    await client.set("k", "old");
+    assert.equal(await cached.get("k"), "old");
+    for (let n = 0; n < 100; n++) assert.equal(await cached.get("k"), "old");
+    assert.match(await client.info("commandstats"), /cmdstat_client\|tracking:/);
+    assert.match(await client.info("stats"), /tracking_total_keys:1\r/);
+    await client.set("k", "new");
+    await eventually(async () => (await cached.get("k")) === "new", "the new value");
+    await cached.set("k", "its own");
+    await eventually(async () => (await cached.get("k")) === "its own", "its own value");
+    await client.flushAll();
+    await eventually(async () => (await cached.get("k")) === null, "no value");
+  } finally {
+    cached.destroy();
+  }
+});
+
 check("the client comes back when its connection is cut", async () => {
   const id = await second.clientId();
   assert.equal(await client.clientKill({ filter: "ID", id }), 1);

@@ -1,0 +1,88 @@
+"""Which clients have read which keys since these changed last.
+
+Keys are known by their names alone, whatever database they are in. A key that has changed is
+forgotten, and so whoever is told of it is told once, until it reads the key again. Clients that
+leave stay noted with what they have read: they are found to have left when they are to be told.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.random import randrange
+
+from headrace.server.clients.session import Session
+from headrace.storage.freeable import Freeable
+from headrace.storage.key_table import KeyTable
+
+_CROWD: Final = 64  # readers of a key among whom those who have left are looked for
+
+Readers = set[int] | int  # by ID; most keys have one
+
+
+class ReadKeys(Freeable):
+    """Keys with those who have read them.
+
+    Attributes:
+        items: pairs of a key and one of its readers.
+    """
+
+    def __init__(self) -> None:
+        self.items = 0
+        self._table: Final = KeyTable()
+
+    def count(self) -> int:
+        """How many keys there are."""
+        return int(self._table.count)
+
+    def add(self, key: bytes, reader: int, present: dict[int, Session]) -> None:
+        """Note that a client has read a key.
+
+        Args:
+            present: the clients that track, by ID.
+        """
+        table = self._table
+        slot = table.find(key)
+        if slot < 0:
+            table.add(key, reader, 0)
+            self.items += 1
+            return
+        readers = table.value_at(slot)
+        if isinstance(readers, set):
+            if reader in readers:
+                return
+            if len(readers) >= _CROWD and len(readers) > 2 * len(present):
+                self.items -= len(readers)
+                readers.intersection_update(present)
+                self.items += len(readers)
+            readers.add(reader)
+        elif readers == reader:
+            return
+        else:
+            table.replace(slot, {readers, reader}, 0)
+        self.items += 1
+
+    def take(self, key: bytes) -> list[int]:
+        """Forget a key; the IDs of those who have read it."""
+        slot = self._table.find(key)
+        if slot < 0:
+            return []
+        readers = self._table.remove(slot)
+        if isinstance(readers, set):
+            self.items -= len(readers)
+            return list(readers)
+        assert isinstance(readers, int)
+        self.items -= 1
+        return [readers]
+
+    def any_key(self) -> bytes:
+        """One of the keys, by chance; there is one at least."""
+        return self._table.key_at(randrange(self._table.count))
+
+    def effort(self) -> int:
+        """How many keys there are to free."""
+        return int(self._table.count)
+
+    def free_some(self, most: int) -> bool:
+        """Free up to ``most`` keys when nobody uses any of them any more; True at the end."""
+        return self._table.free_some(most, [])
