@@ -253,11 +253,11 @@ def measure_memory(sizes: list[int], entries: int) -> list[Memory]:
             with running() as server:
                 key = server.key_of[kind]
                 server.prepare(key)
-                before = int(server.figure(b"memory", b"used_memory"))
+                before = int(server.figure(b"memory", b"used_memory_rss"))
                 producer = Producer()
                 for _ in range(entries // BATCH):
                     server.send(producer.batches(kind, size, key, BATCH, BATCH)[0], BATCH)
-                memory.held[kind] = int(server.figure(b"memory", b"used_memory")) - before
+                memory.held[kind] = int(server.figure(b"memory", b"used_memory_rss")) - before
         found.append(memory)
         print(memory_line(memory), flush=True)
     return found
@@ -268,10 +268,10 @@ def measure_iid(producers: int, each: int) -> float:
     with running() as server:
         key = b"stream"
         server.prepare(key)
-        before = int(server.figure(b"memory", b"used_memory"))
+        before = int(server.figure(b"memory", b"used_memory_rss"))
         for number in range(producers):
             server.send(b"".join(iid_requests(key, number, each)), each)
-        return (int(server.figure(b"memory", b"used_memory")) - before) / (producers * each)
+        return (int(server.figure(b"memory", b"used_memory_rss")) - before) / (producers * each)
 
 
 def iid_requests(key: bytes, producer: int, count: int) -> list[bytes]:

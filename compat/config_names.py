@@ -109,15 +109,6 @@ INERT_GROUPS: Final[tuple[tuple[str, tuple[Parameter, ...]], ...]] = (
         ),
     ),
     (
-        "Nothing is evicted: at `maxmemory`, commands that need more are refused.",
-        (
-            Integer("lfu-log-factor", 10, 0, INT_MAX),
-            Integer("lfu-decay-time", 1, 0, INT_MAX),
-            Integer("maxmemory-samples", 5, 1, 64),
-            Integer("maxmemory-eviction-tenacity", 10, 0, 100),
-        ),
-    ),
-    (
         "There are no keys of the types that it is about, and no hash tables of Redis's.",
         (
             YesNo("vset-force-single-threaded-execution", False),

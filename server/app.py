@@ -38,7 +38,7 @@ from headrace.server.regions.records import JournalRecords
 from headrace.server.regions.regions import Regions
 from headrace.server.role import Replicas
 from headrace.server.settings import Settings
-from headrace.server.state import Scripting, Server
+from headrace.server.state import Evicting, Scripting, Server
 from headrace.storage.packed.hashing import SEED_BITS, set_seed
 
 log: Final = logging.getLogger("headrace")
@@ -57,6 +57,7 @@ class App(Host):
         self.dispatcher: Final = Dispatcher(self.server, self.durability)
         self.server.make_scripting = self._make_scripting
         self.server.role.make_replicas = self._make_replicas
+        self.server.make_evicting = self._make_evicting
         begin_region(self.server)
         self.config: Final = config
         self.exit_code = 0
@@ -90,6 +91,12 @@ class App(Host):
         from headrace.server.replication.replicas import AllReplicas
 
         return AllReplicas(self.server, self.durability)
+
+    def _make_evicting(self) -> Evicting:
+        # Likewise: many servers have no limit.
+        from headrace.server.eviction.evicting import RoomMaking
+
+        return RoomMaking(self.dispatcher)
 
     # Host
 

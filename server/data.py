@@ -34,7 +34,9 @@ class Data:
         sorted_set_limits: of small sorted sets.
         list_limits: the size of the nodes of lists.
         hash_limits: of small hashes.
+        guarded: somebody is to know before keys change; one reason is ``freezing``.
         freezing: the state that a snapshot takes, while one does.
+        sized: what each key takes is kept.
         epoch: how many states have been taken.
         active_expire: keys are removed when their time comes, met or not.
         shows_expired: whoever meets what has expired reads it, and does not remove it.
@@ -54,7 +56,9 @@ class Data:
         self.sorted_set_limits = SmallLimits(128, 64)
         self.list_limits = ListLimits(-2)
         self.hash_limits = SmallLimits(512, 64)
+        self.guarded = False
         self.freezing: Freezing | None = None
+        self.sized = False
         self.epoch = 0
         self.active_expire = True
         self.shows_expired = False
@@ -73,6 +77,19 @@ class Data:
     def keyspaces(self) -> list[Keyspace]:
         """All that a snapshot holds: the databases and, with regions, the graves behind them."""
         return self.dbs if self.region is None else [*self.dbs, self.graves]
+
+    def freeze(self, freezing: Freezing | None) -> None:
+        """A snapshot takes this state from now on; None: it is done."""
+        self.freezing = freezing
+        self.guarded = self.sized or freezing is not None
+
+    def keep_sizes(self, kept: bool) -> None:
+        """Keep what each key takes from now on, or no more."""
+        if kept != self.sized:
+            self.sized = kept
+            self.guarded = kept or self.freezing is not None
+            for db in self.dbs:
+                db.keep_sizes(kept)
 
     def free_later(self, value: object | None) -> None:
         """Free a value, or a part of one, without holding up the request: the cron does it.

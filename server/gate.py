@@ -19,6 +19,7 @@ REGION_REFUSES: Final = 1 << 9  # a region that does not know yet what it has to
 HALF_JOINED: Final = 1 << 10  # what is in memory has some of a copy, and is of no moment
 STRICT_SLOTS: Final = 1 << 12  # the keys of a request have to be of one slot: CROSSSLOT
 SCRIPT_AT_WORK: Final = 1 << 11  # a script has run for so long that others are refused: BUSY
+CLIENTS_LIMITED: Final = 1 << 13  # maxmemory-clients is set
 
 
 class Work:

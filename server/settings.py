@@ -10,10 +10,12 @@ from typing import Final
 
 from headrace.server.clients.rights import settle_all
 from headrace.server.config.config import Config
-from headrace.server.gate import MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS
+from headrace.server.eviction.usage import Frequencies, LastWrites, WriteClock, counts_uses
+from headrace.server.gate import CLIENTS_LIMITED, MEMORY_LIMITED, NO_REPLICAS, STRICT_SLOTS
 from headrace.server.log import hide_data, log, set_level
 from headrace.server.state import Server
 from headrace.server.statistics.statistics import NEVER_NS
+from headrace.storage.key_table import Usage
 from headrace.storage.limits import SmallLimits
 from headrace.storage.list.limits import NodeLimits as ListLimits
 from headrace.storage.regions.region import MODES
@@ -28,10 +30,12 @@ class Settings:
     def __init__(self, server: Server) -> None:
         self._server: Final = server
         self._config: Final[Config] = server.config
+        self._write_clock: WriteClock | None = None
         hooks = self._config.on_change
         hooks["notify-keyspace-events"] = self.take_events
         hooks["maxmemory"] = self.take_memory_limit
-        hooks["maxmemory-policy"] = self.take_memory_limit
+        hooks["maxmemory-clients"] = self.take_clients_limit
+        hooks["maxmemory-policy"] = self.take_eviction_policy
         hooks["min-replicas-to-write"] = self.take_replicas
         hooks["min-replicas-max-lag"] = self.take_replicas
         hooks["repl-backlog-size"] = self.take_backlog
@@ -64,6 +68,8 @@ class Settings:
         self.take_hash_limits()
         self.take_lazy_expiry()
         self.take_memory_limit()
+        self.take_clients_limit()
+        self.take_eviction_policy()
         self.take_replicas()
         self.take_hiding()
         self.take_slowness()
@@ -103,19 +109,50 @@ class Settings:
 
     def take_memory_limit(self) -> str | None:
         """Look at memory before commands that need more of it only while there is a limit."""
-        config = self._config
-        self._server.gate.set(MEMORY_LIMITED, config.maxmemory > 0)
-        if config.maxmemory > 0 and config.maxmemory_policy != b"noeviction":
+        server = self._server
+        limit = self._config.maxmemory
+        server.gate.set(MEMORY_LIMITED, limit > 0)
+        if not limit:
+            server.account.keep(False)
+            server.statistics.counters.end_excess(server.clock.monotonic_ms())
+        elif server.account.used() > limit:
             log.warning(
-                "maxmemory-policy %s: no key is evicted. When maxmemory is reached, commands that "
-                "need more memory are refused",
-                config.maxmemory_policy.decode(),
+                "maxmemory %d: %d bytes are in use. Keys are evicted as maxmemory-policy says, or "
+                "commands that need memory are refused",
+                limit,
+                server.account.used(),
             )
         return None
 
     def take_tracking_limit(self) -> str | None:
         """Remember no more keys of clients that track than that."""
         self._server.tracking.bound()
+        return None
+
+    def take_clients_limit(self) -> str | None:
+        """Look at what clients hold before commands only while there is a limit."""
+        limited = self._config.maxmemory_clients != 0
+        self._server.gate.set(CLIENTS_LIMITED, limited)
+        if limited:
+            self._server.clients.weigh_all()
+        return None
+
+    def take_eviction_policy(self) -> str | None:
+        """Remember what the new policy asks for of how keys are used."""
+        server = self._server
+        policy = self._config.maxmemory_policy
+        usage: Usage | None = None
+        if self._write_clock is not None:
+            server.changes.listen(self._write_clock, False)
+            self._write_clock = None
+        if counts_uses(policy):
+            usage = Frequencies(self._config)
+        elif policy.endswith(b"-lrm"):
+            usage = LastWrites()
+            self._write_clock = WriteClock(server.data.dbs, server.clock)
+            server.changes.listen(self._write_clock, True)
+        for db in server.data.dbs:
+            db.remember(usage)
         return None
 
     def take_replicas(self) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.protocol.replies import ErrorReply
+from headrace.server.account import Account
 from headrace.server.acl.log import DenialLog
 from headrace.server.acl.users import Users
 from headrace.server.changes.changes import Changes
@@ -98,6 +99,27 @@ class Scripting:
         raise NotImplementedError
 
 
+class Evicting:
+    """What makes room where ``maxmemory`` is reached; see ``server.eviction``.
+
+    Attributes:
+        short: there was none to be made before the command at hand.
+        has_more: there is more to evict, between commands.
+    """
+
+    def __init__(self) -> None:
+        self.short = False
+        self.has_more = False
+
+    def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
+        """Close clients and evict keys, if there is more in use than may be.
+
+        Args:
+            at_hand: the client that is about to be served, with a request of ``argv_bytes``.
+        """
+        raise NotImplementedError
+
+
 class Server:
     """Everything that outlives a command, in parts that each own their state.
 
@@ -116,6 +138,7 @@ class Server:
         users: who they may be; denials: what they were refused.
         changes: where changes become known; watches, tracking and key_events listen there.
         tracking: clients that are told when what they have read changes.
+        account: what data and clients take.
         statistics: what is counted and measured.
         host: the process.
         cron_paused: DEBUG has stopped what happens from time to time.
@@ -123,6 +146,8 @@ class Server:
         cluster: the node that it is of a cluster; None without ``cluster-enabled``.
         scripting: its scripts; None before the first one.
         make_scripting: makes ready what runs them; None where requests are not run.
+        evicting: what evicts keys; None while ``maxmemory`` was never set.
+        make_evicting: makes that ready; None where requests are not run.
         stopping: nothing more is run.
         run_id: of this process.
         role: what it is to servers that hold the same data.
@@ -139,6 +164,7 @@ class Server:
             self.data.become_region(config.aa_region_id, config.aa_database)
         self.blocking: Final = Blocking(databases)
         self.clients: Final = Clients(self.blocking)
+        self.account: Final = Account(self.data, self.clients, self.clock)
         self.users: Final = Users(config.requirepass)
         self.denials: Final = DenialLog()
         self.host = Host()
@@ -151,6 +177,8 @@ class Server:
         self.cluster: ClusterNode | None = None
         self.scripting: Scripting | None = None
         self.make_scripting: Callable[[], Scripting] | None = None
+        self.evicting: Evicting | None = None
+        self.make_evicting: Callable[[], Evicting] | None = None
         self.cron_paused = False
         self.stopping = False
         self.run_id: Final = os.urandom(20).hex().encode()
@@ -172,6 +200,15 @@ class Server:
             scripting = self.make_scripting()
             self.scripting = scripting
         return scripting
+
+    def ready_evicting(self) -> Evicting:
+        """What evicts keys, made ready when that may be needed."""
+        evicting = self.evicting
+        if evicting is None:
+            assert self.make_evicting is not None
+            evicting = self.make_evicting()
+            self.evicting = evicting
+        return evicting
 
     def script_figures(self) -> ScriptFigures:
         """How many scripts there are, and what they take."""
@@ -200,6 +237,8 @@ class Server:
         if session.leaving is not None:
             session.leaving(session)
             session.leaving = None
+        clients.held_bytes -= session.held_bytes
+        session.held_bytes = 0
         clients.sessions.pop(session.id, None)
 
     def stop_serving(self) -> None:

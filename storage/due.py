@@ -87,6 +87,23 @@ class DueOrder:
         """Some names that may have a moment, among them the first."""
         return [name_of(pair) for pair in self.pairs.some(most)]
 
+    def fresh(self, most: int) -> list[bytes]:
+        """Some names that are due soon, among them the first, as ``some``; stale ones are dropped.
+
+        Complexity: O(log n) for each that is dropped.
+        """
+        pairs = self.pairs
+        place = min(i64(most), pairs.size)
+        while place > 0:
+            place -= 1
+            if not self._is_fresh(pairs.at(place)):
+                pairs.take(place)
+        return self.some(most)
+
+    def name_at(self, place: i64) -> bytes:
+        """The name of a pair below ``pairs.size``; it may be stale."""
+        return name_of(self.pairs.at(place))
+
     def free_some(self, most: int) -> bool:
         """Drop so many pairs; True when none is left. The order is of no use then."""
         return self.pairs.free_some(most)

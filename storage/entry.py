@@ -32,10 +32,10 @@ class Entry:
         return int(NO_EXPIRY) if slot == NO_SLOT else int(self._table.deadline_ms(slot))
 
     @property
-    def access_ms(self) -> int:
-        """When somebody asked for the key last, in milliseconds since 1970."""
+    def usage(self) -> int:
+        """How the key is used; see ``KeyTable.usage_of``."""
         slot = self._table.find(self.key)
-        return 0 if slot == NO_SLOT else int(self._table.access_ms(slot))
+        return 0 if slot == NO_SLOT else int(self._table.usage_of(slot))
 
 
 class Emptied(Freeable):

@@ -85,7 +85,7 @@ class Freezing(Barrier):
         self._copied_bytes = 0
         for db in databases:
             db.epoch = epoch
-            db.freezing = self
+            db.freeze(self)
             db.frozen_as = db.index
             if len(db):
                 self._walks.append(_Walk(db.table, db.index))
@@ -181,7 +181,7 @@ class Freezing(Barrier):
         failure: Exception | None = None
         for db in self._databases:
             if db.freezing is self:
-                db.freezing = None
+                db.freeze(None)
         while self._kept:
             key = self._kept.popleft()
             if not isinstance(key.value, Frozen):

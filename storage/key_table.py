@@ -4,6 +4,10 @@ Keys stand in slots, numbered from 0 without a gap. A page holds 1,024 of them i
 key and its value side by side, and the stamps. No object stands for a key besides its own bytes.
 Deadlines take room only in pages where a key has one, and so do the marks of a freezing.
 
+**Stamps.** A stamp says how a key is used: when it was last asked for, or what a ``Usage`` makes of
+that. **Sizes** of keys are kept while somebody wants to know what all of them take: each as it was
+found last, and their sum. Whoever changes a value notes its key, and ``settle`` looks at it again.
+
 **The index.** A cell of 64 bits has the hash of a key and its slot::
 
     bit    63   31..62   0..30
@@ -25,12 +29,14 @@ Uncompiled, a dict does all this faster.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from types import FunctionType
 from typing import Final
 
 from librt.vecs import append, pop, vec
 from mypy_extensions import i64, mypyc_attr, u8
 
+from headrace.storage.costs import cost_of
 from headrace.storage.freeable import Freeable
 from headrace.storage.packed.hashing import hash_of, new_seed
 from headrace.storage.value import Value
@@ -49,9 +55,32 @@ _FIRST_CELLS: Final[i64] = 16
 _MOST_CELLS: Final[i64] = 2048  # of a segment, unless its hashes begin with too many equal bits
 _MOST_DEPTH: Final[i64] = 21
 _HASH_BITS: Final[i64] = 32  # as ``hash_of`` gives them
-_DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits are its access time
-_LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access
+_DEADLINE: Final[i64] = 1  # of a stamp: the key has one; the other bits say how it is used
+_LATEST: Final[i64] = 0x1FFFFFFFFFFFFFFF  # ms of an access, or the greatest usage
 _NO_KEY: Final = bytes(bytearray(b"no key"))  # an object that no request has
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Usage:
+    """What is remembered of how a key is used, where that is not the time of the last access.
+
+    It is a number that is not negative, and below 2 ** 61.
+    """
+
+    @abstractmethod
+    def of_new(self, now_ms: i64) -> i64:
+        """That of a key which has just come."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def of_asked(self, usage: i64, now_ms: i64) -> i64:
+        """That of a key which somebody asks for."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def of_replaced(self, usage: i64, now_ms: i64) -> i64:
+        """That of a key which gets another value."""
+        raise NotImplementedError
 
 
 @mypyc_attr(acyclic=True)
@@ -60,10 +89,12 @@ class _Page:
 
     Attributes:
         items: key and value of each slot.
-        stamps: of each, twice the time of the last access, and 1 more if it has a deadline.
+        stamps: of each, twice its usage, and 1 more if it has a deadline.
         deadlines: where a stamp says so; empty until one of the keys gets one.
         marks: 1 for keys that were taken by a freezing, or made after its start; may be empty.
         marked_by: the number of that freezing; to others the marks mean nothing.
+        sizes: twice what each key takes, and 1 more if it is among the last to be evicted; 0: not
+            looked at yet. Empty while nobody wants to know.
     """
 
     def __init__(self) -> None:
@@ -72,6 +103,7 @@ class _Page:
         self.deadlines = vec[i64]()
         self.marks = vec[u8]()
         self.marked_by: i64 = 0
+        self.sizes = vec[i64]()
 
 
 @mypyc_attr(acyclic=True)
@@ -147,12 +179,25 @@ class KeyTable:
     Invariants: ``find`` of the key in each slot is that slot; what stands behind the last slot in
     its page is None; ``_pages`` has no more pages than that takes.
 
+    Args:
+        usage: what is remembered of accesses; None: their time.
+
     Attributes:
         count: how many keys there are.
+        sized: their sizes are kept; ``bytes`` is the sum, ``unsized`` how many are missing in it.
+        lasting: how many of those in the sum are among the last to be evicted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, usage: Usage | None = None) -> None:
         self.count: i64 = 0
+        self.usage = usage
+        self.sized = False
+        self.bytes: i64 = 0
+        self.unsized: i64 = 0
+        self.lasting: i64 = 0
+        self._noted: dict[bytes, None] = {}  # keys to be looked at again
+        self._sizing_at: i64 = 0  # keys from here on have been looked at in this round
+        self._again_at: i64 = 0  # likewise, once more
         self._pages = vec[_Page]()
         self._seed: Final[i64] = new_seed()
         self._depth: i64 = 0  # bits of a hash that name a place in the directory
@@ -208,7 +253,10 @@ class KeyTable:
         if stamp & _DEADLINE and page.deadlines[place] < now_ms:
             return None
         if touch:
-            page.stamps[place] = _stamped(stamp, now_ms)
+            if self.usage is None:
+                page.stamps[place] = _stamped(stamp, now_ms)
+            else:
+                self.touch(slot, now_ms)
         return page.items[(place << 1) + 1]
 
     def is_scattered(self) -> bool:
@@ -268,8 +316,8 @@ class KeyTable:
         """Its value."""
         return self._pages[slot >> _PAGE_BITS].items[((slot & _WITHIN_PAGE) << 1) + 1]
 
-    def access_ms(self, slot: i64) -> i64:
-        """When it was last asked for."""
+    def usage_of(self, slot: i64) -> i64:
+        """When it was last asked for, in milliseconds since 1970, or what ``usage`` made of it."""
         return self._pages[slot >> _PAGE_BITS].stamps[slot & _WITHIN_PAGE] >> 1
 
     def deadline_ms(self, slot: i64) -> i64:
@@ -289,8 +337,11 @@ class KeyTable:
         page = self._pages[slot >> _PAGE_BITS]
         page.items[place << 1] = key
         page.items[(place << 1) + 1] = value
-        page.stamps[place] = _stamped(0, now_ms)
+        usage = self.usage
+        page.stamps[place] = _stamped(0, now_ms if usage is None else usage.of_new(now_ms))
         self.count = slot + 1
+        if self.sized:
+            self._add_unsized(page, place)
         if COMPILED:
             self._index(hash_of(key, 0, len(key), self._seed), slot)
         else:
@@ -306,6 +357,8 @@ class KeyTable:
         place = slot & _WITHIN_PAGE
         value = page.items[(place << 1) + 1]
         self._leave_index(key, slot)
+        if self.sized:
+            self._forget_size(slot, last)
         source = self._pages[last >> _PAGE_BITS]
         source_place = last & _WITHIN_PAGE
         if slot != last:
@@ -334,13 +387,27 @@ class KeyTable:
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
         page.items[(place << 1) + 1] = value
-        page.stamps[place] = _stamped(page.stamps[place], now_ms)
+        stamp = page.stamps[place]
+        usage = self.usage
+        if usage is not None:
+            now_ms = usage.of_replaced(stamp >> 1, now_ms)
+        page.stamps[place] = _stamped(stamp, now_ms)
 
     def touch(self, slot: i64, now_ms: i64) -> None:
         """Note an access."""
         page = self._pages[slot >> _PAGE_BITS]
         place = slot & _WITHIN_PAGE
-        page.stamps[place] = _stamped(page.stamps[place], now_ms)
+        stamp = page.stamps[place]
+        usage = self.usage
+        if usage is not None:
+            now_ms = usage.of_asked(stamp >> 1, now_ms)
+        page.stamps[place] = _stamped(stamp, now_ms)
+
+    def use(self, slot: i64, usage: i64) -> None:
+        """Say how a key is used."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        page.stamps[place] = _stamped(page.stamps[place], usage)
 
     def expire_at(self, slot: i64, deadline_ms: i64) -> None:
         """Give a key a deadline, or with ``NO_EXPIRY`` none."""
@@ -356,6 +423,110 @@ class KeyTable:
         if not len(page.deadlines):
             page.deadlines = vec[i64]([0] * _PAGE)
         page.deadlines[place] = deadline_ms
+
+    # Sizes
+
+    def keep_sizes(self, kept: bool) -> None:
+        """Keep sizes from now on, or no more. Complexity: O(pages)."""
+        self.sized = kept
+        self.bytes = 0
+        self.lasting = 0
+        self.unsized = self.count if kept else 0
+        self._noted = {}
+        self._sizing_at = 0
+        for page in self._pages:
+            page.sizes = vec[i64]([0] * _PAGE) if kept else vec[i64]()
+
+    def note(self, key: bytes) -> None:
+        """What a key takes may change, in the command at hand."""
+        self._noted[key] = None
+
+    def settle(self) -> None:
+        """Look at the keys again that were noted."""
+        noted = self._noted
+        if noted:
+            self._noted = {}
+            for key in noted:
+                slot = self.find(key)
+                if slot >= 0:
+                    self._size(slot)
+
+    def size_some(self, most: i64) -> bool:
+        """Look at some of the keys that nobody has looked at yet; True where more are left.
+
+        The way is from the last to the first, as SCAN goes, and then round again.
+        """
+        at = min(self._sizing_at, self.count)
+        while self.unsized > 0 and most > 0:
+            if at == 0:
+                at = self.count
+            at -= 1
+            most -= 1
+            if self._pages[at >> _PAGE_BITS].sizes[at & _WITHIN_PAGE] == 0:
+                self._size(at)
+        self._sizing_at = at
+        return self.unsized > 0
+
+    def size_again(self, most: i64) -> None:
+        """Look at some keys again: parts of values may have expired, and nobody said so."""
+        at = min(self._again_at, self.count)
+        most = min(most, self.count)
+        while most > 0:
+            if at == 0:
+                at = self.count
+            at -= 1
+            most -= 1
+            self._size(at)
+        self._again_at = at
+
+    def all_bytes(self, most: i64) -> i64:
+        """What all keys take, found now; of more than ``most`` as many stand for all."""
+        looked_at = min(self.count, most)
+        total: i64 = 0
+        number: i64 = 0
+        while number < looked_at:
+            total += self.bytes_at(number * self.count // looked_at)
+            number += 1
+        return total if looked_at == self.count else total // looked_at * self.count
+
+    def bytes_at(self, slot: i64) -> i64:
+        """What a key takes, found now."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        has_deadline = page.stamps[place] & _DEADLINE != 0
+        return cost_of(self.key_at(slot), page.items[(place << 1) + 1], has_deadline)
+
+    def _size(self, slot: i64) -> None:
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        value = page.items[(place << 1) + 1]
+        size = self.bytes_at(slot)
+        lasting: i64 = 0
+        if isinstance(value, Value) and value.is_lasting():
+            lasting = 1
+        before = page.sizes[place]
+        if before == 0:
+            self.unsized -= 1
+        self.bytes += size - (before >> 1)
+        self.lasting += lasting - (before & 1)
+        page.sizes[place] = size << 1 | lasting
+
+    def _add_unsized(self, page: _Page, place: i64) -> None:
+        if not len(page.sizes):
+            page.sizes = vec[i64]([0] * _PAGE)
+        page.sizes[place] = 0
+        self.unsized += 1
+
+    def _forget_size(self, slot: i64, last: i64) -> None:
+        """The key in a slot goes, and the one in the last slot is about to get that."""
+        page = self._pages[slot >> _PAGE_BITS]
+        place = slot & _WITHIN_PAGE
+        size = page.sizes[place]
+        if size == 0:
+            self.unsized -= 1
+        self.bytes -= size >> 1
+        self.lasting -= size & 1
+        page.sizes[place] = self._pages[last >> _PAGE_BITS].sizes[last & _WITHIN_PAGE]
 
     # Freezing
 
@@ -498,9 +669,9 @@ class KeyTable:
             at += 1
 
 
-def _stamped(stamp: i64, now_ms: i64) -> i64:
-    """A stamp with the time of a new access."""
-    return min(now_ms, _LATEST) << 1 | stamp & _DEADLINE
+def _stamped(stamp: i64, usage: i64) -> i64:
+    """A stamp that says something else of how the key is used."""
+    return min(usage, _LATEST) << 1 | stamp & _DEADLINE
 
 
 COMPILED: Final = not isinstance(KeyTable.find, FunctionType)

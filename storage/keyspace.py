@@ -32,7 +32,7 @@ from headrace.storage.entry import Barrier, Emptied, Entry
 from headrace.storage.expiring import Expiring
 from headrace.storage.freeable import Freeable
 from headrace.storage.heap import Heap
-from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable
+from headrace.storage.key_table import NO_EXPIRY, NO_SLOT, KeyTable, Usage
 from headrace.storage.part_deadlines import PartDeadlines
 from headrace.storage.value import NO_PART, Value
 
@@ -67,7 +67,10 @@ class Keyspace:
         hides: there may be keys that are hidden.
         parts: the keys with parts that expire, where that is to be made known.
         late: (moment, key) of hidden keys that are to be removed then, as a heap.
+        guarded: somebody is to know before keys change: the two below.
         freezing: who takes keys as they were before they change, or None.
+        sized: what each key takes is kept.
+        usage: what is remembered of accesses; see ``KeyTable``.
         frozen_as: the number by which ``freezing`` knows what is in here.
         epoch: the number of the latest freezing.
 
@@ -96,9 +99,35 @@ class Keyspace:
         self.hides = False
         self.late: list[tuple[int, bytes]] = []
         self.expired_values: dict[bytes, object] = {}
+        self.guarded = False
         self.freezing: Barrier | None = None
+        self.sized = False
+        self.usage: Usage | None = None
         self.frozen_as = index
         self.epoch: i64 = 0
+
+    def freeze(self, freezing: Barrier | None) -> None:
+        """Let somebody take keys before they change, or nobody any more."""
+        self.freezing = freezing
+        self.guarded = self.sized or freezing is not None
+
+    def keep_sizes(self, kept: bool) -> None:
+        """Keep what each key takes from now on, or no more."""
+        self.sized = kept
+        self.guarded = kept or self.freezing is not None
+        self.table.keep_sizes(kept)
+
+    def remember(self, usage: Usage | None) -> None:
+        """Remember this of accesses from now on; what is there stays as it is."""
+        self.usage = usage
+        self.table.usage = usage
+
+    def _guard(self, slot: i64) -> None:
+        """Let them know who want to, before a key changes."""
+        if self.freezing is not None:
+            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.sized:
+            self.table.note(self.table.key_at(slot))
 
     def __len__(self) -> int:
         return int(self.table.count)
@@ -204,15 +233,22 @@ class Keyspace:
         if slot == NO_SLOT:
             self._add(key, value, now_ms)
         else:
-            if self.freezing is not None:
-                self.freezing.keep(self.table, int(slot), self.frozen_as)
+            if self.guarded:
+                self._guard(slot)
             self.table.replace(slot, value, now_ms)
 
     def _add(self, key: bytes, value: object, now_ms: i64) -> i64:
         slot = self.table.add(key, value, now_ms)
+        if self.guarded:
+            self._guard_new(slot)
+        return slot
+
+    def _guard_new(self, slot: i64) -> None:
+        """Let them know of a key that has just come."""
         if self.freezing is not None:
             self.table.mark(slot, self.epoch)
-        return slot
+        if self.sized:
+            self.table.note(self.table.key_at(slot))
 
     def replace(self, key: bytes, value: object, now_ms: i64) -> None:
         """Set the value of ``key``, which must be there, after ``before_change``."""
@@ -221,6 +257,10 @@ class Keyspace:
     def touch(self, key: bytes, now_ms: i64) -> None:
         """Note an access to ``key``, which must be there."""
         self.table.touch(self.table.find(key), now_ms)
+
+    def use(self, key: bytes, usage: i64) -> None:
+        """Say how ``key``, which must be there, is used."""
+        self.table.use(self.table.find(key), usage)
 
     def note_parts(self, key: bytes, value: object) -> None:
         """Take note of when parts of what ``key`` holds expire."""
@@ -244,10 +284,10 @@ class Keyspace:
 
     def before_change(self, key: bytes) -> None:
         """Report that the value of ``key``, if there is one, is about to be changed in place."""
-        if self.freezing is not None:
+        if self.guarded:
             slot = self.table.find(key)
             if slot != NO_SLOT:
-                self.freezing.keep(self.table, int(slot), self.frozen_as)
+                self._guard(slot)
 
     def remove(self, key: bytes) -> object | None:
         """Drop ``key`` with its deadline and return its value, or None when there was none."""
@@ -255,8 +295,8 @@ class Keyspace:
         return None if slot == NO_SLOT else self._remove(slot)
 
     def _remove(self, slot: i64) -> object:
-        if self.freezing is not None:
-            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.guarded:
+            self._guard(slot)
         if self.parts.count():
             self.parts.watch(self.table.key_at(slot), NO_PART)
         if self.volatile and self.table.deadline_ms(slot) != NO_EXPIRY:
@@ -269,8 +309,8 @@ class Keyspace:
         Complexity: O(log n), n being the number of deadlines.
         """
         slot = self.table.find(key)
-        if self.freezing is not None:
-            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.guarded:
+            self._guard(slot)
         before_ms = self.table.deadline_ms(slot)
         if before_ms == NO_EXPIRY:
             self.volatile += 1
@@ -289,8 +329,8 @@ class Keyspace:
         slot = self.table.find(key)
         if slot == NO_SLOT or self.table.deadline_ms(slot) == NO_EXPIRY:
             return False
-        if self.freezing is not None:
-            self.freezing.keep(self.table, int(slot), self.frozen_as)
+        if self.guarded:
+            self._guard(slot)
         self.table.expire_at(slot, NO_EXPIRY)
         self.volatile -= 1
         return True
@@ -369,7 +409,8 @@ class Keyspace:
                 self.freezing.put_aside(emptied)
             else:
                 self.unused.append(emptied)
-        self.table = KeyTable()
+        self.table = KeyTable(self.usage)
+        self.table.sized = self.sized
         self.order = KeyOrder(self.table)
         self.late = []
         self.volatile = 0

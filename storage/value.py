@@ -79,6 +79,10 @@ class Value(Freeable):
         """Add the type and all that can be read of it to a digest, as Redis does."""
         raise NotImplementedError
 
+    def is_lasting(self) -> bool:
+        """Whether its key is evicted only when there are no others: it is no cache, as a rule."""
+        return False
+
     def removed_after_ms(self, deadline_ms: int) -> int:
         """Up to which moment a key that holds it is only hidden once it has expired."""
         return deadline_ms

@@ -42,7 +42,7 @@ ROOMS: dict[str, list[str]] = {
     "storage": [
         *("errors", "digest", "freeable", "expiring", "heap", "due", "limits", "value"),
         *("packed", "part_deadlines", "collection", "array", "hash", "list", "set"),
-        *("sorted_set", "string", "faces"),
+        *("sorted_set", "string", "faces", "costs"),
         *("key_table", "entry", "keyspace", "freezing", "regions", "stream"),
     ],
     "persistence": [
@@ -52,9 +52,9 @@ ROOMS: dict[str, list[str]] = {
     "server": [
         *("build", "clock", "log", "gate", "acl", "config", "process", "cluster"),
         *("statistics", "waiting", "clients", "role", "changes", "tracking", "host", "data"),
-        *("state",),
-        *("durability", "dispatch", "settings", "scripting", "replication", "regions"),
-        *("loading", "info"),
+        *("account", "state"),
+        *("durability", "dispatch", "eviction", "settings", "scripting", "replication"),
+        *("regions", "loading", "info"),
         *("commands",),
         *("cron", "net", "tools", "app", "start", "cli"),
     ],

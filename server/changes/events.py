@@ -10,6 +10,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from headrace.compat.event_classes import (
+    EVENT_EVICTED,
     EVENT_EXPIRED,
     EVENT_GENERIC,
     EVENT_KEY_MISS,
@@ -40,6 +41,7 @@ class Event:
 CREATED: Final = Event(b"new", EVENT_NEW, wakes=True)  # reported before the key is there
 DELETED: Final = Event(b"del", EVENT_GENERIC, touches=True, wakes=True)
 EXPIRED: Final = Event(b"expired", EVENT_EXPIRED, touches=True, wakes=True)
+EVICTED: Final = Event(b"evicted", EVENT_EVICTED, touches=True, wakes=True)
 DEADLINE_SET: Final = Event(b"expire", EVENT_GENERIC, touches=True)
 PERSISTED: Final = Event(b"persist", EVENT_GENERIC, touches=True)
 OVERWRITTEN: Final = Event(b"overwritten", EVENT_OVERWRITTEN)

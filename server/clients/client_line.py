@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.protocol.outgoing import request
+from headrace.server.clients.clients import held_by, size_of
 from headrace.server.clients.session import (
     BLOCKED,
     CLOSING,
@@ -118,23 +119,16 @@ class ClientMemory:
         argument_count = 0
         if argv is not None:
             self.input_bytes += len(request(argv))
-            self.argv_bytes = _size(argv)
+            self.argv_bytes = size_of(argv)
             argument_count = len(argv)
+        transaction = session.transaction
         self.queued_bytes = 0
-        if session.transaction is not None:
-            for queued in session.transaction.requests:
-                self.queued_bytes += _size(queued) + _ARGUMENT_BYTES * len(queued)
-        self.ready_bytes = _size(session.out)
+        if transaction is not None:
+            self.queued_bytes = transaction.size_bytes + _ARGUMENT_BYTES * transaction.word_count
+        self.ready_bytes = size_of(session.out)
         self.unread_bytes = session.peer.pending_output_bytes() + int(session.waiting_bytes)
-        self.total_bytes = (
-            CLIENT_BYTES
-            + self.input_bytes
-            + self.argv_bytes
-            + _ARGUMENT_BYTES * argument_count
-            + self.queued_bytes
-            + self.ready_bytes
-            + self.unread_bytes
-        )
+        own_bytes = self.argv_bytes + _ARGUMENT_BYTES * argument_count
+        self.total_bytes = CLIENT_BYTES + held_by(session) + own_bytes
 
 
 def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> bytes:
@@ -186,10 +180,3 @@ def client_line(session: Session, now_ms: int, argv: list[bytes] | None) -> byte
         b"avg-pipeline-len-cnt=%d" % session.batches,
     ]
     return b" ".join(fields)
-
-
-def _size(words: list[bytes]) -> int:
-    size = 0
-    for word in words:
-        size += len(word)
-    return size

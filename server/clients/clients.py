@@ -7,8 +7,36 @@ from typing import Final
 from headrace.compat.quoting import quoted
 from headrace.protocol.replies import Status, encode
 from headrace.server.clients.pubsub import PubSub
-from headrace.server.clients.session import BLOCKED, CACHING, REPLY_SKIP, Session
+from headrace.server.clients.session import BLOCKED, CACHING, REPLICA, REPLY_SKIP, Session
 from headrace.server.waiting.blocking import Blocking
+
+UNCOUNTED_BYTES: Final = 16 * 1024  # of replies that are about to be sent: any client has so much
+_WORD_BYTES: Final = 8  # of a word that waits to be run, beside its own bytes
+_INTEREST_BYTES: Final = 250  # of a key that is watched, of a channel or a pattern, about
+
+
+def held_by(session: Session) -> int:
+    """What a client holds beside what any client takes, in bytes. The request at hand is not in it.
+
+    Complexity: O(1), but for the replies at hand and the requests that wait.
+    """
+    held = session.peer.pending_output_bytes() + int(session.waiting_bytes)
+    held += session.peer.pending_input_bytes()
+    if session.out:
+        held += max(0, size_of(session.out) - UNCOUNTED_BYTES)
+    if session.transaction is not None:
+        held += session.transaction.size_bytes
+        held += _WORD_BYTES * session.transaction.word_count
+    interests = len(session.watched) + len(session.shard_channels) + session.subscriptions
+    return held + _INTEREST_BYTES * interests
+
+
+def size_of(words: list[bytes]) -> int:
+    """How many bytes they have together."""
+    size = 0
+    for word in words:
+        size += len(word)
+    return size
 
 
 class Clients:
@@ -25,6 +53,7 @@ class Clients:
         sender_id: of the session that had replies to send last.
         recent_max_input_bytes, recent_max_output_bytes: of any one client, as seen lately.
         pause_end_ms: when a pause ends, of ``monotonic_ms``; 0 while there is none.
+        held_bytes: what all of them hold, beside what any client takes, as it was seen last.
         http_warned_ms: when the log last reported a client that speaks HTTP.
     """
 
@@ -38,6 +67,7 @@ class Clients:
         self.recent_max_input_bytes = 0
         self.recent_max_output_bytes = 0
         self.pause_end_ms = 0
+        self.held_bytes = 0
         self.http_warned_ms = 0
         self._blocking: Final = blocking
 
@@ -50,6 +80,20 @@ class Clients:
     def unread_bytes(self) -> int:
         """What all of them have not read of their replies."""
         return sum([session.peer.pending_output_bytes() for session in self.sessions.values()])
+
+    def weigh(self, session: Session, argv_bytes: int = 0) -> None:
+        """Look at what a client holds now, and count its request at hand as so much.
+
+        What waits for a replica does not count: it is made anew for each.
+        """
+        held_bytes = 0 if session.special & REPLICA else held_by(session) + argv_bytes
+        self.held_bytes += held_bytes - session.held_bytes
+        session.held_bytes = held_bytes
+
+    def weigh_all(self) -> None:
+        """Look at what all of them hold."""
+        for session in self.sessions.values():
+            self.weigh(session)
 
     def unpark(self, session: Session, reply: object) -> None:
         """End a client's wait with ``reply``, and let its next requests run."""

@@ -81,6 +81,9 @@ class Peer:
     def when_drained(self, call: Callable[[], None]) -> None:
         """Call this once, when what was sent has mostly been taken."""
 
+    def drop_reader(self) -> None:
+        """Close now, because more would wait to be read than may."""
+
     def bound_output(self) -> None:
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
 
@@ -131,6 +134,7 @@ class Transaction:
         self.rows: list[CallCounters] = []
         self.requests: list[list[bytes]] = []  # as many
         self.size_bytes = 0  # of all words queued
+        self.word_count = 0  # how many these are
         self.failed = False  # a request was refused while queueing: EXEC must abort
         self.writes = False  # holds a command that CLIENT PAUSE WRITE and MISCONF hold back
         self.grows = False  # holds a command that is refused when memory is short
@@ -179,6 +183,7 @@ class Session(Sleeper):
         self.shard_channels: dict[bytes, None] = {}
         self.tracking: Tracking | None = None  # as it asked for last
         self.waiter: Waiter | None = None  # set while blocked
+        self.held_bytes = 0  # what it held when that was looked at last
         self.soft_limit_since_ms = 0  # since when its output is over the soft limit; 0: it is not
         self.facts: ReplicaFacts | None = None  # of a replica
         self.waiting_bytes: i64 = 0  # of output that does not stand in ``out`` yet

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from random import Random
 
 _GENERATORS: Final[list[Random]] = []  # one, as soon as somebody asks
+LOOK_EVERY: Final = 1024  # elements by chance, between two looks how long the reply has become
 _SEEDS: Final[i64] = 0x2000000000000000  # 1 << SEED_BITS
 
 

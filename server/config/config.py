@@ -92,6 +92,10 @@ class Config:
     client_output_buffer_limit: list[OutputLimit]
     maxmemory: int
     maxmemory_policy: bytes
+    maxmemory_samples: int
+    maxmemory_eviction_tenacity: int
+    lfu_log_factor: int
+    lfu_decay_time: int
     maxmemory_clients: int
     tracking_table_max_keys: int
     dir: bytes

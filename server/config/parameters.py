@@ -61,13 +61,13 @@ _ON_SIGNAL: Final = (b"default", b"save", b"nosave", b"now", b"force")
 _POLICIES: Final = (
     b"volatile-lru",
     b"volatile-lfu",
-    b"volatile-lrm",
     b"volatile-random",
     b"volatile-ttl",
+    b"volatile-lrm",
     b"allkeys-lru",
     b"allkeys-lfu",
-    b"allkeys-lrm",
     b"allkeys-random",
+    b"allkeys-lrm",
     b"noeviction",
 )
 
@@ -170,14 +170,45 @@ LIMITS: Final[tuple[Parameter, ...]] = (
         0,
         0,
         ULONG_MAX,
-        doc="Memory above which commands that need more are refused; 0 is no limit.",
+        doc="How much the data and the clients may take before keys are evicted or commands that "
+        "need more are refused; 0 is no limit. See `maxmemory-policy`.",
     ),
     Choice(
         "maxmemory-policy",
         b"noeviction",
         _POLICIES,
-        doc="Which keys make room. Nothing is evicted: all of them act as noeviction, and the log "
-        "warns of that where `maxmemory` is set.",
+        doc="Which keys make room: of all, or of those that have a deadline, the ones that were "
+        "not used (`lru`) or not changed (`lrm`) for the longest time, those that are used least "
+        "(`lfu`), any, or those whose deadline is next. Streams go last.",
+    ),
+    Integer(
+        "maxmemory-samples",
+        5,
+        1,
+        64,
+        doc="How many keys are looked at to find one to evict: more find a better one.",
+    ),
+    Integer(
+        "maxmemory-eviction-tenacity",
+        10,
+        0,
+        100,
+        doc="How long evicting may hold up a command: 50 us for each point up to 10, and 15% more "
+        "for each point above; 100 is no limit. What is left is done between commands.",
+    ),
+    Integer(
+        "lfu-log-factor",
+        10,
+        0,
+        INT_MAX,
+        doc="How slowly the counter of a key rises under an `lfu` policy.",
+    ),
+    Integer(
+        "lfu-decay-time",
+        1,
+        0,
+        INT_MAX,
+        doc="Minutes without a use after which that counter falls by 1; 0: it never does.",
     ),
     MemoryOrPercent(
         "maxmemory-clients",
@@ -536,7 +567,7 @@ PROCESS: Final[tuple[Parameter, ...]] = (
         10,
         doc="Kept and shown; expired keys stand in order of time and are not searched for.",
     ),
-    YesNo("lazyfree-lazy-eviction", False, doc="Kept and shown; nothing is evicted."),
+    YesNo("lazyfree-lazy-eviction", False, doc="Record what is evicted as UNLINK, not DEL."),
     YesNo("lazyfree-lazy-expire", False, doc="Record what expires as UNLINK, not DEL."),
     YesNo("lazyfree-lazy-server-del", False, doc="Kept and shown; freeing is always lazy."),
     YesNo("lazyfree-lazy-user-del", False, doc="Kept and shown; DEL always acts as UNLINK."),

@@ -15,13 +15,13 @@ from typing import Final
 from headrace.server.clients.session import AT_WORK, BLOCKED, MONITORING, PAUSED, REPLICA, Session
 from headrace.server.commands.hashes.sweeping import sweep_fields
 from headrace.server.commands.streams.idle_consumers import Sweep
-from headrace.server.cron.client_eviction import evict_clients
 from headrace.server.cron.clock_steps import ClockSteps
 from headrace.server.dispatch.dispatcher import Dispatcher
 from headrace.server.dispatch.invoke import finish
 from headrace.server.dispatch.serving import serve_ready
 from headrace.server.durability.durability import Durability
 from headrace.server.gate import (
+    CLIENTS_LIMITED,
     HALF_JOINED,
     LENGTHY_AT_WORK,
     LOADING_DATA,
@@ -31,7 +31,6 @@ from headrace.server.gate import (
 )
 from headrace.server.info.command_stats import calls_of_all
 from headrace.server.state import Server
-from headrace.server.statistics.memory import give_back
 
 EXPIRE_BATCH: Final = 100  # keys dropped between two looks at the clock
 EXPIRE_BUDGET_NS: Final = 2_000_000  # what one tick may spend on expiry
@@ -44,7 +43,6 @@ FORGET_BATCH: Final = 200  # iids forgotten between two looks at the clock
 FORGET_BUDGET_NS: Final = 1_000_000  # what one go may spend on forgetting iids
 LEAST_CLIENTS: Final = 5  # clients looked at in one tick
 NO_EXPIRY_BY_ITSELF: Final = PAUSED_ALL | PAUSED_WRITES | LOADING_DATA | LENGTHY_AT_WORK
-TRIM_PERIOD_MS: Final = 1000  # between two attempts to get below maxmemory
 RECENT_MS: Final = 8000  # for how long the largest buffers of clients are remembered
 
 
@@ -62,7 +60,6 @@ class Cron:
         self._timer: asyncio.TimerHandle | None = None
         self._left_s = 0.0  # until the next tick
         self._round: list[int] = []  # IDs of the clients still to be looked at in this round
-        self._trimmed_ms = 0
         self._recent_since_ms = 0
         self._iids_due = False  # there was more to forget than one go may
         self._keys_due = False  # likewise, to expire
@@ -90,6 +87,8 @@ class Cron:
             or self._iids_due
             or self._keys_due
             or self._server.statistics.key_sizes.is_under_way()
+            or self._server.account.is_counting()
+            or self._has_to_evict()
         ):
             pause_s = min(pause_s, FREE_PAUSE_S)
         self._left_s -= pause_s
@@ -107,6 +106,9 @@ class Cron:
                 free_some(self._server)
                 self._forget_iids()
                 count_sizes(self._server)
+                count_keys(self._server)
+                if self._has_to_evict():
+                    self._server.ready_evicting().make_room()
                 if self._keys_due:
                     self._expire_keys(EXPIRE_MORE_NS)
         finally:
@@ -127,10 +129,13 @@ class Cron:
         self._forget_iids()
         self._look_at_clients(now_ms, day_ms)
         server.tracking.bound()
-        if server.config.maxmemory_clients:
-            evict_clients(server)
         self._expire_keys(EXPIRE_BUDGET_NS)
         count_sizes(server)
+        count_keys(server)
+        server.account.check_some()
+        if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
+            server.clients.weigh_all()
+            server.ready_evicting().make_room()
         if server.config.stream_consumer_reclaim_ms:
             self._reclaim_consumers()
         if server.role.replicas is not None:
@@ -141,6 +146,11 @@ class Cron:
         held_back = server.gate.work is not None or server.gate.reasons & HALF_JOINED
         if files.job is None and not held_back and not server.stopping:
             begin_job(self._durability, now_ms // 1000)
+
+    def _has_to_evict(self) -> bool:
+        """Whether keys are to be evicted for which there was no time before a command."""
+        evicting = self._server.evicting
+        return evicting is not None and evicting.has_more
 
     def _expire_keys(self, budget_ns: int) -> None:
         """Remove keys whose time has come, unless none may be removed now."""
@@ -171,16 +181,6 @@ class Cron:
             return
         counted = server.statistics.counters
         rates.sample(calls_of_all(), counted, now_ms)
-        server.statistics.sample_memory()
-        if (
-            server.gate.reasons & MEMORY_LIMITED
-            and server.statistics.memory.used_bytes > server.config.maxmemory
-            and now_ms - self._trimmed_ms >= TRIM_PERIOD_MS
-        ):
-            # What was deleted may still be held by the allocator: the limit is on the process.
-            self._trimmed_ms = now_ms
-            give_back()
-            server.statistics.sample_memory()
 
     def _look_at_clients(self, now_ms: int, day_ms: int) -> None:
         """Look at some clients, so that a round over all takes about a second.
@@ -256,6 +256,16 @@ def count_sizes(server: Server) -> None:
     sizes = server.statistics.key_sizes
     started_ns = server.clock.now_ns
     while sizes.step():
+        server.clock.refresh()
+        if abs(server.clock.now_ns - started_ns) > SIZES_BUDGET_NS:  # or the clock was set back
+            break
+
+
+def count_keys(server: Server) -> None:
+    """Count what some keys take, where that has begun."""
+    account = server.account
+    started_ns = server.clock.now_ns
+    while account.is_counting() and account.count_some():
         server.clock.refresh()
         if abs(server.clock.now_ns - started_ns) > SIZES_BUDGET_NS:  # or the clock was set back
             break

@@ -12,6 +12,7 @@ from headrace.compat import errors
 from headrace.compat.errors import MONITOR_TOUCHES_KEYS, CommandError
 from headrace.protocol.packing import repeated
 from headrace.protocol.replies import NO_REPLY, QUEUED, ErrorReply
+from headrace.server.clients.clients import size_of
 from headrace.server.clients.origin import allowed_by
 from headrace.server.clients.session import (
     CLOSING,
@@ -44,6 +45,7 @@ from headrace.server.dispatch.rows import (
 )
 from headrace.server.dispatch.slot_checks import crosses_slots
 from headrace.server.gate import (
+    CLIENTS_LIMITED,
     LOADING_DATA,
     MEMORY_LIMITED,
     NO_REPLICAS,
@@ -187,6 +189,13 @@ def admit(
         if line:
             return refuse(server, session, row, argv, line)
     if server.gate.reasons:
+        if server.gate.reasons & (MEMORY_LIMITED | CLIENTS_LIMITED):
+            limited = server.gate.reasons & CLIENTS_LIMITED
+            argv_bytes = size_of(argv) if limited else 0
+            server.clients.weigh(session, argv_bytes)
+            server.ready_evicting().make_room(session, argv_bytes)
+            if session.special & CLOSING:
+                return NO_REPLY
         line = b""
         if server.gate.reasons & SCRIPT_AT_WORK and not row.flags & ALLOW_BUSY:
             line = server.gate.busy
@@ -255,8 +264,8 @@ def refusal_of(dispatcher: Dispatcher, session: Session, row: Command, argv: lis
         writes = server.ready_scripting().says_it_writes(row.name, argv)
     if (
         server.gate.reasons & MEMORY_LIMITED
+        and server.ready_evicting().short
         and _needs_memory(server, session, row, argv)
-        and server.statistics.memory_exceeds(server.config.maxmemory)
     ):
         return errors.OUT_OF_MEMORY
     if server.gate.reasons & SAVE_FAILED and (writes or row.name == b"ping"):
@@ -357,8 +366,8 @@ def _queue(session: Session, row: Command, argv: list[bytes]) -> None:
         return  # it will not be run: keeping it would only cost memory
     transaction.rows.append(row)
     transaction.requests.append(argv)
-    for argument in argv:
-        transaction.size_bytes += len(argument)
+    transaction.size_bytes += size_of(argv)
+    transaction.word_count += len(argv)
     if _may_change_others(row):
         transaction.writes = True
     if row.flags & DENYOOM:

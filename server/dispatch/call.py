@@ -10,7 +10,8 @@ from typing import Final
 
 from headrace.compat.errors import OTHER_KEYS_REFUSED, CommandError
 from headrace.server.changes.events import CREATED, DELETED, MISSED, Event
-from headrace.server.clients.session import IN_MULTI, NO_TOUCH, Session
+from headrace.server.clients.client_line import is_subscriber
+from headrace.server.clients.session import IN_MULTI, NO_TOUCH, NOBODY, Session
 from headrace.server.durability.durability import Durability
 from headrace.server.state import Server
 from headrace.server.statistics.calls import CallCounters
@@ -139,12 +140,12 @@ class Call:
     def nobody_listens(self) -> bool:
         """Whether a change concerns only the logs and the clients that wait for the key."""
         server = self.server
-        return server.data.freezing is None and server.changes.nobody_listens()
+        return not server.data.guarded and server.changes.nobody_listens()
 
     def nobody_listens_or_waits(self, key: bytes) -> bool:
         """Whether a change of ``key`` concerns only the logs: no client waits for it either."""
         server = self.server
-        return server.data.freezing is None and server.changes.nobody_listens_or_waits(
+        return not server.data.guarded and server.changes.nobody_listens_or_waits(
             self.db.index, key
         )
 
@@ -158,6 +159,18 @@ class Call:
         """Whether a key that was not found is to be reported: it has expired, or somebody asks."""
         server = self.server
         return bool(server.changes.expired) or bool(server.key_events.flags & MISSED.kind)
+
+    def reply_is_too_long(self, size: int) -> bool:
+        """Whether a reply that has this length so far is more than may wait for its client.
+
+        The client is dropped then, and to go on is of no use.
+        """
+        session = self.session
+        limit = self.server.config.output_limit(is_subscriber(session))[0]
+        if not 0 < limit < size or session.peer is NOBODY:
+            return False
+        session.peer.drop_reader()
+        return True
 
     def count_reads(self, hits: int, misses: int) -> None:
         """Count reads of commands that are run at once."""

@@ -119,7 +119,7 @@ class SnapshotJob(Job):
         server = self.server
         server.data.epoch += 1
         freezing = Freezing(self.keyspaces(), server.data.epoch)
-        server.data.freezing = freezing
+        server.data.freeze(freezing)
         self._freezing = freezing
         self.keys_total = freezing.total
         encoder = self.encoder()
@@ -199,7 +199,7 @@ class SnapshotJob(Job):
         """Let the databases change as they like."""
         freezing = self._freezing
         if freezing is not None:
-            self.server.data.freezing = None
+            self.server.data.freeze(None)
             self._keys = []
             try:
                 freezing.end(self.server.data.unused)

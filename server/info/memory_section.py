@@ -4,37 +4,60 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.server.clients.client_line import CLIENT_BYTES
+from headrace.server.account import STARTUP_BYTES
 from headrace.server.durability.files import Files
-from headrace.server.state import Server
-from headrace.server.statistics.memory import human, system_bytes
+from headrace.server.state import ScriptFigures, Server
+from headrace.server.statistics.memory import human, resident_bytes, system_bytes
+from headrace.storage.costs import ENTRY_BYTES, EXPIRY_BYTES
 
 _SYSTEM_BYTES: Final = system_bytes()
-ENTRY_BYTES: Final = 200  # a key's own objects: measured with a million of them
-EXPIRY_BYTES: Final = 200  # a deadline: measured likewise
 
 
 class MemoryFigures:
-    """What is known of the memory in use, in bytes; everything is part of ``used``."""
+    """What is known of the memory in use, in bytes.
+
+    ``used`` has all of it but ``resident``, which is the process with all that it consists of.
+    """
 
     def __init__(self, server: Server, files: Files) -> None:
-        self.used: Final = server.statistics.sample_memory()
-        self.peak: Final = server.statistics.memory.peak_bytes
-        self.startup: Final = server.statistics.memory.startup_bytes
-        self.clients: Final = CLIENT_BYTES * len(server.clients.sessions)
+        server.clients.weigh_all()
         self.aof_buffer: Final = files.aof.buffer_bytes if files.aof is not None else 0
+        self.used: Final = server.account.used() + self.aof_buffer
+        self.peak: Final = max(self.used, server.account.peak_bytes)
+        self.peak_s: Final = server.account.peak_s
+        self.startup: Final = STARTUP_BYTES
+        self.resident: Final = resident_bytes()
+        self.scripts: Final = server.script_figures()
+        held_by_lua = self.scripts.interpreter_bytes + self.scripts.functions_bytes
+        self.allocated: Final = max(self.used, self.resident - held_by_lua)  # by the allocator
+        self.clients: Final = server.account.clients_bytes()
         self.keys = 0
         self.databases: Final[list[tuple[int, int, int]]] = []
         tables = 0
         for db in server.data.dbs:
             if len(db):
-                table = ENTRY_BYTES * len(db)
-                expiries = EXPIRY_BYTES * int(db.order.pairs.size)
+                table = int(ENTRY_BYTES) * len(db)
+                expiries = int(EXPIRY_BYTES) * db.volatile
                 self.databases.append((db.index, table, expiries))
                 self.keys += len(db)
                 tables += table + expiries
         self.overhead: Final = self.startup + self.clients + self.aof_buffer + tables
         self.dataset: Final = max(0, self.used - self.overhead)
+
+    @property
+    def fragmentation(self) -> float:
+        """How much larger the process is than what it uses."""
+        return self.resident / self.used
+
+    @property
+    def allocated_share(self) -> float:
+        """How much larger it is without what Lua has."""
+        return self.allocated / self.used
+
+    @property
+    def overhead_share(self) -> float:
+        """How much larger it is than what its allocator has."""
+        return self.resident / self.allocated
 
     @property
     def dataset_percentage(self) -> float:
@@ -54,42 +77,46 @@ class MemoryFigures:
 
 
 def memory(server: Server, files: Files) -> list[bytes]:
-    """The lines of the section; allocated, active and resident are all the resident set."""
+    """The lines of the section.
+
+    Nobody counts what Python allocates. So what is allocated is what is used, and active is all
+    that the process has, as in Redis where the allocator says nothing.
+    """
     figures = MemoryFigures(server, files)
     config = server.config
     used = figures.used
     return [
         b"used_memory:%d" % used,
         b"used_memory_human:" + human(used),
-        b"used_memory_rss:%d" % used,
-        b"used_memory_rss_human:" + human(used),
+        b"used_memory_rss:%d" % figures.resident,
+        b"used_memory_rss_human:" + human(figures.resident),
         b"used_memory_peak:%d" % figures.peak,
         b"used_memory_peak_human:" + human(figures.peak),
-        b"used_memory_peak_time:%d" % server.statistics.memory.peak_s,
+        b"used_memory_peak_time:%d" % figures.peak_s,
         b"used_memory_peak_perc:%.2f%%" % figures.peak_percentage,
         b"used_memory_overhead:%d" % figures.overhead,
         b"used_memory_startup:%d" % figures.startup,
         b"used_memory_dataset:%d" % figures.dataset,
         b"used_memory_dataset_perc:%.2f%%" % figures.dataset_percentage,
-        b"headrace_used_memory_measure:rss",
+        b"headrace_used_memory_measure:account",
         b"allocator_allocated:%d" % used,
-        b"allocator_active:%d" % used,
-        b"allocator_resident:%d" % used,
+        b"allocator_active:%d" % figures.allocated,
+        b"allocator_resident:%d" % figures.allocated,
         b"allocator_muzzy:0",
         b"total_system_memory:%d" % _SYSTEM_BYTES,
         b"total_system_memory_human:" + human(_SYSTEM_BYTES),
-        *_scripts(server),
+        *_scripts(figures.scripts),
         b"maxmemory:%d" % config.maxmemory,
         b"maxmemory_human:" + human(config.maxmemory),
         b"maxmemory_policy:" + config.maxmemory_policy,
-        b"allocator_frag_ratio:1.00",
-        b"allocator_frag_bytes:0",
+        b"allocator_frag_ratio:%.2f" % figures.allocated_share,
+        b"allocator_frag_bytes:%d" % (figures.allocated - used),
         b"allocator_rss_ratio:1.00",
         b"allocator_rss_bytes:0",
-        b"rss_overhead_ratio:1.00",
-        b"rss_overhead_bytes:0",
-        b"mem_fragmentation_ratio:1.00",
-        b"mem_fragmentation_bytes:0",
+        b"rss_overhead_ratio:%.2f" % figures.overhead_share,
+        b"rss_overhead_bytes:%d" % (figures.resident - figures.allocated),
+        b"mem_fragmentation_ratio:%.2f" % figures.fragmentation,
+        b"mem_fragmentation_bytes:%d" % (figures.resident - used),
         b"mem_not_counted_for_evict:%d" % figures.aof_buffer,
         b"mem_replication_backlog:0",
         b"mem_total_replication_buffers:0",
@@ -111,9 +138,8 @@ def memory(server: Server, files: Files) -> list[bytes]:
     ]
 
 
-def _scripts(server: Server) -> list[bytes]:
+def _scripts(figures: ScriptFigures) -> list[bytes]:
     """What scripts and functions take: what Lua holds, and the texts that are kept beside it."""
-    figures = server.script_figures()
     of_scripts = figures.interpreter_bytes
     total = of_scripts + figures.functions_bytes
     texts = figures.script_text_bytes + figures.library_text_bytes

@@ -148,6 +148,7 @@ def clients(call: Call) -> Lines:
 def stats(call: Call) -> Lines:
     """Section ``stats``: counters since the start or CONFIG RESETSTAT."""
     counted = call.server.statistics.counters
+    over_ms = counted.excess_ms(call.server.clock.monotonic_ms())
     pubsub = call.server.clients.pubsub
     tracking = call.server.tracking
     return [
@@ -156,11 +157,11 @@ def stats(call: Call) -> Lines:
         b"sync_partial_ok:0",
         b"sync_partial_err:0",
         *_expiry(call),
-        b"evicted_keys:0",
+        b"evicted_keys:%d" % counted.evicted_keys,
         b"evicted_clients:%d" % counted.evicted_clients,
         b"evicted_scripts:%d" % counted.evicted_scripts,
-        b"total_eviction_exceeded_time:0",
-        b"current_eviction_exceeded_time:0",
+        b"total_eviction_exceeded_time:%d" % (counted.over_ms + over_ms),
+        b"current_eviction_exceeded_time:%d" % over_ms,
         b"keyspace_hits:%d" % call.server.statistics.keyspace_hits,
         b"keyspace_misses:%d" % call.server.statistics.keyspace_misses,
         b"pubsub_channels:%d" % len(pubsub.channels),

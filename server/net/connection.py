@@ -52,7 +52,6 @@ FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one
 MOST_REGIONS: Final = 256  # connections of other regions
 PIECE: Final = 512  # requests that are run between two looks at the time
 TURN_NS: Final = 4_000_000  # after which running makes way for others
-STRANGERS_OUTPUT_BYTES: Final = 1024  # of unread replies to who has to log in, as in Redis
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
@@ -320,7 +319,7 @@ class Connection(Peer):
         if size > UNCOUNTED_OUTPUT_BYTES:
             limit = self._server.config.output_limit(limit_class(session))[0]
             if 0 < limit < size + transport.get_write_buffer_size():
-                self._drop_reader()
+                self.drop_reader()
                 return
         session.bytes_out += size
         self._server.statistics.counters.note_write(size)
@@ -392,9 +391,6 @@ class Connection(Peer):
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
         session = self.session
         held = self.pending_output_bytes() + session.waiting_bytes
-        if session.special & NEEDS_AUTH and held > STRANGERS_OUTPUT_BYTES:
-            self._drop_reader()
-            return
         hard, soft, seconds = self._server.config.output_limit(limit_class(session))
         now_ms = self._server.clock.monotonic_ms()
         over_soft = 0 < soft <= held
@@ -404,9 +400,10 @@ class Connection(Peer):
             session.soft_limit_since_ms = now_ms
         elapsed_ms = now_ms - session.soft_limit_since_ms
         if 0 < hard <= held or (over_soft and elapsed_ms >= seconds * 1000):
-            self._drop_reader()
+            self.drop_reader()
 
-    def _drop_reader(self) -> None:
+    def drop_reader(self) -> None:
+        """Close now, because more would wait to be read than may."""
         self._server.statistics.counters.output_buffer_disconnections += 1
         log.warning("client id=%d closed: output buffer limit reached", self.session.id)
         self._leave_now()

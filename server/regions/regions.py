@@ -406,7 +406,7 @@ class Regions(Neighbours):
                 return text
         if reasons & MEMORY_LIMITED:
             limit = server.config.maxmemory
-            if server.statistics.memory_exceeds(limit + limit // MEMORY_RESERVE):
+            if server.account.used() > limit + limit // MEMORY_RESERVE:
                 return "the memory is above maxmemory"
         return ""
 

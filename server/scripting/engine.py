@@ -203,8 +203,7 @@ class ScriptEngine(Scripting):
 
     def _is_out_of_memory(self) -> bool:
         server = self._server
-        limited = bool(server.gate.reasons & MEMORY_LIMITED)
-        return limited and server.statistics.memory_exceeds(server.config.maxmemory)
+        return bool(server.gate.reasons & MEMORY_LIMITED) and server.ready_evicting().short
 
     def _reply(self, call: Call, left: object, calls: ScriptCalls) -> object:
         """The reply to a script that has left this."""

@@ -50,6 +50,9 @@ class Counters:
         self.tells_errors_apart = True
         self.unexpected_errors = 0
         self.evicted_clients = 0
+        self.evicted_keys = 0
+        self.over_ms = 0  # for how long there was more than maxmemory, up to the last end of it
+        self.over_since_ms = 0  # of ``monotonic_ms``: there is, since then; 0: there is not
         self.evicted_scripts = 0
         self.output_buffer_disconnections = 0
         self.query_buffer_disconnections = 0
@@ -61,6 +64,15 @@ class Counters:
     def busy_us(self) -> int:
         """What the thread that runs everything has taken of a processor."""
         return thread_us() - self._busy_before_us
+
+    def excess_ms(self, now_ms: int) -> int:
+        """For how long there has been more than maxmemory; ``now_ms`` is of ``monotonic_ms``."""
+        return max(0, now_ms - self.over_since_ms) if self.over_since_ms else 0
+
+    def end_excess(self, now_ms: int) -> None:
+        """There is no more than maxmemory from now on."""
+        self.over_ms += self.excess_ms(now_ms)
+        self.over_since_ms = 0
 
     def note_write(self, size: int) -> None:
         """Count one write of ``size`` bytes to a client."""

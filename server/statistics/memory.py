@@ -1,16 +1,10 @@
-"""How much memory the process uses, and whether that is too much.
-
-Python keeps no count of its allocations as jemalloc does for Redis. The honest figure at hand is
-the resident set of the whole process: interpreter, code and data. ``used_memory`` is that figure;
-what the data takes is its growth since the start.
-"""
+"""How much memory the process and the machine have: interpreter, code, data and what is free."""
 
 from __future__ import annotations
 
 import os
 import resource
 import sys
-import time
 from typing import Final
 
 _PAGE_BYTES: Final = resource.getpagesize()
@@ -57,31 +51,6 @@ def give_back() -> None:
         return
     if malloc_trim is not None:
         malloc_trim(0)
-
-
-class Memory:
-    """Samples of the memory in use, taken by the cron and before reports.
-
-    Attributes:
-        startup_bytes: at the end of loading modules, before any data.
-        used_bytes: at the last sample.
-        peak_bytes: the highest sample since the start.
-        peak_s: when that was, in seconds since 1970.
-    """
-
-    def __init__(self) -> None:
-        self.startup_bytes: Final = resident_bytes()
-        self.used_bytes = self.startup_bytes
-        self.peak_bytes = self.startup_bytes
-        self.peak_s = int(time.time())
-
-    def sample(self) -> int:
-        """Look again; the bytes in use."""
-        self.used_bytes = resident_bytes()
-        if self.used_bytes > self.peak_bytes:
-            self.peak_bytes = self.used_bytes
-            self.peak_s = int(time.time())
-        return self.used_bytes
 
 
 def human(size: int) -> bytes:

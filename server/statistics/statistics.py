@@ -8,12 +8,10 @@ from headrace.server.clock import STEP_MS, Clock
 from headrace.server.statistics.counters import Counters
 from headrace.server.statistics.key_sizes import KeySizes
 from headrace.server.statistics.latency import LatencyMonitor
-from headrace.server.statistics.memory import Memory
 from headrace.server.statistics.rates import Rates
 from headrace.server.statistics.slowlog import SlowLog
 
 NEVER_NS: Final = 1 << 61  # small enough to stay unboxed in compiled code
-RESAMPLE_BYTES: Final = 1 << 20  # input after which memory is looked at anew
 
 
 class Statistics:
@@ -29,7 +27,6 @@ class Statistics:
         self.counters: Final = Counters()
         self.slowlog: Final = SlowLog()
         self.latency: Final = LatencyMonitor(clock)
-        self.memory: Final = Memory()
         self.rates: Final = Rates()
         self.key_sizes: Final = KeySizes()
         self.keyspace_hits = 0
@@ -37,7 +34,6 @@ class Statistics:
         self.slow_ns = NEVER_NS
         self.track_latency = True
         self._clock: Final = clock
-        self._sampled_at_bytes = 0  # received by the last look at memory
 
     def note_latency(self, event: bytes, spent_ns: int) -> None:
         """Show the latency monitor how long something took that has just ended."""
@@ -45,17 +41,3 @@ class Statistics:
         if spent_ns >= 1_000_000 * STEP_MS:
             spent_ns = clock.without_step(spent_ns)
         self.latency.sample(event, clock.now_ns // 1_000_000_000, spent_ns // 1_000_000)
-
-    def memory_exceeds(self, memory_bytes: int) -> bool:
-        """Whether more memory is in use than this.
-
-        The last sample decides; a new one is taken when much has come in since.
-        """
-        if self.counters.net_input_bytes - self._sampled_at_bytes > RESAMPLE_BYTES:
-            self.sample_memory()
-        return self.memory.used_bytes > memory_bytes
-
-    def sample_memory(self) -> int:
-        """Look how much memory is in use, in bytes."""
-        self._sampled_at_bytes = self.counters.net_input_bytes
-        return self.memory.sample()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.server.tools.asking import Address, Asker, AskError
 from headrace.server.tools.columns import columns
 from headrace.server.tools.region_facts import Facts, facts_of
-
-if TYPE_CHECKING:
-    from headrace.server.tools.encrypting import Encryption
 
 STREAMS_COMPARED: Final = 20
 NEWEST: Final = 1000  # entries that are compared of each lane
@@ -35,12 +32,10 @@ class Look:
         self.compared = ""
 
 
-def show_regions(
-    urls: list[Address], encryption: Encryption | None, watch: bool, every_s: float
-) -> int:
+def show_regions(urls: list[Address], watch: bool, every_s: float) -> int:
     """Print how regions are, once or until it is interrupted; 1 where something is wrong."""
     while True:
-        look = look_at(urls, encryption)
+        look = look_at(urls)
         if watch and sys.stdout.isatty():
             print(_CLEAR, end="")
         print("\n".join(lines_of(look)), flush=True)
@@ -51,7 +46,7 @@ def show_regions(
             print()
 
 
-def look_at(addresses: list[Address], encryption: Encryption | None = None) -> Look:
+def look_at(addresses: list[Address]) -> Look:
     """Ask all servers, and compare what they say."""
     look = Look()
     askers: list[Asker] = []
@@ -59,7 +54,7 @@ def look_at(addresses: list[Address], encryption: Encryption | None = None) -> L
     try:
         for address in addresses:
             try:
-                asker = Asker(address, encryption)
+                asker = Asker(address)
                 askers.append(asker)
                 facts = facts_of(asker, address.shown)
                 regions.append((facts, asker))

@@ -202,7 +202,7 @@ class Array(Collection):
         """See ``Value``."""
         if self._slices is None:
             return _ARRAY_BYTES + _PIECE_BYTES + len(self._only)
-        return _ARRAY_BYTES + self._slices.used_bytes(samples)
+        return _ARRAY_BYTES + self._slices.used_bytes()
 
     def copy(self) -> Array:
         """See ``Value``."""

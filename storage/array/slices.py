@@ -52,6 +52,7 @@ class Slices:
         self._slices: dict[int, _Slice] = {}
         self._order = Order()
         self._owner = _Owner()
+        self._content_bytes = 0  # what the pieces take
 
     def __len__(self) -> int:
         """How many slices there are."""
@@ -102,6 +103,7 @@ class Slices:
         if at >= len(pieces):
             pieces += [b""] * (at + 1 - len(pieces))
         found.used += bool(piece) - bool(pieces[at])
+        self._content_bytes += _taken_by(piece) - _taken_by(pieces[at])
         pieces[at] = piece
         if not found.used:
             del self._slices[place]
@@ -123,22 +125,16 @@ class Slices:
         """How many pieces have elements."""
         return sum([each.used for each in self._slices.values()])
 
-    def used_bytes(self, samples: int) -> int:
-        """About how much memory they take, by so many slices; 0: by all."""
-        numbers = self._order.numbers()
-        looked = numbers[:samples] if samples else numbers
-        total = 0
-        for number in looked:
-            pieces = self._slices[number].pieces
-            total += _SLICE_BYTES + 8 * len(pieces)
-            total += sum([_PIECE_BYTES + len(piece) for piece in pieces if piece])
-        return _SLICES_BYTES + (total * len(numbers) // len(looked) if looked else 0)
+    def used_bytes(self) -> int:
+        """About how much memory they take."""
+        return _SLICES_BYTES + _SLICE_BYTES * len(self._slices) + self._content_bytes
 
     def copy(self) -> Slices:
         """The same pieces, of somebody else."""
         other = Slices()
         other._slices = self._slices.copy()
         other._order = self._order.copy()
+        other._content_bytes = self._content_bytes
         self._owner = _Owner()
         return other
 
@@ -147,3 +143,8 @@ class Slices:
         for _ in range(min(most, len(self._slices))):
             self._slices.popitem()
         return not self._slices
+
+
+def _taken_by(piece: bytes) -> int:
+    """What a piece takes, and its place."""
+    return 8 + _PIECE_BYTES + len(piece) if piece else 0

@@ -471,7 +471,9 @@ class EntryLog(Value):
                 self.tail = None
             return
         if block.live and block.is_sparse() and place != self.index.first():
+            self.index.payload_bytes -= len(block.payload)
             block.seal()
+            self.index.payload_bytes += len(block.payload)
         self.index.shrink(place, count)
 
     def cut_to_length(self, most: int) -> Removed[Block] | None:
@@ -574,17 +576,17 @@ class EntryLog(Value):
         blocks = self.index.blocks
         return blocks[place] if place < len(blocks) else self.tail
 
-    def blocks_bytes(self, samples: int) -> int:
-        """About how much memory the entries take, reckoned from ``samples`` blocks; 0: all."""
-        blocks = self.index.blocks
-        total = 0
+    def blocks_bytes(self) -> int:
+        """About how much memory the entries take."""
+        index = self.index
+        total = int(index.payload_bytes) + BLOCK_BYTES * index.live_blocks
         if self.tail is not None:
-            total = 2 * self.tail.node_bytes + 64 * self.tail.total
-        sampled = blocks if samples <= 0 else blocks[-samples:]
-        size = 0
-        for block in sampled:
-            size += len(block.payload) + BLOCK_BYTES
-        return total + (size * len(blocks) // len(sampled) if sampled else 0)
+            total += 2 * self.tail.node_bytes + 64 * self.tail.total
+        return total
+
+    def is_lasting(self) -> bool:
+        """A stream is a log that others rely on, and what is in it was acknowledged."""
+        return True
 
     def copy_entries(self, other: EntryLog) -> None:
         """Become equal to ``other``, in what this class has; sealed payloads are shared."""

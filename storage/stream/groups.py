@@ -317,10 +317,9 @@ class Group(Freeable):
         return not self.by_time.chunks
 
     def used_bytes(self) -> int:
-        """About how much memory the group takes. Complexity: O(consumers)."""
+        """About how much memory the group takes."""
         total = GROUP_BYTES + len(self.name) + NACK_BYTES * self.pel.size
-        for name in self.consumers:
-            total += CONSUMER_BYTES + len(name)
+        total += CONSUMER_BYTES * len(self.consumers)
         if self.places is not None:
             total += self.places.used_bytes()
         return total

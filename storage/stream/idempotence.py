@@ -10,7 +10,8 @@ Expiry looks at a producer only when its oldest iid is due (``storage.expiring``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from itertools import islice
+from typing import Final, cast
 
 from mypy_extensions import i64
 
@@ -21,6 +22,7 @@ from headrace.storage.stream.keeping import ProducerKeeper
 from headrace.storage.stream.producer import NOT_DUE, Producer
 
 Record = tuple[bytes, bytes, int, int, int]
+_SAMPLES: Final = 8  # producers by which the memory of all is judged
 
 
 class IdmpMap(Freeable, Owner):
@@ -141,11 +143,10 @@ class IdmpMap(Freeable, Owner):
         return not producers
 
     def used_bytes(self) -> int:
-        """About how much memory it takes."""
-        total = 0
-        for producer in self.producers.values():
-            total += producer.used_bytes()
-        return total
+        """About how much memory it takes; some producers stand for all."""
+        some = list(islice(self.producers.values(), _SAMPLES))
+        total = sum([producer.used_bytes() for producer in some])
+        return total * len(self.producers) // len(some) if some else 0
 
     def copy(self) -> IdmpMap:
         """An equal map of its own, attached to nothing."""

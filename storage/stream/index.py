@@ -23,8 +23,8 @@ class BlockIndex(Reach):
     """An ordered list of sealed blocks with counts.
 
     Invariants: ``blocks[i].live`` is what ``_sums`` says of place i; ``live_blocks`` counts the
-    blocks that have entries; places below ``_head`` are empty; ``_reach[i]`` is the lesser of
-    ``blocks[i].last_ms`` and ``REACH_MAX``.
+    blocks that have entries; ``payload_bytes`` is the sum of their payloads; places below ``_head``
+    are empty; ``_reach[i]`` is the lesser of ``blocks[i].last_ms`` and ``REACH_MAX``.
     """
 
     def __init__(self) -> None:
@@ -32,6 +32,7 @@ class BlockIndex(Reach):
         self.blocks: list[Block] = []
         self.live_blocks = 0
         self.entries = 0
+        self.payload_bytes: i64 = 0
         self._sums = vec[i64]()
         self._head = 0
 
@@ -43,6 +44,7 @@ class BlockIndex(Reach):
         self._reach = append(self._reach, min(block.last_ms, REACH_MAX))
         self.live_blocks += 1
         self.entries += block.live
+        self.payload_bytes += i64(len(block.payload))
 
     def pop(self) -> Block:
         """Take the last block that lives, and the empty ones behind it, out of the index."""
@@ -54,6 +56,7 @@ class BlockIndex(Reach):
                 break
         self.live_blocks -= 1
         self.entries -= block.live
+        self.payload_bytes -= i64(len(block.payload))
         self._head = min(self._head, len(self.blocks))
         if not self.entries:
             self._compact()
@@ -145,6 +148,7 @@ class BlockIndex(Reach):
             number += number & -number
         block = self.blocks[place]
         if not block.live:
+            self.payload_bytes -= i64(len(block.payload))
             block.payload = b""
             block.run = None
             block.dead = None
@@ -167,6 +171,8 @@ class BlockIndex(Reach):
         for number in range(place):
             if sums[number]:
                 self.live_blocks -= 1
+        for block in cut.pieces:
+            self.payload_bytes -= i64(len(block.payload))
         del self.blocks[:place]
         self._sums = sums[place:]
         _sum_up(self._sums, 0)
@@ -184,6 +190,7 @@ class BlockIndex(Reach):
         self._head = 0
         self.live_blocks = 0
         self.entries = 0
+        self.payload_bytes = 0
         for block in living:
             self.add(block)
 

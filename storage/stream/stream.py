@@ -37,8 +37,8 @@ class Stream(Contents):
         return False
 
     def used_bytes(self, samples: int) -> int:
-        """About how much memory it takes; that of the entries from ``samples`` blocks (0: all)."""
-        total = 200 + self.blocks_bytes(samples)
+        """About how much memory it takes; nothing has to be sampled."""
+        total = 200 + self.blocks_bytes()
         for group in self.groups.values():
             total += group.used_bytes()
         if self.idmp is not None:

@@ -158,7 +158,7 @@ def test_maxmemory_refuses_what_needs_memory(fresh_server: Callable[..., Process
     server = fresh_server()
     with server.client() as client:
         client.call("SET", "a", 1)
-        client.call("CONFIG", "SET", "maxmemory", "1mb")
+        client.call("CONFIG", "SET", "maxmemory", "500kb")
         refused = client.call_parsed("SET", "b", 1)
         assert refused == WireError(b"OOM command not allowed when used memory > 'maxmemory'.")
         assert client.call("GET", "a") == b"$1\r\n1\r\n"

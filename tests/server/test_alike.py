@@ -405,7 +405,7 @@ def test_requests_without_fields_do_not_touch_their_key() -> None:
     db.touch(b"s", 1)
     wrong = [b"XADD", b"s", b"MAXLEN", b"~", b"3", b"*"]
     assert side.run([wrong, wrong]).count(b"-ERR wrong number of arguments") == 2
-    assert db[b"s"].access_ms == 1
+    assert db[b"s"].usage == 1
 
 
 def test_time_stands_still_in_a_transaction() -> None:

@@ -148,17 +148,31 @@ def test_server_section_names_the_process(server: ServerProcess) -> None:
     assert len(info["run_id"]) == 40
 
 
-def test_memory_is_the_resident_set(server: ServerProcess) -> None:
+def test_memory_tells_what_is_used_and_what_is_resident(server: ServerProcess) -> None:
     def told() -> bool:
-        used = int(server.info("memory")["used_memory"])
+        told_bytes = int(server.info("memory")["used_memory_rss"])
         with open(f"/proc/{server.pid}/statm") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        return abs(used - resident) < 8 << 20
+        return abs(told_bytes - resident) < 8 << 20
 
     wait_until(told)  # it may be letting go of what another test left
     info = server.info("memory")
-    assert int(info["used_memory_peak"]) >= int(info["used_memory"])
+    used = int(info["used_memory"])
+    assert int(info["used_memory_peak"]) >= used
+    assert used == int(info["used_memory_overhead"]) + int(info["used_memory_dataset"])
     assert int(info["maxmemory"]) == 0
+    ratio = int(info["used_memory_rss"]) / used
+    assert float(info["mem_fragmentation_ratio"]) == pytest.approx(ratio, abs=0.02)
+
+
+def test_memory_falls_when_keys_go(fresh_server: Callable[..., Process]) -> None:
+    server = fresh_server()
+    before = int(server.info("memory")["used_memory"])
+    for number in range(300):
+        server.call("SET", f"key:{number}", "x" * 1000)
+    assert int(server.info("memory")["used_memory"]) > before + 300_000
+    server.call("FLUSHALL")
+    assert int(server.info("memory")["used_memory"]) == before
 
 
 def test_memory_grows_with_the_data(fresh_server: Callable[..., Process]) -> None:

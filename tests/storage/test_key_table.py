@@ -29,7 +29,7 @@ def check(table: KeyTable, model: dict[bytes, tuple[object, int, int]]) -> None:
         slot = table.find(bytes(bytearray(key)))
         assert table.key_at(slot) == key
         assert table.value_at(slot) is value
-        assert table.access_ms(slot) == access_ms
+        assert table.usage_of(slot) == access_ms
         assert table.deadline_ms(slot) == deadline_ms
 
 
@@ -91,14 +91,14 @@ def test_a_value_whose_deadline_has_passed_is_not_read() -> None:
     table = KeyTable()
     slot = table.add(b"k", b"v", 5)
     assert table.read(b"k", 7, True) == b"v"
-    assert table.access_ms(slot) == 7
+    assert table.usage_of(slot) == 7
     table.expire_at(slot, 9)
     assert table.read(b"k", 9, False) == b"v"
     assert table.read(b"k", 10, True) is None
-    assert table.access_ms(slot) == 7
+    assert table.usage_of(slot) == 7
     assert table.read(b"other", 0, True) is None
     table.touch(slot, 2**63 - 1)  # the time of a clock that is out of its mind
-    assert table.access_ms(slot) >= 2**60
+    assert table.usage_of(slot) >= 2**60
     assert table.deadline_ms(slot) == 9
 
 
@@ -114,7 +114,7 @@ def test_looking_ahead_changes_nothing() -> None:
             table.find_ahead(words[1], number)
             assert table.find(words[1]) == (4990 + number if number < 10 else NO_SLOT)
     table.look_ahead(requests, 3, 3)
-    assert table.access_ms(table.find(b"4999")) == 4999
+    assert table.usage_of(table.find(b"4999")) == 4999
     assert table.find(b"5010") == NO_SLOT
 
 

@@ -91,7 +91,12 @@ def test_an_incomplete_type_is_refused_where_it_is_made(tmp_path: Path) -> None:
 def test_the_questions_are_those_of_the_face() -> None:
     for name, kinds in (("Value", (Value, Freeable)), ("Frozen", (Frozen, Freeable))):
         asked = {word for kind in kinds for word in vars(kind) if not word.startswith("_")}
-        answered = {"effort", "removed_after_ms", "first_part_ms"}  # where nothing else is said
+        answered = {
+            "effort",
+            "removed_after_ms",
+            "first_part_ms",
+            "is_lasting",
+        }  # where nothing else is said
         assert asked - answered == set(QUESTIONS[name]) - answered
 
 

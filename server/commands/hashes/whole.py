@@ -19,7 +19,7 @@ from headrace.protocol.replies import Packed
 from headrace.server.commands.collections import drop_empty
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
 from headrace.server.commands.hashes.values import READ_KEY, hash_at, report_expired
-from headrace.server.commands.randomness import generator, random_bits
+from headrace.server.commands.randomness import LOOK_EVERY, generator, random_bits
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import READONLY, command
 from headrace.storage.hash.cutting import BOTH, FIELDS, VALUES
@@ -203,8 +203,8 @@ def _without_expired(call: Call) -> Hash | None:
 
 def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
     if count < 0:
-        chosen = [value.random(random_bits()) for _ in range(-count)]
-    elif count >= value.size():
+        return _repeated_fields(call, value, -count, what)
+    if count >= value.size():
         chosen = value.elements()
     elif value.is_small() or count * _WALKED_BELOW > value.size():
         chosen = value.elements()
@@ -214,14 +214,33 @@ def _random_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
         while len(met) < count:
             met[value.random(random_bits())] = None
         chosen = list(met)
+    out = _begun(call, len(chosen), what)
+    for pair in chosen:
+        _add(out, pair, what, call.session.resp3)
+    return out.packed()
+
+
+def _repeated_fields(call: Call, value: Hash, count: int, what: i64) -> Packed:
+    """So many fields, any of them again and again: they may be more than memory holds."""
+    out = _begun(call, count, what)
+    for number in range(count):
+        _add(out, value.random(random_bits()), what, call.session.resp3)
+        if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
+            break
+    return out.packed()
+
+
+def _begun(call: Call, count: int, what: i64) -> Packer:
     resp3 = call.session.resp3
     out = Packer(resp3)
-    out.array(len(chosen) if resp3 or what == FIELDS else 2 * len(chosen))
-    for pair in chosen:
-        if what == BOTH:
-            if resp3:
-                out.array(2)
-            out.strings(pair)
-        else:
-            out.strings(pair[: next_at(pair, 0)])
-    return out.packed()
+    out.array(count if resp3 or what == FIELDS else 2 * count)
+    return out
+
+
+def _add(out: Packer, pair: bytes, what: i64, resp3: bool) -> None:
+    if what == BOTH:
+        if resp3:
+            out.array(2)
+        out.strings(pair)
+    else:
+        out.strings(pair[: next_at(pair, 0)])

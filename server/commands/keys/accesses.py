@@ -1,32 +1,32 @@
-"""How often a key is used, as far as that is known: OBJECT FREQ, and FREQ of RESTORE.
-
-Accesses are not counted, since nothing is evicted by them. A key that was just used stands where
-Redis lets a new one begin, and falls by one for each minute without an access. So a frequency is a
-moment of access: one above where keys begin lies ahead.
-"""
+"""How a key is used, as OBJECT shows it and RESTORE sets it."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.server.dispatch.call import Call
-
-FREQUENCY_MAX: Final = 255
-_FIRST_FREQUENCY: Final = 5  # what Redis gives a new key
-_STEP_MS: Final = 60_000
+from headrace.server.eviction.usage import counted, counter_of, counts_uses, last_ms
+from headrace.storage.entry import Entry
 
 
 def counts_frequency(call: Call) -> bool:
     """Whether the policy of eviction asks how often keys are used, and not when."""
-    return call.server.config.maxmemory_policy.endswith(b"-lfu")
+    return counts_uses(call.server.config.maxmemory_policy)
 
 
-def frequency(call: Call, access_ms: int) -> int:
-    """That of a key that was last used at some moment."""
-    passed = (call.now_ms - access_ms) // _STEP_MS
-    return min(FREQUENCY_MAX, max(0, _FIRST_FREQUENCY - passed))
+def frequency(call: Call, found: Entry) -> int:
+    """The counter of a key."""
+    return counter_of(found.usage, call.now_ms, call.server.config.lfu_decay_time)
 
 
-def access_ms_of(call: Call, wanted: int) -> int:
-    """The moment that stands for a frequency."""
-    return call.now_ms + (wanted - _FIRST_FREQUENCY) * _STEP_MS
+def idle_s(call: Call, found: Entry) -> int:
+    """For how long nobody has used a key."""
+    return max(0, call.now_ms - last_ms(found.usage)) // 1000
+
+
+def use_as_counted(call: Call, key: bytes, counter: int) -> None:
+    """Give a key this counter."""
+    call.db.use(key, counted(counter, call.now_ms))
+
+
+def use_long_ago(call: Call, key: bytes, seconds: int) -> None:
+    """Let a key have been used so long ago."""
+    call.db.use(key, max(0, call.now_ms - 1000 * seconds))

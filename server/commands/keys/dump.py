@@ -19,9 +19,9 @@ from headrace.persistence.forms.payload import BadFooter, BadPayload
 from headrace.protocol.replies import OK
 from headrace.server.commands.deadlines import has_passed, report_replaced
 from headrace.server.commands.keys.accesses import (
-    FREQUENCY_MAX,
-    access_ms_of,
     counts_frequency,
+    use_as_counted,
+    use_long_ago,
 )
 from headrace.server.commands.keys.events import RESTORED
 from headrace.server.commands.keys.regional import in_region, restored_in_region
@@ -29,6 +29,7 @@ from headrace.server.config.new_values import sizes
 from headrace.server.dispatch.args import Args
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import DENYOOM, READONLY, WRITE, KeySpec, command
+from headrace.server.eviction.usage import COUNTER_MAX
 from headrace.storage.freezing import frozen_key
 from headrace.storage.regions.replicated import Replicated
 
@@ -70,7 +71,7 @@ class _Options:
                     raise CommandError(INVALID_IDLE_TIME)
             elif option == b"FREQ" and args.left and self.idle_s < 0:
                 self.frequency = args.integer()
-                if not 0 <= self.frequency <= FREQUENCY_MAX:
+                if not 0 <= self.frequency <= COUNTER_MAX:
                     raise CommandError(INVALID_FREQ)
             else:
                 raise CommandError(SYNTAX)
@@ -117,9 +118,9 @@ def restore(call: Call) -> object:
         db.expire_at(key, moment_ms)
     if counts_frequency(call):
         if options.frequency >= 0:
-            db.touch(key, access_ms_of(call, options.frequency))
+            use_as_counted(call, key, options.frequency)
     elif options.idle_s >= 0:
-        db.touch(key, max(0, call.now_ms - 1000 * options.idle_s))
+        use_long_ago(call, key, options.idle_s)
     _report(call, key, moment_ms, options, there)
     if replaced is not None:
         report_replaced(call, db, key, replaced, value)

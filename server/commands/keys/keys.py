@@ -18,7 +18,7 @@ from headrace.protocol.replies import OK, Status
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.deadlines import report_replaced
 from headrace.server.commands.help import show_help
-from headrace.server.commands.keys.accesses import counts_frequency, frequency
+from headrace.server.commands.keys.accesses import counts_frequency, frequency, idle_s
 from headrace.server.commands.keys.events import (
     COPIED_TO,
     MOVED_FROM,
@@ -339,7 +339,7 @@ def object_idletime(call: Call) -> object:
         return None
     if counts_frequency(call):
         raise CommandError(NO_IDLE_TIME)
-    return max(0, call.now_ms - found.access_ms) // 1000
+    return idle_s(call, found)
 
 
 @command(
@@ -360,7 +360,7 @@ def object_freq(call: Call) -> object:
         return None
     if not counts_frequency(call):
         raise CommandError(NO_FREQUENCY)
-    return frequency(call, found.access_ms)
+    return frequency(call, found)
 
 
 command("OBJECT|HELP", arity=2, flags=LOADING | STALE, acl=("keyspace",))(show_help)

@@ -36,6 +36,7 @@ from headrace.server.commands.server.digest import data_digest, value_digest
 from headrace.server.config.rewrite import rewrite
 from headrace.server.dispatch.call import Call
 from headrace.server.dispatch.rows import ADMIN, LOADING, NOSCRIPT, STALE, command
+from headrace.server.eviction.usage import last_ms
 from headrace.server.loading.reloading import reload_aof, reload_snapshot
 from headrace.server.loading.users import user_lines
 from headrace.storage.entry import Entry
@@ -143,12 +144,13 @@ def _entry(call: Call, key: bytes) -> Entry:
 def _object(call: Call) -> object:
     found = _entry(call, call.argv[2])
     text = string_bytes(found.value)
-    idle_s = max(0, call.now_ms - found.access_ms) // 1000
+    used_ms = last_ms(found.usage)
+    idle_s = max(0, call.now_ms - used_ms) // 1000
     line = b"Value at:%#x refcount:1 encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d" % (
         id(found.value),
         face(found.value).encoding(found.key),
         face(found.value).used_bytes(0) if text is None else len(text) + 1,
-        found.access_ms // 1000 & _LRU_MASK,
+        used_ms // 1000 & _LRU_MASK,
         idle_s,
     )
     if isinstance(found.value, List):

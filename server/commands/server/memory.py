@@ -18,14 +18,13 @@ from headrace.server.dispatch.rows import (
     command,
     container,
 )
-from headrace.server.info.memory_section import ENTRY_BYTES, EXPIRY_BYTES, MemoryFigures
-from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human
+from headrace.server.info.memory_section import MemoryFigures
+from headrace.server.statistics.memory import anonymous_huge_bytes, give_back, human, resident_bytes
+from headrace.storage.costs import SAMPLES, cost_of
 from headrace.storage.entry import NO_EXPIRY
-from headrace.storage.faces import face
 
 _TIPS: Final = ("nondeterministic_output", "request_policy:all_shards", "response_policy:special")
-_DEFAULT_SAMPLES: Final = 5
-_KEY_HEADER: Final = 33  # what the name of a key takes beside its bytes
+_NOT_DATA_BYTES: Final = 64 * 1024 * 1024  # what the interpreter and its code take, at most
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 _LARGE_CLIENT_BYTES: Final = 200 * 1024
 
@@ -39,7 +38,7 @@ def memory_usage(call: Call) -> object:
     Reply: about how many bytes the key and its value take; null when it is not there.
     """
     args = Args(call.argv, 3)
-    samples = _DEFAULT_SAMPLES
+    samples = SAMPLES
     while args.left:
         if not args.flag(b"SAMPLES"):
             raise CommandError(SYNTAX)
@@ -50,8 +49,7 @@ def memory_usage(call: Call) -> object:
     found = call.db.peek(key)  # as in Redis, even if its time is over
     if found is None:
         return None
-    size = ENTRY_BYTES + _KEY_HEADER + len(key) + face(found.value).used_bytes(samples)
-    return size + EXPIRY_BYTES if found.expire_ms != NO_EXPIRY else size
+    return cost_of(key, found.value, found.expire_ms != NO_EXPIRY, samples)
 
 
 @command("MEMORY|STATS", arity=2, tips=_TIPS)
@@ -59,7 +57,7 @@ def memory_stats(call: Call) -> object:
     """Reply: map of names to bytes, counts and ratios."""
     figures = MemoryFigures(call.server, call.durability.files)
     used = figures.used
-    scripts = call.server.script_figures()
+    scripts = figures.scripts
     pairs: list[tuple[object, object]] = [
         (b"peak.allocated", figures.peak),
         (b"total.allocated", used),
@@ -86,17 +84,17 @@ def memory_stats(call: Call) -> object:
         (b"dataset.percentage", figures.dataset_percentage),
         (b"peak.percentage", figures.peak_percentage),
         (b"allocator.allocated", used),
-        (b"allocator.active", used),
-        (b"allocator.resident", used),
+        (b"allocator.active", figures.allocated),
+        (b"allocator.resident", figures.allocated),
         (b"allocator.muzzy", 0),
-        (b"allocator-fragmentation.ratio", 1.0),
-        (b"allocator-fragmentation.bytes", 0),
+        (b"allocator-fragmentation.ratio", figures.allocated_share),
+        (b"allocator-fragmentation.bytes", figures.allocated - used),
         (b"allocator-rss.ratio", 1.0),
         (b"allocator-rss.bytes", 0),
-        (b"rss-overhead.ratio", 1.0),
-        (b"rss-overhead.bytes", 0),
-        (b"fragmentation", 1.0),
-        (b"fragmentation.bytes", 0),
+        (b"rss-overhead.ratio", figures.overhead_share),
+        (b"rss-overhead.bytes", figures.resident - figures.allocated),
+        (b"fragmentation", figures.fragmentation),
+        (b"fragmentation.bytes", figures.resident - used),
     ]
     return Map(pairs)
 
@@ -109,6 +107,11 @@ def memory_doctor(call: Call) -> object:
     if figures.used - figures.startup < _SMALL_BYTES and figures.peak < 2 * figures.startup:
         return Verbatim(b"There is too little data here to say anything about its memory.\n")
     reports: list[bytes] = []
+    if figures.resident > _NOT_DATA_BYTES + figures.used * 3 // 2:
+        reports.append(
+            b" * Fragmentation: the process has %b, and uses %b. MEMORY PURGE gives back what the "
+            b"allocator holds free.\n" % (human(figures.resident), human(figures.used))
+        )
     if figures.peak > figures.used * 3 // 2:
         reports.append(
             b" * Peak: up to %b were in use once, much more than now. New data will use what the "
@@ -121,7 +124,7 @@ def memory_doctor(call: Call) -> object:
             b" * Clients: %b of replies wait for clients that do not read them. CLIENT LIST shows "
             b"them by omem; client-output-buffer-limit bounds them.\n" % human(waiting)
         )
-    if anonymous_huge_bytes() > figures.used // 2:
+    if anonymous_huge_bytes() > figures.resident // 2:
         reports.append(
             b" * Huge pages: most of the memory lies in transparent huge pages, which wastes some "
             b"and makes latency uneven. They can be turned off for the whole machine.\n"
@@ -140,7 +143,7 @@ def memory_malloc_stats(call: Call) -> object:
         for number, count in enumerate(gc.get_count())
     ]
     lines.append(b"frozen: %d objects" % gc.get_freeze_count())
-    lines.append(b"resident: %d bytes" % call.server.statistics.sample_memory())
+    lines.append(b"resident: %d bytes" % resident_bytes())
     return Verbatim(b"\n".join(lines) + b"\n")
 
 
@@ -152,7 +155,6 @@ def memory_malloc_stats(call: Call) -> object:
 def memory_purge(call: Call) -> object:
     """Give memory that is free back to the system. Reply: OK."""
     give_back()
-    call.server.statistics.sample_memory()
     return OK
 
 

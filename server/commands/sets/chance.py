@@ -9,7 +9,7 @@ from headrace.compat.numbers import INT64_MAX, parse_integer
 from headrace.protocol.packing import Packer
 from headrace.server.changes.events import DELETED
 from headrace.server.commands.collections import drop_empty
-from headrace.server.commands.randomness import generator, random_bits
+from headrace.server.commands.randomness import LOOK_EVERY, generator, random_bits
 from headrace.server.commands.sets.events import TAKEN
 from headrace.server.commands.sets.values import (
     READ_KEY,
@@ -127,8 +127,10 @@ def _srandmember_some(call: Call) -> object:
         out.array(0)
     elif count < 0:
         out.array(-count)
-        for _ in range(-count):
+        for number in range(-count):
             out.text(value.random(random_bits()))
+            if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
+                break
     elif count >= value.size():
         out.array(value.size())
         for piece in value.pieces():

@@ -14,7 +14,7 @@ from headrace.compat.numbers import INT64_MAX
 from headrace.protocol.doubles import double
 from headrace.protocol.packing import Packer
 from headrace.server.commands.element_scan import EMPTY_SCAN, ElementScan, scan_cursor
-from headrace.server.commands.randomness import generator
+from headrace.server.commands.randomness import LOOK_EVERY, generator
 from headrace.server.commands.sorted_set_keys import sorted_set_at
 from headrace.server.commands.sorted_sets.reading import READ_KEY
 from headrace.server.commands.sorted_sets.replies import members_reply
@@ -53,8 +53,7 @@ def zrandmember(call: Call) -> object:
         return members_reply(call.session.resp3, value.span(0, size), False, scores)
     if count > 0:
         return _members(call, value, generator().sample(range(size), count), scores)
-    numbers = generator()
-    return _members(call, value, [numbers.randrange(size) for _ in range(-count)], scores)
+    return _repeated_members(call, value, -count, scores)
 
 
 def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
@@ -63,19 +62,39 @@ def _pair(value: SortedSet, rank: int) -> tuple[bytes, float]:
 
 def _members(call: Call, value: SortedSet, ranks: list[int], scores: bool) -> object:
     """The members of these ranks, in this order."""
+    out = _begun(call, len(ranks), scores)
+    for rank in ranks:
+        _add(out, _pair(value, rank), scores, call.session.resp3)
+    return out.packed()
+
+
+def _repeated_members(call: Call, value: SortedSet, count: int, scores: bool) -> object:
+    """So many members, any of them again and again: they may be more than memory holds."""
+    numbers = generator()
+    size = value.size()
+    out = _begun(call, count, scores)
+    for number in range(count):
+        _add(out, _pair(value, numbers.randrange(size)), scores, call.session.resp3)
+        if number % LOOK_EVERY == 0 and call.reply_is_too_long(out.wire_bytes()):
+            break
+    return out.packed()
+
+
+def _begun(call: Call, count: int, scores: bool) -> Packer:
     resp3 = call.session.resp3
     out = Packer(resp3)
-    out.array(2 * len(ranks) if scores and not resp3 else len(ranks))
-    for rank in ranks:
-        member, score = _pair(value, rank)
-        if scores:
-            if resp3:
-                out.array(2)
-            out.text(member)
-            out.double(score)
-        else:
-            out.text(member)
-    return out.packed()
+    out.array(2 * count if scores and not resp3 else count)
+    return out
+
+
+def _add(out: Packer, pair: tuple[bytes, float], scores: bool, resp3: bool) -> None:
+    if scores:
+        if resp3:
+            out.array(2)
+        out.text(pair[0])
+        out.double(pair[1])
+    else:
+        out.text(pair[0])
 
 
 @command("ZSCAN", arity=-3, flags=READONLY, keys=READ_KEY, acl=("sortedset",), tips=_TIPS)

@@ -113,7 +113,7 @@ class _Setting(Lengthy):
 
     def change(self, call: Call, low: int, high: int) -> None:
         """Set some."""
-        if call.server.data.freezing is not None:
+        if call.server.data.guarded:
             for key in self.argv[low:high:2]:
                 call.db.before_change(key)
         _set_some(call, self.argv, low, high)

@@ -226,11 +226,11 @@ class Lanes(Stream):
             count += lane.log.node_count()
         return count
 
-    def blocks_bytes(self, samples: int) -> int:
+    def blocks_bytes(self) -> int:
         """See ``EntryLog``."""
         total = 0
         for lane in self.lanes:
-            total += LANE_BYTES + lane.log.blocks_bytes(samples) + _EARLY_BYTES * len(lane.early)
+            total += LANE_BYTES + lane.log.blocks_bytes() + _EARLY_BYTES * len(lane.early)
         return total
 
     def effort(self) -> int:

@@ -61,7 +61,7 @@ def _dug_up(server: Server, key: bytes) -> RegionalStream | None:
     graves = server.data.graves
     found = graves.peek(key)
     if found is not None and isinstance(found.value, bytes):
-        graves.put(key, opened(found.value, region_of(server)), found.access_ms)
+        graves.put(key, opened(found.value, region_of(server)), found.usage)
     return _about_to_change(graves, key)
 
 

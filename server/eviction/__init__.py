@@ -1,0 +1,1 @@
+"""Making room where ``maxmemory`` is reached: which keys go, and how that is done."""

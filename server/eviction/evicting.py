@@ -1,0 +1,137 @@
+"""Evicting keys until what is in use is within ``maxmemory``, before a command is run.
+
+Each key goes like one that is deleted: it is recorded as DEL, ``evicted`` is its event, watches
+fail, and clients that wait for it are looked at. Its change ends before the next key goes.
+
+As in Redis, that happens before any command, also before one that only reads. It takes no longer
+than ``maxmemory-eviction-tenacity`` says; then commands go on, and the rest is done between them.
+Where nothing can go, commands that need memory are refused. Nothing is evicted while data is being
+loaded, while writes are paused, and while a command or a script is half way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.server.changes.events import EVICTED
+from headrace.server.clients.session import Session
+from headrace.server.dispatch.dispatcher import Dispatcher
+from headrace.server.dispatch.invoke import finish
+from headrace.server.dispatch.serving import serve_ready
+from headrace.server.eviction.candidates import Pool
+from headrace.server.eviction.clients import evict_clients, limit_bytes
+from headrace.server.gate import (
+    CLIENTS_LIMITED,
+    HALF_JOINED,
+    LENGTHY_AT_WORK,
+    LOADING_DATA,
+    MEMORY_LIMITED,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SCRIPT_AT_WORK,
+)
+from headrace.server.state import Evicting
+from headrace.storage.keyspace import Keyspace
+
+NOT_NOW: Final = (
+    LOADING_DATA | PAUSED_ALL | PAUSED_WRITES | LENGTHY_AT_WORK | SCRIPT_AT_WORK | HALF_JOINED
+)
+_KEYS_AT_ONCE: Final = 16  # between two looks at the clock
+_BASE_NS: Final = 50_000  # for each point of tenacity up to 10
+_GROWTH: Final = 1.15  # by each point above
+_FOREVER: Final = 100
+
+
+class RoomMaking(Evicting):
+    """Evicts clients and keys."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
+        self._dispatcher: Final = dispatcher
+        self._server: Final = dispatcher.server
+        self._pool: Final = Pool(dispatcher.server)
+
+    def make_room(self, at_hand: Session | None = None, argv_bytes: int = 0) -> None:
+        """See ``Evicting``."""
+        server = self._server
+        if server.gate.reasons & CLIENTS_LIMITED:
+            limit = limit_bytes(server.config)
+            if limit:
+                if 0 < server.config.maxmemory < server.account.used():
+                    server.clients.weigh_all()  # before keys go in their place
+                evict_clients(server, limit, at_hand, argv_bytes)
+        if server.gate.reasons & MEMORY_LIMITED:
+            self._make_room_by_keys()
+
+    def _make_room_by_keys(self) -> None:
+        server = self._server
+        if server.gate.reasons & NOT_NOW or server.data.dbs[0].expire_held:
+            self.short = False
+            self.has_more = False
+            return
+        if not server.data.sized:
+            server.account.keep(True)
+        if server.account.used() <= server.config.maxmemory:
+            self._note_within()
+        else:
+            self._note_exceeded()
+            self.short = not self._evict()
+            if not self.short and not self.has_more:
+                self._note_within()
+
+    def _note_exceeded(self) -> None:
+        if not self._server.statistics.counters.over_since_ms:
+            self._server.statistics.counters.over_since_ms = self._server.clock.monotonic_ms()
+
+    def _note_within(self) -> None:
+        self.short = False
+        self.has_more = False
+        self._server.statistics.counters.end_excess(self._server.clock.monotonic_ms())
+
+    def _evict(self) -> bool:
+        """Evict keys until there is room or the time is up; False where there are none to go."""
+        server = self._server
+        policy = server.config.maxmemory_policy
+        self.has_more = False
+        if policy == b"noeviction":
+            return False
+        limit = server.config.maxmemory
+        started_ns = server.clock.read_ns()
+        now_ms = started_ns // 1_000_000
+        budget_ns = budget_of(server.config.maxmemory_eviction_tenacity)
+        found_all = True
+        count = 0
+        while server.account.used() > limit:
+            choice = self._pool.choose(policy, now_ms)
+            if choice is None and not self._pool.looks_on:
+                found_all = False
+                break
+            if choice is not None:
+                self._remove(choice[0], choice[1])
+                count += 1
+            is_late = choice is None or count % _KEYS_AT_ONCE == 0
+            if is_late and budget_ns and abs(server.clock.read_ns() - started_ns) > budget_ns:
+                self.has_more = True
+                break
+        finish(server, self._dispatcher.call, None)
+        if server.blocking.ready:
+            serve_ready(self._dispatcher)
+        server.statistics.note_latency(b"eviction-cycle", max(0, server.clock.now_ns - started_ns))
+        return found_all
+
+    def _remove(self, db: Keyspace, key: bytes) -> None:
+        server = self._server
+        server.data.free_later(db.remove(key))
+        name = b"UNLINK" if server.config.lazyfree_lazy_eviction else b"DEL"
+        server.changes.report(db.index, key, EVICTED, [name, key], count=0, wakes=False)
+        server.changes.end_command()
+        server.statistics.counters.evicted_keys += 1
+
+
+def budget_of(tenacity: int) -> int:
+    """How long evicting may hold up a command, in nanoseconds; 0 is no limit."""
+    if tenacity >= _FOREVER:
+        return 0
+    if tenacity <= 10:
+        return max(1, _BASE_NS * tenacity)
+    return int(10 * _BASE_NS * _GROWTH ** (tenacity - 10))
