@@ -13,6 +13,7 @@ SIZE_NOT_POSITIVE: Final = b"ERR size must be positive"
 BAD_COUNT: Final = b"ERR invalid COUNT"
 LIMIT_NOT_POSITIVE: Final = b"ERR LIMIT must be positive"
 UNKNOWN_OPERATION: Final = b"ERR unknown operation"
+TOO_MANY_PREDICATES: Final = b"ERR too many predicates, maximum is 250"
 MATCH_NEEDS_VALUE: Final = b"ERR MATCH requires a value argument"
 
 

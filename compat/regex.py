@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 EMPTY: Final = b"regular expression is empty"
+TOO_LONG: Final = b"regular expression is too long, maximum is 2048 bytes"
 BACK_REFERENCE: Final = b"regular expression backreferences are not supported"
 _INVALID: Final = b"invalid regular expression: %b"
 _NO_PARENTHESIS: Final = _INVALID % b"Missing ')'"
@@ -23,6 +24,8 @@ _NO_BRACKET: Final = _INVALID % b"Missing ']'"
 _NO_BRACE: Final = _INVALID % b"Missing '}'"
 _TRAILING: Final = _INVALID % b"Trailing backslash"
 _BAD_BRACE: Final = _INVALID % b"Invalid contents of {}"
+_TOO_OFTEN: Final = _INVALID % b"Maximum repetition in {} larger than 255"
+_NO_SUCH_GROUP: Final = _INVALID % b"Invalid back reference"
 _BAD_RANGE: Final = _INVALID % b"Invalid character range"
 _BAD_CLASS: Final = _INVALID % b"Unknown character class name"
 _BAD_ELEMENT: Final = _INVALID % b"Unknown collating element"
@@ -32,7 +35,7 @@ _TOO_LARGE: Final = _INVALID % b"Out of memory"
 
 _MOST_PLACES: Final = 4096
 _MOST_REPEATS: Final = 255
-_MOST_NESTED: Final = 200
+MOST_BYTES: Final = 2048  # of a pattern
 _KEPT_STEPS: Final = 20_000
 _UNLIMITED: Final = -1
 
@@ -218,6 +221,27 @@ class Regex:
         last = other.last | one.last if other.empty else other.last
         return _Part(first, last, one.empty and other.empty)
 
+    def copies(self, part: _Part, begin: int, times: int) -> list[_Part]:
+        """A part and so many more that are like it, one behind the other and not linked.
+
+        Args:
+            begin: the first of its places. Those from there on are all its own.
+        """
+        end = len(self._bytes)
+        found = [part]
+        for time in range(1, times + 1):
+            shift = time * (end - begin)
+            for at in range(begin, end):
+                bit = 1 << at
+                copy = self.place(self._bytes[at], self._between.get(bit, 0))
+                self._follow[copy.first.bit_length() - 1] = self._follow[at] << shift
+            found.append(_Part(part.first << shift, part.last << shift, part.empty))
+        return found
+
+    def places(self) -> int:
+        """How many there are."""
+        return len(self._bytes)
+
     def repeated(self, part: _Part) -> _Part:
         """Once or more often."""
         self._link(part.last, part.first)
@@ -230,6 +254,35 @@ class Regex:
             places ^= lowest
 
 
+class _Group:
+    """What has been read of a group, or of the whole pattern.
+
+    Args:
+        begin: the first place that it may have.
+        ignore_case: what holds behind it.
+        implied: what follows ``(?i)`` up to the end of the group around it, alternatives included.
+    """
+
+    def __init__(self, begin: int, ignore_case: bool, implied: bool = False) -> None:
+        self.begin: Final = begin
+        self.ignore_case: Final = ignore_case
+        self.implied: Final = implied
+        self.row = _NOTHING
+        self._before: _Part | None = None  # the alternatives before that row
+
+    def choice(self) -> _Part:
+        """The alternatives, the last row among them."""
+        before, row = self._before, self.row
+        if before is None:
+            return row
+        return _Part(before.first | row.first, before.last | row.last, before.empty or row.empty)
+
+    def begin_row(self) -> None:
+        """Another alternative comes."""
+        self._before = self.choice()
+        self.row = _NOTHING
+
+
 class _Parser:
     """Reads a pattern from left to right."""
 
@@ -237,12 +290,54 @@ class _Parser:
         self._regex: Final = regex
         self._pattern: Final = pattern
         self._at = 0
-        self._depth = 0
         self._ignore_case = ignore_case
+        self._group = _Group(regex.places(), ignore_case)
+        self._outer: list[_Group] = []  # those around it
+        self._depth = 0  # how many of all these have a parenthesis
+        self._groups = 0  # that may be referred to
+        self._referred = -1  # the highest group that a back reference names
 
     def whole(self) -> _Part:
         """The part that the whole pattern is."""
-        return self._choice()
+        while self._at < len(self._pattern):
+            begin = self._regex.places()
+            if self._skip(b"|"):
+                self._group.begin_row()
+            elif self._skip(b"("):
+                self._outer.append(self._group)
+                self._group = self._opened()
+            elif self._depth and self._skip(b")"):
+                self._depth -= 1
+                begin = self._end_implied().begin
+                self._add(self._end_group(), begin)
+            else:
+                self._add(self._atom(), begin)
+        if self._depth:
+            raise BadRegex(_NO_PARENTHESIS)
+        if self._referred > self._groups:
+            raise BadRegex(_NO_SUCH_GROUP)
+        if self._referred >= 0:
+            raise BadRegex(BACK_REFERENCE)
+        return self._end_implied().choice()
+
+    def _add(self, part: _Part, begin: int) -> None:
+        """What comes next in the group, and how often."""
+        group = self._group
+        group.row = self._regex.both(group.row, self._counted(part, begin))
+
+    def _end_implied(self) -> _Group:
+        """End what ``(?i)`` began in a group; that group."""
+        while self._group.implied:
+            part = self._end_group()
+            self._group.row = self._regex.both(self._group.row, part)
+        return self._group
+
+    def _end_group(self) -> _Part:
+        """Go on in the group around the one at hand; that one's part."""
+        ended = self._group
+        self._ignore_case = ended.ignore_case
+        self._group = self._outer.pop()
+        return ended.choice()
 
     def _next(self) -> int:
         return self._pattern[self._at] if self._at < len(self._pattern) else -1
@@ -253,30 +348,32 @@ class _Parser:
         self._at += len(word)
         return True
 
-    def _choice(self) -> _Part:
-        found = self._row()
-        while self._skip(b"|"):
-            other = self._row()
-            found = _Part(
-                found.first | other.first, found.last | other.last, found.empty or other.empty
-            )
-        return found
+    def _opened(self) -> _Group:
+        """The group that begins behind a parenthesis."""
+        kept = self._ignore_case
+        self._depth += 1
+        if not self._skip(b"?"):
+            self._groups += 1
+            return _Group(self._regex.places(), kept)
+        on = True
+        while self._next() not in _FLAGS_END:
+            byte = self._next()
+            if byte == 0x2D:
+                on = False
+            elif byte == 0x69:
+                self._ignore_case = on
+            elif byte not in _OTHER_FLAGS:
+                raise BadRegex(_BAD_REGEX)
+            self._at += 1
+        implied = self._skip(b")")
+        if implied:
+            self._depth -= 1
+        else:
+            self._at += 1
+        return _Group(self._regex.places(), kept, implied)
 
-    def _row(self) -> _Part:
-        found = _NOTHING
-        while self._next() >= 0 and self._next() != 0x7C:
-            if self._next() == 0x29 and self._depth:
-                break
-            found = self._regex.both(found, self._counted())
-        return found
-
-    def _counted(self) -> _Part:
-        """An atom and how often it comes."""
-        start = self._at
-        ignore_case = self._ignore_case
-        part = self._atom()
-        end = self._at
-        low, high = 1, 1
+    def _counted(self, part: _Part, begin: int) -> _Part:
+        """A part, as often as it is to come."""
         while self._next() in _REPEATS:
             if self._skip(b"{"):
                 low, high = self._bounds()
@@ -286,36 +383,21 @@ class _Parser:
             if self._next() in _GREEDY:
                 raise BadRegex(_BAD_REPEAT)
             self._skip(b"?")  # to take as little as possible changes nothing here
-            behind = self._at
-            part = self._times(part, low, high, start, end, ignore_case)
-            end = self._at = behind
+            part = self._times(part, begin, low, high)
         return part
 
-    def _times(
-        self, part: _Part, low: int, high: int, start: int, end: int, ignore_case: bool
-    ) -> _Part:
-        """A part so many times; it is read again for each further time."""
-        if high == _UNLIMITED and low <= 1:
-            part = self._regex.repeated(part)
+    def _times(self, part: _Part, begin: int, low: int, high: int) -> _Part:
         if high == 0:
             return _NOTHING
-        if low == 0:
-            part = _Part(part.first, part.last, True)
-        whole = part
-        for time in range(1, max(low, high)):
-            again = self._again(start, end, ignore_case)
-            if high == _UNLIMITED and time == low - 1:
-                again = self._regex.repeated(again)
-            if time >= low:
-                again = _Part(again.first, again.last, True)
-            whole = self._regex.both(whole, again)
+        parts = self._regex.copies(part, begin, max(low, high, 1) - 1)
+        whole = _NOTHING
+        for time, each in enumerate(parts, 1):
+            if high == _UNLIMITED and each is parts[-1]:
+                each = self._regex.repeated(each)
+            if time > low:
+                each = _Part(each.first, each.last, True)
+            whole = self._regex.both(whole, each)
         return whole
-
-    def _again(self, start: int, end: int, ignore_case: bool) -> _Part:
-        """What stands there, counts included, with places of its own."""
-        inner = _Parser(self._regex, self._pattern[start:end], ignore_case)
-        inner._depth = self._depth
-        return inner._choice()
 
     def _bounds(self) -> tuple[int, int]:
         low = self._number()
@@ -329,8 +411,10 @@ class _Parser:
             raise BadRegex(_NO_BRACE)
         if not self._skip(b"}") or low < 0:
             raise BadRegex(_BAD_BRACE)
-        if max(low, high) > _MOST_REPEATS or (high != _UNLIMITED and low > high):
+        if high != _UNLIMITED and low > high:
             raise BadRegex(_BAD_BRACE)
+        if max(low, high) > _MOST_REPEATS:
+            raise BadRegex(_TOO_OFTEN)
         return low, high
 
     def _number(self) -> int:
@@ -343,8 +427,6 @@ class _Parser:
     def _atom(self) -> _Part:
         byte = self._next()
         self._at += 1
-        if byte == 0x28:
-            return self._group()
         if byte == 0x5B:
             return self._place(self._set())
         if byte == 0x5C:
@@ -366,32 +448,6 @@ class _Parser:
             taken = taken | upper | {byte + 0x20 for byte in taken & _UPPER}
         return self._regex.place(taken)
 
-    def _group(self) -> _Part:
-        kept = self._ignore_case
-        if self._skip(b"?"):
-            on = True
-            while self._next() not in _FLAGS_END:
-                byte = self._next()
-                if byte == 0x2D:
-                    on = False
-                elif byte == 0x69:
-                    self._ignore_case = on
-                elif byte not in _OTHER_FLAGS:
-                    raise BadRegex(_BAD_REGEX)
-                self._at += 1
-            if self._skip(b")"):
-                return _NOTHING  # it holds for what follows
-            self._at += 1
-        self._depth += 1
-        if self._depth > _MOST_NESTED:
-            raise BadRegex(_TOO_LARGE)
-        found = self._choice()
-        self._depth -= 1
-        if not self._skip(b")"):
-            raise BadRegex(_NO_PARENTHESIS)
-        self._ignore_case = kept
-        return found
-
     def _escape(self) -> _Part:
         byte = self._next()
         if byte < 0:
@@ -402,37 +458,38 @@ class _Parser:
         if byte in _BETWEEN:
             return self._regex.place(frozenset(), _BETWEEN[byte])
         if byte in _DIGITS:
-            raise BadRegex(BACK_REFERENCE)
+            self._referred = max(self._referred, byte - 0x30)
+            return _NOTHING
         if byte == 0x51:  # \Q: as it is, up to \E
             return self._quoted()
         if byte == 0x78:
-            return self._place(frozenset((self._hexadecimal(),)))
+            return self._place(self._hexadecimal())
         return self._place(frozenset((_ESCAPED.get(byte, byte),)))
 
     def _quoted(self) -> _Part:
         end = self._pattern.find(b"\\E", self._at)
         text = self._pattern[self._at : end if end >= 0 else len(self._pattern)]
-        self._at = end + 2 if end >= 0 else len(self._pattern)
+        self._at += len(text)
         found = _NOTHING
         for byte in text:
             found = self._regex.both(found, self._place(frozenset((byte,))))
+        if self._skip(b"\\E"):
+            self._counted(
+                _NOTHING, self._regex.places()
+            )  # what is counted is the end, not the text
         return found
 
-    def _hexadecimal(self) -> int:
-        if self._skip(b"{"):
-            end = self._pattern.find(b"}", self._at)
-            if end < 0:
-                raise BadRegex(_NO_BRACE)
-            digits = self._pattern[self._at : end]
-            self._at = end + 1
-        else:
-            digits = b""
-            while len(digits) < 2 and self._next() in _CLASSES[b"xdigit"]:
-                digits += self._pattern[self._at : self._at + 1]
-                self._at += 1
-        if not set(digits) <= _CLASSES[b"xdigit"] or len(digits) > 2:
-            raise BadRegex(_BAD_BRACE)
-        return int(digits or b"0", 16)
+    def _hexadecimal(self) -> frozenset[int]:
+        """The byte of this number; none where there is no such byte."""
+        most = 8 if self._skip(b"{") else 2
+        braced = most == 8
+        start = self._at
+        while self._next() in _CLASSES[b"xdigit"] and self._at < start + most:
+            self._at += 1
+        value = int(self._pattern[start : self._at] or b"0", 16)
+        if braced and not self._skip(b"}"):
+            raise BadRegex(_NO_BRACE)
+        return frozenset((value,)) & _ALL
 
     def _set(self) -> frozenset[int]:
         """``[a-z]``, behind the first bracket."""

@@ -129,6 +129,65 @@ def test_same_replies(pair: Pair, pair3: Pair, seed: int) -> None:
             pair.both("DEBUG", "DIGEST-VALUE", key)
 
 
+TEXTS = ["foo", "FOO", "xy", "xY", "abb", "abab", "ab", "a", "b", "a-b", "x1y\x01", "foo bar", ""]
+# What stands in a pattern by itself, and what a pattern is made of by chance.
+HARD = [
+    "(" * 900 + "a" + ")" * 900, "(" * 2048, "()" * 1024, "(" * 10 + "){2}" * 10,
+    "\\1(", "\\1(a)", "\\2(a)", "(\\2)(b)", "(?:a)\\1", "\\9", "\\0", "[\\1]",
+    "a{256}", "a{300,2}", "a{2,1}", "a{1,256}", "a{,5}", "a{}", "a{1,,2}", "a{1", "{2}", "a{2}{3}",
+    "x(?i)y|foo", "((?i)x)|foo", "a|(?i)x|foo", "(x(?i)y|foo)", "(?i:x)|foo", "a(?i)b)", "((?i)a",
+    "^\\Qab\\E{2}$", "^\\Qab\\E+$", "\\Qa\\E{2,1}", "\\Qa\\E**", "^a\\Q\\E*b$", "\\Q(\\E",
+    "\\x{0000041}", "\\x{000000041}", "\\x{100}", "\\x{g}", "\\x{4", "\\x", "\\xg", "\\x41",
+    "a**", "a{2}*", "a|", "(|a)", ")", "a)b", "[[:foo:]]", "[z-a]", "[[.a.]]", "(?x", "a\\",
+]  # fmt: skip
+ATOMS = "a b ab . x [ab] [^a] [[:alpha:]] \\w \\d \\Qab\\E".split()
+COUNTS = "* + ? {2} {1,2} {0,1} {2,}".split()
+
+
+def pattern(chance: Random, depth: int = 0) -> str:
+    """A regular expression by chance; Redis counts groups wrongly that have counts within."""
+    parts = []
+    for _ in range(chance.randrange(1, 4)):
+        if depth < 3 and chance.random() < 0.3:
+            head = chance.choice(["(", "(", "(?:", "(?i:", "(?-i:"])
+            parts.append(head + pattern(chance, depth + 1) + ")")
+        else:
+            atom = chance.choice(ATOMS)
+            parts.append(atom + chance.choice(COUNTS) if chance.random() < 0.3 else atom)
+    return ("|" if chance.random() < 0.2 else "").join(parts)
+
+
+def test_regular_expressions(pair: Pair) -> None:
+    pair.both("ARSET", "a", 0, *TEXTS)
+    for hard in HARD:
+        pair.both("ARGREP", "a", "-", "+", "RE", hard)
+        pair.both("ARGREP", "a", "-", "+", "RE", hard, "NOCASE")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_regular_expressions_by_chance(pair: Pair, seed: int) -> None:
+    pair.both("ARSET", "a", 0, *TEXTS)
+    chance = Random(seed)
+    for _ in range(300):
+        # What Redis makes of an assertion that may be left out is its own.
+        words = chance.choice(["", "^"]) + pattern(chance) + chance.choice(["", "$"])
+        pair.both("ARGREP", "a", "-", "+", "RE", words)
+
+
+def test_limits_of_predicates(pair: Pair) -> None:
+    pair.both("ARSET", "a", 0, "foo")
+    for count in (250, 251):
+        words = ["MATCH", "f"] * count
+        pair.both("ARGREP", "a", "-", "+", *words)
+        pair.both("ARGREP", "none", "-", "+", *words)
+        pair.both("ARGREP", "a", "-", "+", *words, "LIMIT", "x")
+        pair.both("ARGREP", "a", "-", "+", *words, "x")
+    for size in (2048, 2049):
+        pair.both("ARGREP", "a", "-", "+", "RE", "a" * size)
+        pair.both("ARGREP", "a", "-", "+", "RE", "a" * size, "x")
+        pair.both("ARGREP", "a", "-", "+", "GLOB", "a" * size)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_payloads(pair: Pair, seed: int) -> None:
     """What one server DUMPs the other RESTOREs, in both directions."""

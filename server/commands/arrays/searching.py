@@ -7,10 +7,10 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from headrace.compat.array_errors import bad_regex
+from headrace.compat.array_errors import TOO_MANY_PREDICATES, bad_regex
 from headrace.compat.errors import SYNTAX, CommandError
 from headrace.compat.glob import Glob, compiled
-from headrace.compat.regex import BadRegex, Regex
+from headrace.compat.regex import MOST_BYTES, TOO_LONG, BadRegex, Regex
 from headrace.protocol.packing import Packer
 from headrace.server.commands.arrays.ranges import limit_of, slots_of
 from headrace.server.commands.arrays.values import ACL, READ_KEY, add_number, array_at, index_of
@@ -21,6 +21,7 @@ from headrace.storage.array.array import Walk
 from headrace.storage.array.piece import element
 
 _LAST: Final = -1  # the last index of the array
+_MOST_PREDICATES: Final = 250
 _PREDICATES: Final = (b"EXACT", b"MATCH", b"GLOB", b"RE")
 
 
@@ -80,7 +81,7 @@ class _Options:
         while args.left:
             option = args.option()
             if option in _PREDICATES:
-                self._asked.append((option, args.word()))
+                self._ask(option, args.word())
             elif option == b"LIMIT":
                 self.limit = limit_of(args.word())
             elif option == b"WITHVALUES":
@@ -94,6 +95,13 @@ class _Options:
         if not self._asked:
             raise CommandError(SYNTAX)
         self.predicates: Final = [self._predicate(name, word) for name, word in self._asked]
+
+    def _ask(self, name: bytes, word: bytes) -> None:
+        if len(self._asked) == _MOST_PREDICATES:
+            raise CommandError(TOO_MANY_PREDICATES)
+        if name == b"RE" and len(word) > MOST_BYTES:
+            raise CommandError(bad_regex(TOO_LONG))
+        self._asked.append((name, word))
 
     def _predicate(self, name: bytes, word: bytes) -> _Predicate:
         if name == b"GLOB":
