@@ -186,7 +186,7 @@ class TlsTransport(Handshaking):
         if self._is_closing:
             self._incoming.read()
         elif self._is_open:
-            if self._incoming.pending or self._tls.pending():
+            if self._incoming.pending:
                 self._receive()
         elif not self._server_side:
             if self._incoming.pending:
@@ -221,7 +221,7 @@ class TlsTransport(Handshaking):
                 if not part:
                     return ""
                 parts.append(part)
-                if not incoming.pending and not tls.pending():
+                if not incoming.pending:  # OpenSSL keeps nothing back: a record fits into a part
                     return None
         except ssl.SSLWantReadError:
             return None
@@ -234,7 +234,7 @@ class TlsTransport(Handshaking):
             return b""
         self._incoming.write(read_now(self._wire, fd))
         parts: list[bytes] = []
-        if self._is_open and (self._incoming.pending or self._tls.pending()):
+        if self._is_open and self._incoming.pending:
             self._decrypt(parts)
         return b"".join(parts)
 

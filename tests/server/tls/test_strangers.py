@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import ssl
 import struct
 import time
 
@@ -106,7 +108,7 @@ def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) 
             secured.setblocking(False)
             sockets.append(secured)
         for each in sockets:
-            with pytest.raises(OSError, match=r"."):
+            with contextlib.suppress(ssl.SSLWantReadError):
                 each.do_handshake()  # which sends the first message
         slowest = 0.0
         for _ in range(50):
