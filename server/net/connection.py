@@ -52,6 +52,7 @@ FULL_READ_BYTES: Final = 128 * 1024  # a read as long is followed by another one
 MOST_REGIONS: Final = 256  # connections of other regions
 PIECE: Final = 512  # requests that are run between two looks at the time
 TURN_NS: Final = 4_000_000  # after which running makes way for others
+STRANGERS_OUTPUT_BYTES: Final = 1024  # of unread replies to who has to log in, as in Redis
 UNCOUNTED_OUTPUT_BYTES: Final = 16 * 1024  # what fits in here is not limited, as in Redis
 _MULTI: Final = b"multi"
 _EXEC: Final = b"exec"
@@ -391,6 +392,9 @@ class Connection(Peer):
         """Drop a peer whose unread replies exceed client-output-buffer-limit."""
         session = self.session
         held = self.pending_output_bytes() + session.waiting_bytes
+        if session.special & NEEDS_AUTH and held > STRANGERS_OUTPUT_BYTES:
+            self.drop_reader()
+            return
         hard, soft, seconds = self._server.config.output_limit(limit_class(session))
         now_ms = self._server.clock.monotonic_ms()
         over_soft = 0 < soft <= held

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from hiredis import ProtocolError, Reader, ReplyError
 
 from headrace.protocol.outgoing import request
+
+if TYPE_CHECKING:
+    from headrace.server.tools.encrypting import Encryption
 
 TIMEOUT_S: Final = 5.0
 DEFAULT_PORT: Final = 6379
@@ -23,6 +26,7 @@ class Address:
     """Where a server is, as a URL says it: ``redis://[[user]:password@]host[:port]``.
 
     Attributes:
+        encrypted: it is ``rediss://``.
         shown: without the password.
 
     Raises:
@@ -31,8 +35,9 @@ class Address:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme != "redis" or not parts.hostname:
+        if parts.scheme not in ("redis", "rediss") or not parts.hostname:
             raise ValueError(url)
+        self.encrypted: Final = parts.scheme == "rediss"
         self.host: Final = parts.hostname
         self.port: Final = parts.port or DEFAULT_PORT
         self.user: Final = unquote(parts.username or "")
@@ -44,16 +49,22 @@ class Address:
 class Asker:
     """A connection to a server.
 
+    Args:
+        encryption: how it is encrypted; None where it is not.
+
     Raises:
         AskError: there is none to be had.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, encryption: Encryption | None = None) -> None:
         self._reader: Final = Reader()
         try:
-            self._socket: Final = socket.create_connection((address.host, address.port), TIMEOUT_S)
+            opened = socket.create_connection((address.host, address.port), TIMEOUT_S)
+            if encryption is not None:
+                opened = encryption.wrap(opened, address.host)
         except OSError as error:
             raise AskError(f"it cannot be reached: {error.strerror or error}") from None
+        self._socket: Final = opened
         try:
             if address.password:
                 words = ["AUTH", address.user, address.password]

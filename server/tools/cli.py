@@ -14,6 +14,7 @@ from headrace.server.tools import READERS, VALKEY
 
 if TYPE_CHECKING:
     from headrace.server.tools.asking import Address
+    from headrace.server.tools.encrypting import Encryption
 
     _Tools = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -127,11 +128,44 @@ def _add_regions(tools: _Tools) -> None:
         required=True,
         type=_address,
         metavar="URL",
-        help="redis://[[user]:password@]host[:port] of a region; once for each of them",
+        help="redis://[[user]:password@]host[:port] of a region; once for each of them. With "
+        "rediss:// all connections are encrypted",
     )
     regions.add_argument("--watch", action="store_true", help="go on until it is interrupted")
     regions.add_argument(
         "--every", type=float, default=2.0, metavar="SECONDS", help="with --watch; default: 2"
+    )
+    _add_encryption(regions)
+
+
+def _add_encryption(tool: argparse.ArgumentParser) -> None:
+    """Let a tool take the options for encrypted connections that redis-cli has."""
+    group = tool.add_argument_group("encrypted connections, as redis-cli makes them")
+    group.add_argument("--tls", action="store_true", help="encrypt")
+    group.add_argument("--sni", default="", metavar="HOST", help="what the server is called")
+    group.add_argument("--cacert", default="", metavar="FILE", help="authorities that are trusted")
+    group.add_argument("--cacertdir", default="", metavar="DIR", help="a folder of such files")
+    group.add_argument("--insecure", action="store_true", help="trust every server")
+    group.add_argument("--cert", default="", metavar="FILE", help="the certificate to show")
+    group.add_argument("--key", default="", metavar="FILE", help="its private key")
+
+
+def _encryption(arguments: argparse.Namespace) -> Encryption | None:
+    """How connections are encrypted, if they are.
+
+    Raises: OSError where a file cannot be used.
+    """
+    if not arguments.tls and not any(url.encrypted for url in arguments.urls):
+        return None
+    from headrace.server.tools.encrypting import Encryption
+
+    return Encryption(
+        arguments.cacert,
+        arguments.cacertdir,
+        arguments.cert,
+        arguments.key,
+        arguments.insecure,
+        arguments.sni,
     )
 
 
@@ -200,7 +234,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.tool == "regions":
         from headrace.server.tools.regions import show_regions
 
-        return show_regions(arguments.urls, arguments.watch, arguments.every)
+        try:
+            encryption = _encryption(arguments)
+        except OSError as error:
+            print(f"A certificate cannot be used: {error.strerror or error}", file=sys.stderr)
+            return 2
+        return show_regions(arguments.urls, encryption, arguments.watch, arguments.every)
     from headrace.server.tools import convert
 
     if arguments.tool == "export":

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from headrace.server.tools.asking import Address, Asker, AskError
 from headrace.server.tools.columns import columns
 from headrace.server.tools.region_facts import Facts, facts_of
+
+if TYPE_CHECKING:
+    from headrace.server.tools.encrypting import Encryption
 
 STREAMS_COMPARED: Final = 20
 NEWEST: Final = 1000  # entries that are compared of each lane
@@ -32,10 +35,12 @@ class Look:
         self.compared = ""
 
 
-def show_regions(urls: list[Address], watch: bool, every_s: float) -> int:
+def show_regions(
+    urls: list[Address], encryption: Encryption | None, watch: bool, every_s: float
+) -> int:
     """Print how regions are, once or until it is interrupted; 1 where something is wrong."""
     while True:
-        look = look_at(urls)
+        look = look_at(urls, encryption)
         if watch and sys.stdout.isatty():
             print(_CLEAR, end="")
         print("\n".join(lines_of(look)), flush=True)
@@ -46,7 +51,7 @@ def show_regions(urls: list[Address], watch: bool, every_s: float) -> int:
             print()
 
 
-def look_at(addresses: list[Address]) -> Look:
+def look_at(addresses: list[Address], encryption: Encryption | None = None) -> Look:
     """Ask all servers, and compare what they say."""
     look = Look()
     askers: list[Asker] = []
@@ -54,7 +59,7 @@ def look_at(addresses: list[Address]) -> Look:
     try:
         for address in addresses:
             try:
-                asker = Asker(address)
+                asker = Asker(address, encryption)
                 askers.append(asker)
                 facts = facts_of(asker, address.shown)
                 regions.append((facts, asker))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
+from support import packages
 from support.build import ROOT
 from support.certificates import Certificates
 from support.process import ServerProcess, claim_port
@@ -19,55 +16,13 @@ from support.process import ServerProcess, claim_port
 pytestmark = pytest.mark.once
 
 SCRIPTS = ROOT / "tests/clients/node"
-INSTALL_TIMEOUT_S = 240
 RUN_TIMEOUT_S = 60
-
-
-def unavailable(reason: str) -> NoReturn:
-    """A developer may do without node; what CI runs may not."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-def install(into: Path) -> None:
-    """Install what the lock file names into a new folder."""
-    fresh = Path(tempfile.mkdtemp(prefix="install-", dir=into.parent))
-    try:
-        for name in ("package.json", "package-lock.json", ".npmrc"):
-            shutil.copy(SCRIPTS / name, fresh)
-        words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        try:
-            done = subprocess.run(
-                words,
-                cwd=fresh,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=INSTALL_TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired:
-            unavailable(f"npm ci took longer than {INSTALL_TIMEOUT_S} s")
-        if done.returncode != 0:
-            unavailable(f"npm ci failed: {done.stderr[-2000:]}")
-        if not into.exists():  # another run of the tests may have been faster
-            fresh.rename(into)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def node_modules(pytestconfig: pytest.Config) -> Path:
-    """The installed packages, in pytest's cache: one folder for each state of the lock file."""
-    for program in ("node", "npm"):
-        if shutil.which(program) is None:
-            unavailable(f"{program} is not installed")
-    assert pytestconfig.cache is not None
-    lock = hashlib.sha256((SCRIPTS / "package-lock.json").read_bytes()).hexdigest()[:16]
-    folder = Path(pytestconfig.cache.mkdir("node-clients")) / lock
-    if not folder.exists():
-        install(folder)
-    return folder / "node_modules"
+    """The installed packages."""
+    return packages.node_modules(pytestconfig, SCRIPTS)
 
 
 def run(script: str, node_modules: Path, **environment: str) -> None:

@@ -7,28 +7,20 @@ What is installed is named by ``requirements/``, and kept in pytest's cache.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
+from support import packages
 from support.build import ROOT
+from support.packages import INSTALL_TIMEOUT_S, unavailable
 
 FOLDER = ROOT / "tests/frameworks"
-INSTALL_TIMEOUT_S = 300
-
-
-def unavailable(reason: str) -> NoReturn:
-    """A developer may do without; what CI runs may not."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def install(requirements: Path, into: Path) -> None:
@@ -84,3 +76,9 @@ def python_with(pytestconfig: pytest.Config) -> Callable[[str], Path]:
         return folder / "bin/python"
 
     return found
+
+
+@pytest.fixture(scope="session")
+def node_modules(pytestconfig: pytest.Config) -> Path:
+    """The packages of npm that the programs in ``node/`` need."""
+    return packages.node_modules(pytestconfig, FOLDER / "node")

@@ -1,4 +1,4 @@
-"""Frameworks that need no Lua, as a user runs them: jobs, workers, and a worker that is killed."""
+"""Frameworks as a user runs them: jobs, workers, and a worker that is killed."""
 
 from __future__ import annotations
 
@@ -18,27 +18,46 @@ pytestmark = [pytest.mark.once, pytest.mark.slow]
 
 JOBS = 20
 PATIENCE_S = 60.0
-# Whether a job that a killed worker had begun is done by another. kombu gives it back by a script
-# in Lua, as soon as a worker is idle; the others take it off a list and keep no note of it.
-FRAMEWORKS = {"arq": True, "kombu": False, "redis_om": True, "taskiq": False, "faststream": False}
+# Whether a job that a killed worker had begun is done by another. Celery gives it back when a
+# worker starts, if that is late enough, or after minutes; kombu after minutes; rq notes that it has
+# failed; those that are False otherwise take it off a list and keep no note of it.
+FRAMEWORKS = {
+    "arq": True,
+    "celery": None,
+    "dramatiq": True,
+    "faststream": False,
+    "huey": False,
+    "kombu": False,
+    "pydocket": True,
+    "redis_om": True,
+    "rq": False,
+    "taskiq": False,
+    "taskiq_streams": True,
+}
+FROM_NPM = ("bee_queue", "bull", "bullmq")  # there it always is
+REQUIREMENTS = {"taskiq_streams": "taskiq"}  # where those of another one do
 
 
 class Workplace:
     """Runs the programs of one framework.
 
     Args:
-        python: the interpreter that has it.
+        command: the program.
         told: the file to which its programs write.
+        environment: more variables.
     """
 
-    def __init__(self, framework: str, python: Path, port: int, told: Path) -> None:
-        self._command = [python, FOLDER / "programs" / f"with_{framework}.py"]
+    def __init__(
+        self, command: list[Path | str], port: int, told: Path, **environment: str
+    ) -> None:
+        self._command = command
         self._told = told
         self._environment = {
             **os.environ,
             "HEADRACE_PORT": str(port),
             "HEADRACE_TOLD": str(told),
             "PYTHONPATH": str(FOLDER / "programs"),  # and nothing of ours
+            **environment,
         }
         told.touch()
 
@@ -76,11 +95,41 @@ class Workplace:
         return [int(number) for _, kind, number in lines if kind == what]
 
     def wait_for(self, what: str, count: int) -> None:
+        self._wait(what, lambda numbers: len(numbers) >= count)
+
+    def wait_for_all(self, what: str, expected: set[int]) -> None:
+        self._wait(what, lambda numbers: set(numbers) >= expected)
+
+    def _wait(self, what: str, is_enough: Callable[[list[int]], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while len(self.numbers(what)) < count:
+        while not is_enough(self.numbers(what)):
             logs = "\n".join(log.read_text() for log in self._told.parent.glob("*.log"))
             assert time.monotonic() < deadline, f"{what}: {self.numbers(what)}\n{logs[-4000:]}"
             time.sleep(0.05)
+
+
+def kill_a_worker(server: ServerProcess, place: Workplace, *, is_given_back: bool | None) -> None:
+    """All jobs are done, each of them once, by another worker and after a crash of the server.
+
+    Args:
+        is_given_back: also those that the killed worker had begun; otherwise all but those, or,
+            with None, perhaps.
+    """
+    place.produce(JOBS)
+    with place.worker(holds=True) as worker:
+        place.wait_for("begun", 1)
+        worker.kill()
+        worker.wait()
+    begun = set(place.numbers("begun"))
+    server.restart(crash=True)
+    all_jobs = set(range(JOBS))
+    expected = all_jobs if is_given_back else all_jobs - begun
+    with place.worker():
+        place.wait_for_all("done", expected)
+    done = place.numbers("done")
+    if is_given_back is None:
+        done = [number for number in done if number not in begun]
+    assert sorted(done) == sorted(expected)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -90,18 +139,23 @@ def test_a_killed_worker_loses_what_its_framework_says(
     fresh_server: Callable[..., ServerProcess],
     tmp_path: Path,
 ) -> None:
-    """All other jobs are done, each of them once, and after a crash of the server, too."""
+    python = python_with(REQUIREMENTS.get(framework, framework))
     server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
-    place = Workplace(framework, python_with(framework), server.port, tmp_path / "told")
-    place.produce(JOBS)
-    with place.worker(holds=True) as worker:
-        place.wait_for("begun", 1)
-        worker.kill()
-        worker.wait()
-    begun = set(place.numbers("begun"))
-    server.restart(crash=True)
-    all_jobs = set(range(JOBS))
-    expected = all_jobs if FRAMEWORKS[framework] else all_jobs - begun
-    with place.worker():
-        place.wait_for("done", len(expected))
-    assert sorted(place.numbers("done")) == sorted(expected)
+    program = FOLDER / "programs" / f"with_{framework}.py"
+    place = Workplace([python, program], server.port, tmp_path / "told")
+    kill_a_worker(server, place, is_given_back=FRAMEWORKS[framework])
+
+
+@pytest.mark.parametrize("framework", FROM_NPM)
+def test_a_killed_worker_of_npm_loses_nothing(
+    framework: str,
+    node_modules: Path,
+    fresh_server: Callable[..., ServerProcess],
+    tmp_path: Path,
+) -> None:
+    server = fresh_server("--appendonly", "yes", "--appendfsync", "always")
+    program = FOLDER / "node" / f"with_{framework}.js"
+    place = Workplace(
+        ["node", program], server.port, tmp_path / "told", NODE_PATH=str(node_modules)
+    )
+    kill_a_worker(server, place, is_given_back=True)

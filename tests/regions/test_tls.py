@@ -12,7 +12,8 @@ import pytest
 from support.certificates import Certificate, Certificates
 from support.client import RawClient
 from support.mesh import Mesh, RegionProcess, wait_until
-from support.process import claim_port
+from support.process import claim_port, free_port
+from support.tools import tool
 
 BOTH = ("--aa-tls", "yes")
 
@@ -76,6 +77,27 @@ def test_a_copy_travels_encrypted(certificates: Certificates) -> None:
             with two:
                 two.wait_until_writable()
                 wait_until(lambda: two.ids("s") == added, two)
+
+
+def test_the_tool_connects_encrypted(certificates: Certificates, tmp_path: Path) -> None:
+    port, claim = claim_port()
+    options = ["--tls-port", str(port), *showing(certificates.server, certificates)]
+    words = certificates.cli_options()
+    with claim, RegionProcess(1, free_port(), *options):
+        for url in (f"redis://127.0.0.1:{port}", f"rediss://127.0.0.1:{port}"):
+            done = tool("regions", "--url", url, *words)
+            assert done.returncode == 0, done.stdout
+            assert b"all is well" in done.stdout
+        url = f"rediss://127.0.0.1:{port}"
+        done = tool("regions", "--url", url, "--insecure", *words[3:])
+        assert done.returncode == 0, done.stdout
+        stranger = Certificates(tmp_path)
+        done = tool("regions", "--url", url, "--cacert", str(stranger.authority.file))
+        assert done.returncode == 1
+        assert b"certificate verify failed" in done.stdout
+        done = tool("regions", "--url", url, "--cacert", "/none")
+        assert done.returncode == 2
+        assert done.stderr == b"A certificate cannot be used: No such file or directory\n"
 
 
 # Who is refused

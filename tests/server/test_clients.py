@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from collections.abc import Callable
 
@@ -294,6 +295,23 @@ def test_a_reader_that_does_not_read_is_dropped(
         assert lazy.rest_until_close() == b""
         info = server.info("stats")
         assert info["client_output_buffer_limit_disconnections"] == "1"
+
+
+def test_who_has_to_log_in_leaves_little_unread(fresh_server: Callable[..., Process]) -> None:
+    """Nobody without a password makes the server keep megabytes."""
+    server = fresh_server("--requirepass", "secret")
+    requests = encode("SET", "k", "v") * 200_000  # of which the refusals take 6 MB
+    with server.client() as lazy:
+        lazy.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(20):
+                lazy.send(requests)
+        answers = lazy.rest_until_close()
+    assert len(answers) < 20 * 200_000 * 30
+    with server.client() as client:
+        assert client.call("AUTH", "secret") == b"+OK\r\n"
+        info = client.call("INFO", "stats")
+    assert b"\r\nclient_output_buffer_limit_disconnections:1\r\n" in info
 
 
 @pytest.mark.parametrize("appendonly", ["no", "yes"])

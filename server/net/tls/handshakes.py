@@ -3,7 +3,7 @@
 A handshake takes one or two milliseconds of the one thread, which signs with the private key then.
 A thousand clients that come together would keep all others waiting for a second or two. So
 handshakes stand in line, and only ``max-new-tls-connections-per-cycle`` of them are taken a step
-further in a turn of the event loop.
+further in a turn of the event loop. The time that one stands in line does not count against it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from typing import Final
 
 from headrace.server.config.config import Config
 
-PATIENCE_S: Final = 10.0  # in which a handshake has to be complete
+PATIENCE_S: Final = 10.0  # for which the peer may keep a handshake waiting, in all
 
 
 class Handshaking:
-    """A connection whose handshake is under way."""
+    """A connection whose handshake is under way.
+
+    Attributes:
+        in_line_since: when it began to stand in line, by the event loop's clock; 0: it does not.
+    """
+
+    def __init__(self) -> None:
+        self.in_line_since = 0.0
 
     def step(self) -> None:
         """Take the handshake further by what has arrived."""
@@ -62,22 +69,27 @@ class Handshakes:
 
     def wait_for_turn(self, connection: Handshaking) -> None:
         """Take this one further when it is its turn."""
+        loop = asyncio.get_running_loop()
+        connection.in_line_since = loop.time()
         self._waiting.append(connection)
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         waiting = self._waiting
+        loop = asyncio.get_running_loop()
         for _ in range(self._config.max_new_tls_connections_per_cycle):
             while waiting:
                 connection = waiting.popleft()
                 if connection in self._under_way:
+                    self._under_way[connection] += loop.time() - connection.in_line_since
+                    connection.in_line_since = 0.0
                     connection.step()
                     break
         self._scheduled = len(waiting) > 0
         if self._scheduled:
-            asyncio.get_running_loop().call_soon(self._turn)
+            loop.call_soon(self._turn)
 
     def _look(self) -> None:
         """Give up those that take too long."""
@@ -85,7 +97,11 @@ class Handshakes:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection, until in list(self._under_way.items()):
+            if connection.in_line_since:
+                continue
             if until > now:
                 self._timer = loop.call_later(until - now, self._look)
                 break
             connection.give_up("the handshake took too long")
+        if self._timer is None and self._under_way:  # all of them stand in line
+            self._timer = loop.call_later(PATIENCE_S, self._look)

@@ -70,6 +70,7 @@ class TlsTransport(Handshaking):
         server_side: bool,
         host: str = "",
     ) -> None:
+        super().__init__()
         self._protocol: Final = protocol
         self._door: Final = door
         self._handshakes: Final = handshakes
@@ -81,7 +82,7 @@ class TlsTransport(Handshaking):
         )
         self._wire: asyncio.Transport | None = None
         self._is_open = False  # the handshake is complete
-        self._is_queued = False  # it waits for its turn in the handshake
+        self._is_held = False  # nothing is read while it waits for its turn in the handshake
         self._is_closing = False
         self._is_over = False  # the protocol has been told, or need not be
         self._backlog: deque[bytes] = deque()
@@ -152,8 +153,8 @@ class TlsTransport(Handshaking):
 
     def step_only(self) -> None:
         """As ``step``, and leave requests that have come with it where they are."""
-        if self._is_queued:
-            self._is_queued = False
+        if self._is_held:
+            self._is_held = False
             self.resume_reading()
         if self._is_open or self._is_closing:
             return
@@ -191,9 +192,9 @@ class TlsTransport(Handshaking):
         elif not self._server_side:
             if self._incoming.pending:
                 self.step()
-        elif self._incoming.pending and not self._is_queued:
-            self._is_queued = True
-            self.pause_reading()  # nobody fills the memory while it waits
+        elif self._incoming.pending and not self._is_held:
+            self._is_held = True
+            self.pause_reading()
             self._handshakes.wait_for_turn(self)
 
     # Reading

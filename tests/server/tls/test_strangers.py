@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import struct
+import subprocess
 import time
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from support.certificates import Certificates
 from support.client import RawClient, encode
 from support.encrypted import Encrypted, Start
+from support.programs import program
 from support.waiting import wait_until
 
 HELLO_HEAD = bytes.fromhex("160301")
@@ -99,7 +101,7 @@ def test_an_encrypted_client_at_the_plain_port(
 def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) -> None:
     """Others are served between any two of them."""
     context = certificates.context(certificates.client)
-    count = 300
+    count = 1000
     with server.client() as witness:
         sockets = []
         for _ in range(count):
@@ -116,12 +118,34 @@ def test_many_handshakes_at_once(server: Encrypted, certificates: Certificates) 
             assert witness.call("PING") == b"+PONG\r\n"
             slowest = max(slowest, time.monotonic() - began)
         for each in sockets:
-            each.settimeout(20)
+            each.settimeout(60)
             each.do_handshake()
         wait_until(lambda: server.process.info("clients")["connected_clients"] == str(count + 2))
         for each in sockets:
             each.close()
     assert slowest < 0.5
+
+
+def test_a_client_that_wants_to_negotiate_again(
+    server: Encrypted, certificates: Certificates
+) -> None:
+    """TLS up to 1.2 lets a client ask for another handshake, and another: we do not."""
+    command = [
+        *(program("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-tls1_2"),
+        *("-cert", str(certificates.client.file), "-key", str(certificates.client.key)),
+    ]
+    with server.client() as witness:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as stranger:
+            assert stranger.stdin is not None
+            wait_until(lambda: server.process.info("clients")["connected_clients"] == "3")
+            stranger.stdin.write(b"R\n")  # which makes it ask
+            stranger.stdin.flush()
+            said, _ = stranger.communicate(timeout=20)
+        assert b"RENEGOTIATING" in said
+        assert b"no renegotiation" in said
+        assert witness.call("PING") == b"+PONG\r\n"
 
 
 def test_one_too_many(encrypted: Start) -> None:
